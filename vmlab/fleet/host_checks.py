@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.fleet_host import Connect, condition_of
@@ -14,8 +12,8 @@ from vmlab.fleet.host_answers import Cleaned, Condition
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line
-from vmlab.model.places import cache_folder
 from vmlab.system.entry_points import Entry
+from vmlab.system.scratch import scratch
 
 Notice = Callable[[str], object]
 _CLEAN_SECONDS = 300.0
@@ -95,8 +93,8 @@ async def send_image(
     here = find()
     if here is None or here.id != image:
         raise RefusedError("no image was built yet", remedy="vmlab image build")
-    with TemporaryDirectory(prefix="vmlab-image-", dir=cache_folder()) as place:
-        file = Path(place) / "image"
+    with scratch("image") as place:
+        file = place / "image"
         await asyncio.to_thread(pack, here, file)
         for name, entry in hosts.items():
             notice(f"image {image} is sent to host {name}")

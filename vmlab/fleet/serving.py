@@ -305,15 +305,12 @@ def serve_run_link(run: str, own: Sequence[str], far: Sequence[str]) -> None:
 
 def take_image(id: str) -> str:
     """Keep the image `id`, whose exported file comes on standard input; its id. Raises ImageError."""
-    from tempfile import TemporaryDirectory
-
-    from vmlab.guests.image import catalog
     from vmlab.guests.image.moving import unpack
+    from vmlab.system.scratch import scratch
     from vmlab.system.terminal import say
 
-    catalog.images_folder().mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="vmlab-image-", dir=catalog.images_folder().parent) as place:
-        file = Path(place) / "image.vmi"
+    with scratch("image") as place:
+        file = place / "image.vmi"
         with file.open("wb") as target:
             while data := sys.stdin.buffer.read(_CHUNK):
                 target.write(data)

@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 import subprocess
 import time
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from pathlib import Path
 from vmlab.hypervisor.serial_watch import Watched, watch_serial
 from vmlab.model.run import Accelerator
 from vmlab.system import kvm_device
+from vmlab.system.new_file import new_file
 
 EMULATOR = "/usr/bin/qemu-system-x86_64"
 PATIENCE = 4.0
@@ -169,6 +169,5 @@ def _known(memory: Path, beginning: str) -> dict[str, str]:
 def _write(memory: Path, known: dict[str, str]) -> None:
     """Replace the file at once, as another lab may be reading it."""
     memory.parent.mkdir(parents=True, exist_ok=True)
-    fresh = memory.with_suffix(f".{secrets.token_hex(8)}")
-    fresh.write_text(json.dumps(known))
-    fresh.replace(memory)
+    with new_file(memory) as file:
+        file.write(json.dumps(known).encode())

@@ -20,10 +20,11 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, BinaryIO
 
+from vmlab.integrity.long_work import beside, current, pieces
 from vmlab.model.errors import RefusedError, StoreError, UsageError, VmlabError
 from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, RunStarted
 from vmlab.model.places import runs_folder
@@ -39,6 +40,7 @@ from vmlab.system.given_file import open_given
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_file, remove_tree
+from vmlab.system.scratch import scratch
 
 SCHEMA = "vmlab.archive/1"
 MOST_BYTES = 16 * 2**30
@@ -67,12 +69,10 @@ def pack(reader: RunReader, run: str, file: BinaryIO) -> None:
     if not _RUN_ID.fullmatch(run):
         raise UsageError("the run has no id by which another machine could keep it")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        place = Path(mkdtemp(prefix="vmlab-export-"))
-        try:
+        with scratch("export") as place:
             reader.copy(place / STORE)
+            current().begin(f"packing run {run}", (place / STORE).stat().st_size)
             listed = {STORE: _packed(archive, place / STORE, STORE)}
-        finally:
-            remove_tree(place)
         for name in _BESIDE:
             beside = folder / name
             if beside.is_file() and not beside.is_symlink() and beside.stat().st_size <= _MOST_BESIDE:
@@ -84,7 +84,7 @@ def _packed(archive: zipfile.ZipFile, source: Path, name: str) -> dict[str, Any]
     """Add a file to the archive; its size and digest."""
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as reading, archive.open(name, "w", force_zip64=True) as writing:
-        while piece := reading.read(_PIECE):
+        for piece in pieces(reading):
             writing.write(piece)
             digest.update(piece)
             size += len(piece)
@@ -119,6 +119,9 @@ def unpack(path: Path) -> str:
             raise RefusedError(f"run {run} is here already", remedy=f"`vmlab show {run}` shows it") from None
         try:
             with _held(folder):
+                # By its draft `clean` knows what a killed import left.
+                (folder / _DRAFT).touch()
+                current().begin(f"reading {path}", sum(one.bytes for one in files))
                 for listed in sorted(files, key=lambda one: one.name == STORE):
                     _unpacked(archive, listed, folder)
                 _demand_store(folder / _DRAFT, run)
@@ -227,7 +230,7 @@ def _unpacked(archive: zipfile.ZipFile, listed: _Listed, folder: Path) -> None:
     """Write one file, up to its listed size; ValueError where size or digest are not as listed."""
     target = folder / (_DRAFT if listed.name == STORE else listed.name)
     digest, size = hashlib.sha256(), 0
-    with archive.open(listed.name) as reading, target.open("xb") as writing:
+    with archive.open(listed.name) as reading, target.open("wb") as writing:
         while piece := reading.read(_PIECE):
             size += len(piece)
             if size > listed.bytes:
@@ -235,6 +238,7 @@ def _unpacked(archive: zipfile.ZipFile, listed: _Listed, folder: Path) -> None:
             digest.update(piece)
             with named(target):
                 writing.write(piece)
+            current().step(len(piece))
     if size != listed.bytes or digest.hexdigest() != listed.sha256:
         raise ValueError(f"{listed.name} is not what was exported: its digest differs")
 
@@ -255,6 +259,18 @@ def _whole_events(reader: RunReader) -> list[str]:
     return started
 
 
+def _stepped(_sample: object) -> int:
+    current().step(1)
+    return 1
+
+
+def _quick_check(connection: sqlite3.Connection) -> str:
+    """What SQLite's own check of the whole file finds first."""
+    current().begin("checking the store")
+    check = partial(connection.execute, "PRAGMA quick_check(1)")
+    return str(beside(lambda: check().fetchone()[0], connection.interrupt))
+
+
 def _demand_store(store: Path, run: str) -> None:
     """ValueError unless the file is a whole store of the run `run`.
 
@@ -265,12 +281,13 @@ def _demand_store(store: Path, run: str) -> None:
     tables = {statement for statement in usual if statement.startswith("CREATE TABLE")}
     known = usual | {statement.strip() for statement in FLEET_TABLES.split(";")} - {""} | {EARLIER_INDEX}
     try:
-        with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        uri = f"{store.absolute().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
             found = {made for (made,) in connection.execute("SELECT sql FROM sqlite_schema") if made is not None}
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone() if tables <= found <= known else ("",)
+            sound = tables <= found <= known and _quick_check(connection) == "ok"
     except sqlite3.Error as error:
         raise ValueError(f"its store cannot be read: {error}") from error
-    if verdict != "ok":
+    if not sound:
         raise ValueError("its store is damaged, or holds other tables than a run's")
     try:
         with RunReader(store) as reader:
@@ -279,8 +296,9 @@ def _demand_store(store: Path, run: str) -> None:
             reader.raw_outputs(), reader.documents()
             with HostReaders(reader) as of_hosts:
                 for one in (reader, *of_hosts.all()):
+                    current().begin("checking the samples", one.sample_count(), "samples")
                     # Of days of samples only one is held at a time.
-                    if sum(1 for _ in samples(one)) != one.sample_count():
+                    if sum(map(_stepped, samples(one))) != one.sample_count():
                         raise ValueError("a sample has no time")
     except (StoreError, UsageError) as error:
         raise ValueError(f"its store cannot be read: {str(error).replace(str(store), STORE)}") from error

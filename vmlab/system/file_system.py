@@ -105,6 +105,8 @@ def try_out(folder: Path) -> None:
         error.filename = str(folder)
         raise
     try:
+        # Nothing is left of a process that is killed while the disk writes.
+        remove_file(file)
         with named(folder):
             if os.pwrite(descriptor, bytes(_TRIED_BYTES), 0) < _TRIED_BYTES:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -121,7 +123,6 @@ def try_out(folder: Path) -> None:
             raise RefusedError(words, remedy=remedy_for(folder)) from error
     finally:
         os.close(descriptor)
-        remove_file(file)
 
 
 def _no_lock(error: OSError, path: Path) -> RefusedError:

@@ -1,8 +1,13 @@
-"""Files that appear under their name only when they are complete."""
+"""Files that appear under their name only when they are complete.
+
+Until then they have no name at all, so that the kernel removes what a killed process has not completed. On file systems
+without such files, as over the network, a draft beside the file is left then, called ``.NAME.XXXXXXXX.new``.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 from collections.abc import Iterator
@@ -12,6 +17,10 @@ from typing import Any, BinaryIO
 
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_file
+
+_OPEN_FILES = Path("/proc/self/fd")
+_NO_NAMELESS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
+"""Errors of open(2) where there are no files without a name; ENOENT, too, where the folder is on such a file system."""
 
 
 @contextmanager
@@ -34,10 +43,13 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     target = path.resolve()
     draft = target.with_name(f".{target.name[:200]}.{token_hex(4)}.new")
     with named(path):
-        file = draft.open("xb")
+        file = _nameless(target.parent) or draft.open("xb")
     try:
         with named(path):
             yield file
+            file.flush()
+            if not draft.exists():
+                _give_name(file.fileno(), draft)
             file.close()
             draft.replace(target)
     except BaseException:
@@ -46,6 +58,27 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             file.close()
         remove_file(draft)
         raise
+
+
+def _nameless(folder: Path) -> BinaryIO | None:
+    """A new file in `folder` that has no name yet; None where the file system knows none, or no name could be given."""
+    if not _OPEN_FILES.is_dir():
+        return None
+    try:
+        return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666), "wb")
+    except OSError as error:
+        if error.errno in _NO_NAMELESS:
+            return None
+        raise
+
+
+def _give_name(file: int, draft: Path) -> None:
+    # With a folder's descriptor os.link follows the kernel's link to the open file.
+    folder = os.open(draft.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.link(_OPEN_FILES / str(file), draft.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
 
 
 def _is_there(path: Path) -> bool:

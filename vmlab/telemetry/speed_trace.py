@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from vmlab.model.errors import in_one_line
+from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.places import cache_folder
-from vmlab.system.removal import remove_file
+from vmlab.system.scratch import scratch
 from vmlab.telemetry.cpu_speed import BEST, LABEL, NO_TRACE, SPEED
 from vmlab.telemetry.host.counter import NAN
 
@@ -44,24 +44,29 @@ def speed_probe(folder: Path | None = None) -> Path:
     if compiler is None:
         raise FileNotFoundError("no C compiler is installed, and it takes one once")
     program.parent.mkdir(parents=True, exist_ok=True)
-    draft = program.with_name(f".{program.name}.{os.urandom(4).hex()}.new")
-    command = [compiler, *_FLAGS, "-o", str(draft), str(_SOURCE)]
+    try:
+        with scratch("compiler", program.parent) as place:
+            _compile(compiler, place)
+            (place / "probe").replace(program)
+    except RefusedError as error:
+        raise OSError(str(error)) from error
+    return program
+
+
+def _compile(compiler: str, place: Path) -> None:
+    """Compile the probe into a folder, where the compiler has its own files, too. Raises OSError."""
+    command = [compiler, *_FLAGS, "-o", str(place / "probe"), str(_SOURCE)]
+    environment = {**os.environ, "TMPDIR": str(place)}
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COMPILE_SECONDS
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_COMPILE_SECONDS, env=environment
         )
-        if done.returncode:
-            lines = done.stderr.strip().splitlines()
-            said = next(
-                (line for line in lines if "error" in line), lines[0] if lines else f"exit code {done.returncode}"
-            )
-            raise OSError(f"{compiler} failed: {said}")
-        draft.replace(program)
     except subprocess.TimeoutExpired:
         raise OSError(f"{compiler} took longer than {_COMPILE_SECONDS:g} s") from None
-    finally:
-        remove_file(draft)
-    return program
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        said = next((line for line in lines if "error" in line), lines[0] if lines else f"exit code {done.returncode}")
+        raise OSError(f"{compiler} failed: {said}")
 
 
 def speed_now(seconds: float) -> tuple[float, float, float]:

@@ -7,21 +7,21 @@ the program that sets these up. Element names are those of Microsoft's "Unattend
 from __future__ import annotations
 
 import secrets
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import asyncssh
 from lxml import etree
 
 from vmlab.guests.ssh_keys import read_private_key
+from vmlab.integrity import pieces
 from vmlab.model.errors import ImageError, RefusedError, UsageError
 from vmlab.model.quantities import format_bytes
 from vmlab.system.given_file import demand_given, read_given
 from vmlab.system.new_file import new_file
 from vmlab.system.packages import installing
+from vmlab.system.scratch import scratch
 
 _TEMPLATES = Path(__file__).resolve().parent / "windows"
 _SETTINGS = "{urn:schemas-microsoft-com:unattend}"
@@ -57,8 +57,8 @@ def make_answers(given: Answers, output: Path) -> None:
     """
     key = asyncssh.import_private_key(read_private_key(given.key))
     demand_given(given.drivers)
-    with TemporaryDirectory(prefix="vmlab-answers-") as place:
-        tree, image = Path(place, "tree"), Path(place, "image.iso")
+    with scratch("answers") as place:
+        tree, image = place / "tree", place / "image.iso"
         own = tree / "vmlab"
         (own / "drivers").mkdir(parents=True)
         _copy_drivers(given, own / "drivers")
@@ -68,7 +68,8 @@ def make_answers(given: Answers, output: Path) -> None:
         (tree / "Autounattend.xml").write_bytes(answer_file(given.edition, _password()))
         _xorriso("-as", "mkisofs", "-quiet", "-J", "-joliet-long", "-r", "-V", "VMLAB", "-o", str(image), str(tree))
         with image.open("rb") as made, new_file(output) as file:
-            shutil.copyfileobj(made, file)
+            for data in pieces(made):
+                file.write(data)
 
 
 def _password() -> str:

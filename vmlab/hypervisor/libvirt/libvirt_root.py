@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from vmlab.hypervisor.libvirt.domain_places import last_words_in
 from vmlab.hypervisor.libvirt.private_run import provide_run
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.system.marks import mark
+from vmlab.system.new_file import new_file
 from vmlab.system.removal import remove_file
 
 _SOCKET_LIMIT = 107
@@ -100,11 +100,9 @@ class LibvirtRoot:
         known.mkdir(parents=True, exist_ok=True)
         for file in (self.folder / _CAPABILITIES).glob("*.xml"):
             kept = known / file.name
-            # Every runner is pid 2 of its namespace, so a pid would not be unique.
             if not kept.exists() or kept.stat().st_mtime_ns < file.stat().st_mtime_ns:
-                fresh = known / f"{file.name}.{secrets.token_hex(8)}"
-                shutil.copy2(file, fresh)
-                fresh.replace(kept)
+                with new_file(kept) as fresh:
+                    fresh.write(file.read_bytes())
 
 
 @contextlib.contextmanager

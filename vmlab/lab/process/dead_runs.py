@@ -33,6 +33,7 @@ from vmlab.store.archive import is_unfinished
 from vmlab.store.runs import run_names
 from vmlab.store.writer import RunWriter, fold_in_dead
 from vmlab.system.removal import remove_empty_folder, remove_tree, remove_trees
+from vmlab.system.scratch import clear_scratch
 from vmlab.system.terminal import say
 from vmlab.telemetry.source import THE_HOST, Roots
 
@@ -291,7 +292,7 @@ def _clear_cache() -> CleanResult:
     removed: list[str] = []
     left: list[str] = []
     unfinished = (images.clear_unfinished, added.clear_unfinished, snapshots.clear_unfinished)
-    for clear in (*unfinished, sent_assets.clear_unused):
+    for clear in (*unfinished, sent_assets.clear_unused, clear_scratch):
         try:
             done = clear()
         except (OSError, RefusedError) as error:
