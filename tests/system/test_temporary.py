@@ -77,7 +77,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _killed(body: str) -> None:
     """Run these lines in a process that kills itself with SIGKILL at their end."""
-    code = f"import os\nfrom pathlib import Path\n{textwrap.dedent(body)}\n    os.kill(os.getpid(), {int(signal.SIGKILL)})\n"
+    begin, end = "import os, signal\nfrom pathlib import Path\n", "\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    code = begin + textwrap.dedent(body) + end
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
 
 
@@ -152,7 +153,7 @@ def test_a_file_system_without_files_that_have_no_name_is_written_all_the_same(
     def refused(*given: object) -> int:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(module.os, "open", refused)
+    monkeypatch.setattr(os, "open", refused)
     with new_file(tmp_path / "a") as file:
         file.write(b"x")
     assert (tmp_path / "a").read_bytes() == b"x"

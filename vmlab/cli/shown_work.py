@@ -6,7 +6,6 @@ line every ten seconds. Lines of the work itself, as it has on the launcher's si
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from vmlab.model.visible import visible_line
 _EVERY_SECONDS = 10.0
 _MOVE_SECONDS = 0.1
 _FIRST_SECONDS = 0.5
-_BAR = 24
+_BAR = 16
 
 
 @contextmanager
@@ -54,23 +53,23 @@ class ShownWork(LongWork):
             return
         self._shown = now
         if self._line.moves:
-            self._line.move(self._text(now, bar=True))
-        elif self.total:
-            self._line.keep(self._text(now, bar=False))
+            self._line.move(self._text(now))
+        else:
+            self._line.keep(self._text(now))
 
     def over(self) -> None:
         self._line.clear()
 
-    def _text(self, now: float, *, bar: bool) -> str:
-        """``copying disk.img  ██████      43 %, 1.2 GB/s, 42 s left``; without a total the time that it has taken."""
+    def _text(self, now: float) -> str:
+        """``[######----------]  43 %, 1.2 GB/s, 42 s left  copying disk``; without a total the time that it took."""
         seconds, done = now - self._began, min(self.done, self.total)
         if not self.total:
-            return f"{visible_line(self.words)}  {format_seconds(seconds)}"
-        parts = [f"{int(100 * done / self.total):3d} %"]
+            return f"{format_seconds(seconds)}  {visible_line(self.words)}"
+        parts = [f"{int(100 * done / self.total)} %"]
         if self.unit == "B" and done:
             parts.append(f"{format_bytes(done / seconds)}/s")
         if 0 < done < self.total:
             parts.append(f"{format_seconds(seconds * (self.total - done) / done)} left")
         full = int(_BAR * done / self.total)
-        drawn = f"[{'#' * full}{'-' * (_BAR - full)}] " if bar and shutil.get_terminal_size().columns >= 79 else ""
-        return f"{visible_line(self.words)}  {drawn}{', '.join(parts)}"
+        bar = f"[{'#' * full}{'-' * (_BAR - full)}]  " if self._line.moves else ""
+        return f"{bar}{', '.join(parts)}  {visible_line(self.words)}"

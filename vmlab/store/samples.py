@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
+from vmlab.integrity.long_work import current
 from vmlab.model.errors import StoreError
 from vmlab.model.sample import Sample, SampleNames, Series, read_with, split_name, unit_of
 from vmlab.store.reader import RunReader
@@ -60,8 +61,9 @@ def samples(
     """Row id and sample of every tick that ended from `since` to `until` (monotonic seconds), after row `after`.
 
     To follow a live run, ask again with the last row id, and with the same `layouts`, in which those that were read
-    are kept.
+    are kept. Each is a step of the current work.
     """
+    work = current()
     layouts = {} if layouts is None else layouts
     for row in reader.sample_rows(since, until, after):
         layout = layouts.get(row.layout)
@@ -74,6 +76,7 @@ def samples(
         if len(row.body) != len(layout.names) * _VALUE.size:
             raise StoreError(f"cannot read {reader.path}: sample {row.id} is not as long as its layout")
         values = _row(len(layout.names)).unpack(row.body)
+        work.step(1)
         length, lateness = (values[layout.position[name]] for name in (_LENGTH, _LATENESS))
         yield row.id, Sample(row.wall, row.mono, length, lateness, layout, values)
 

@@ -8,6 +8,7 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_text
+from vmlab.cli.shown_work import shown_work
 from vmlab.report.exports.export_format import format_names
 from vmlab.report.exports.exporting import export_runs
 from vmlab.report.words import plural
@@ -36,7 +37,8 @@ def export(
     one cell. --format fio writes what fio printed into a folder for fio-plot; FILE.vmlab holds the whole run, for
     `vmlab import`.
     """
-    name, files = export_runs(runs or ("last",), output, name, samples=samples, plain=plain, run_label=run_label)
+    with shown_work():
+        name, files = export_runs(runs or ("last",), output, name, samples=samples, plain=plain, run_label=run_label)
     if files is not None:
         say(f"{plural(files, 'report')} of {name} in {output}")
 
@@ -45,4 +47,6 @@ def export(
 @click.argument("file", type=click.Path(path_type=Path))
 def import_run(file: Path) -> None:
     """Add the run in FILE, which `vmlab export` wrote on another machine, to the runs here, and print its id."""
-    write_text(unpack(file))
+    with shown_work():
+        run = unpack(file)
+    write_text(run)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vmlab.cli.shown_work import shown_work
 from vmlab.report.page.report_file import FORMATS, write_report
 
 
@@ -19,4 +20,5 @@ def report(runs: tuple[str, ...], output: Path, name: str | None) -> None:
     Of several the first is the baseline; A,B C,D are two sides of two runs each, and RUN:2 is one cell, as
     `vmlab compare` takes them.
     """
-    write_report(runs, output, name)
+    with shown_work():
+        write_report(runs, output, name)

@@ -11,6 +11,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import WALL_SECONDS
 from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import CellDocument, MeasurementDocument, RunDocument
+from vmlab.integrity.long_work import current
 from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUN_TIME, AxisValue
@@ -278,6 +279,7 @@ def _rows_of_reader(
         cell["cell"]: (cell["cell"], cell["repeat"], *axis_values(cell["axes"], axes)) for cell in document["cells"]
     }
     between: tuple[Cell, ...] = (None, None, *(None for _ in axes))
+    current().begin(f"writing the samples of {document['run']['id']}", reader.sample_count(), "samples")
     for _, sample in samples(reader):
         layout = sample.layout
         places: dict[float, tuple[Cell, ...] | None] = {}

@@ -16,6 +16,7 @@ from vmlab.analysis.comparison.result_table import Entry, ResultTable, result_ta
 from vmlab.analysis.figures.table_layout import in_written_order
 from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
 from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.integrity.long_work import current
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.visible import visible_values
@@ -244,7 +245,10 @@ def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Elemen
     if cells:
         yield el("p", order_sentence(run.document), class_="note")
     shown = []
+    work = current()
+    work.begin(f"drawing the cells of {run.label}", len(cells), "cells")
     for place, cell in enumerate(cells):
+        work.step(1)
         parts: list[Part] = [el("h3", f"{cell_words(cell)}: {cell['outcome']}")]
         parts += [el("p", line, class_="note") for line in (*cell["reasons"], *cell_lines(cell))]
         course = run.courses.get(cell["cell"])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vmlab.analysis.comparison.compare import Side
+from vmlab.integrity.long_work import current
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.visible import visible_line
 from vmlab.report.page.gathered import Gathered, gather
@@ -65,6 +66,7 @@ def _gathered(sides: Sequence[NamedSide], courses: tuple[str, ...]) -> dict[Path
     for run in (run for side in sides for run in side.runs):
         if run.store not in found:
             with RunReader(run.store) as reader:
+                current().begin(f"reading run {run.name}", reader.sample_count(), "samples")
                 found[run.store] = gather(run.name, reader, courses)
     return found
 
