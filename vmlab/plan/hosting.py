@@ -20,6 +20,7 @@ from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.cpu_cores import read_cores
+from vmlab.system.memory import host_memory
 from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
 from vmlab.telemetry.domains.neighbours import neighbours
 from vmlab.telemetry.place import ON_A_DISK, filesystem_of, refuses_overlay
@@ -33,7 +34,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
     measured.
     """
     folder = next(place for place in (disk_folder.absolute(), *disk_folder.absolute().parents) if _in_sight(place))
-    memory = psutil.virtual_memory()
+    memory = host_memory()
     kind = filesystem_of(folder, THE_HOST)
     works = kvm_device.may_work()
     return HostFacts(

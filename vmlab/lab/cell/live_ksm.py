@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import get_args
 
-import psutil
-
 from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.live_switch import LiveSwitch
@@ -20,6 +18,7 @@ from vmlab.model.event import KsmSwitched
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.host_settings import HostSettings, Ksm
 from vmlab.plan.terms import CellPlan
+from vmlab.system.memory import host_memory
 
 _POLL_SECONDS = 0.1
 STATES: tuple[Ksm, ...] = get_args(Ksm)
@@ -43,7 +42,7 @@ class HostKsm:
         saved = self.keeper.merged_bytes()
         if self.ordered_memory:
             return "the ordered memory may be too small for them"
-        if 2 * saved > (available := psutil.virtual_memory().available):
+        if 2 * saved > (available := host_memory().available):
             return f"{format_bytes(saved)} is too much for the {format_bytes(available)} that the host has left"
         return ""
 

@@ -14,6 +14,7 @@ from vmlab import __version__
 from vmlab.model.scenarios.host_settings import HostSize
 from vmlab.system.entry_points import other_packages
 from vmlab.system.host_setting import chosen_word
+from vmlab.system.memory import host_memory
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import Roots
 
@@ -98,7 +99,7 @@ def host_facts(disks: Path) -> dict[str, Any]:
         "cpu": _of_processor("model name") or platform.machine(),
         "microcode": _of_processor("microcode"),
         "cpus": psutil.cpu_count() or 1,
-        "memory_bytes": psutil.virtual_memory().total,
+        "memory_bytes": host_memory().total,
         "kernel": platform.release(),
         "governor": governor,
         "turbo": turbo(Roots()),

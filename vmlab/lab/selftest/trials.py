@@ -34,6 +34,7 @@ from vmlab.model.run import Outcome
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.validating import load_valid
 from vmlab.store.reader import RunReader
+from vmlab.system.memory import host_memory
 from vmlab.system.processes import command_line
 
 WORKS, FAILS, NOT_HERE, NOT_TRIED = "works", "fails", "not here", "not tried"
@@ -92,7 +93,7 @@ class CounterTrace:
             cpu = psutil.cpu_times()
             # psutil has guests' time in `user`, too; `guest` and `guest_nice` would count it twice.
             every = sum(cpu) - getattr(cpu, "guest", 0.0) - getattr(cpu, "guest_nice", 0.0)
-            cached = psutil.virtual_memory().cached
+            cached = host_memory().cached
             self._readings.append((time.monotonic(), cpu.user, cpu.system, every, float(cached)))
 
     def during(self, since: float, until: float) -> dict[str, float] | None:
@@ -238,7 +239,7 @@ class Trials:
             return
         with RunReader(folder.store) as reader:
             recorded = {name: one["mean"] for name, one in host_during(reader, *span).items()}
-        self._note(RECORDER, *recorder_verdict(recorded, kernel, psutil.virtual_memory().total))
+        self._note(RECORDER, *recorder_verdict(recorded, kernel, host_memory().total))
 
     def _switch(self, folder: RunFolder) -> None:
         try:
