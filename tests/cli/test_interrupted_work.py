@@ -17,7 +17,7 @@ from tests.store.stories import Story
 from vmlab.cli.main import command_line
 from vmlab.cli.progress import MovingLine
 from vmlab.cli.shown_work import ShownWork
-from vmlab.guests.image import find
+from vmlab.guests.image import catalog
 from vmlab.integrity import LongWork
 from vmlab.model.places import runs_folder
 from vmlab.system.removal import remove_tree
@@ -68,8 +68,8 @@ def _exporting_image(folder: Path) -> list[str]:
 
 def _importing_image(folder: Path) -> list[str]:
     words = _exporting_image(folder)
-    assert command_line(words) == 0 and (image := find()) is not None
-    remove_tree(image.folder)
+    assert command_line(words) == 0
+    remove_tree(catalog.images_folder())
     return ["image", "import", str(folder / "i")]
 
 

@@ -9,7 +9,7 @@ from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.figure import figure_of
 from vmlab.analysis.record.bound import bound_over, idle_disk_words
 from vmlab.analysis.record.traffic import traffic_over
-from vmlab.analysis.shape import CellDocument, MovedDocument
+from vmlab.analysis.shape import CellDocument, MovedDocument, TrafficDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.units import format_bytes
@@ -52,8 +52,12 @@ def bound_lines(cell: CellDocument) -> Iterator[str]:
     if cell["bound_by"] is not None:
         yield cell["bound_by"]["sentence"]
     if cell["disk_traffic"] is not None and cell["disk_traffic"]["sentence"]:
-        by_ticks = "" if cell["disk_traffic"]["exact"] else " (by ticks, not from start to end)"
-        yield cell["disk_traffic"]["sentence"] + by_ticks
+        yield _traffic_words(cell["disk_traffic"])
+
+
+def _traffic_words(traffic: TrafficDocument) -> str:
+    """Where bytes went; marked unless the counters were read as workloads started and had ended."""
+    return traffic["sentence"] + ("" if traffic["exact"] else " (by ticks, not from start to end)")
 
 
 def limits_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
@@ -84,8 +88,8 @@ def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:
     alike = sum(one["resource"] == found["resource"] for one in bounds)
     yield found["sentence"] + (f" (so in {alike} of {plural(len(bounds), 'cell')})" if alike < len(bounds) else "")
     traffic = [cell["disk_traffic"] for cell in cells if cell["disk_traffic"] is not None]
-    if traffic and (moved := traffic_over(traffic)["sentence"]):
-        yield moved
+    if traffic and (moved := traffic_over(traffic))["sentence"]:
+        yield _traffic_words(moved)
 
 
 def cell_words(cell: CellDocument) -> str:
