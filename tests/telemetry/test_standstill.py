@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.lab.faked import until
-from vmlab.system.cgroup_mounts import Mount
-from vmlab.telemetry.standstill import EVERY, ProcessStates, Standstill, StandstillWatch, longest
+from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
+from vmlab.telemetry.standstill import EVERY, ProcessStates, Seen, Standstill, StandstillWatch, longest
 
 
 @pytest.fixture
@@ -27,6 +29,19 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
+def show(proc: Path, *pids: int) -> None:
+    """Have the folder `proc` show these processes of the real one."""
+    proc.mkdir(exist_ok=True)
+    for name in ("loadavg", *map(str, pids)):
+        if not (proc / name).exists():
+            (proc / name).symlink_to(f"/proc/{name}")
+
+
+def states_of(folder: Path, *pids: int) -> ProcessStates:
+    show(folder / "proc", *pids)
+    return ProcessStates(folder / "proc")
+
+
 def stops(states: ProcessStates, pid: int, now: float) -> list[Standstill]:
     return [one for one in states.end(now) if one.pid == pid]
 
@@ -35,8 +50,8 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_a_stop_is_seen_with_its_length_and_who_it_was(sleeper: subprocess.Popen[bytes]) -> None:
-    states = ProcessStates()
+def test_a_stop_is_seen_with_its_length_and_who_it_was(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    states = states_of(tmp_path, sleeper.pid)
     for at in (0.0, EVERY):
         states.look(at)
     os.kill(sleeper.pid, signal.SIGSTOP)
@@ -49,10 +64,11 @@ def test_a_stop_is_seen_with_its_length_and_who_it_was(sleeper: subprocess.Popen
     (found,) = stops(states, sleeper.pid, 5.0)
     assert (found.name, found.how) == ("sleep", "stopped")
     assert found.seconds == pytest.approx(4.0 + EVERY / 2 - EVERY * 1.5)
+    assert found.thread == ""
 
 
-def test_a_stop_that_lasts_ends_with_the_watch(sleeper: subprocess.Popen[bytes]) -> None:
-    states = ProcessStates()
+def test_a_stop_that_lasts_ends_with_the_watch(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    states = states_of(tmp_path, sleeper.pid)
     states.look(0.0)
     os.kill(sleeper.pid, signal.SIGSTOP)
     until(lambda: state(sleeper.pid) == "T", "the state")
@@ -62,9 +78,9 @@ def test_a_stop_that_lasts_ends_with_the_watch(sleeper: subprocess.Popen[bytes])
     assert found.seconds == pytest.approx(2.5)
 
 
-def test_a_process_that_works_or_sleeps_is_not_stopped(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_works_or_sleeps_is_not_stopped(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
-        states = ProcessStates()
+        states = states_of(tmp_path, sleeper.pid, busy.pid)
         for at in range(20):
             states.look(at * EVERY)
         assert stops(states, sleeper.pid, 6.0) == stops(states, busy.pid, 6.0) == []
@@ -86,12 +102,13 @@ def test_debuggers_and_freezers_are_seen(
 ) -> None:
     """From files of the kernel's form, which the kernel gave for a real one each (Linux 6.18)."""
     proc, group = tmp_path / "proc", tmp_path / "mount/a/b"
-    (proc / str(sleeper.pid)).mkdir(parents=True)
+    task = proc / str(sleeper.pid) / "task" / str(sleeper.pid)
+    task.mkdir(parents=True)
     group.mkdir(parents=True)
     (proc / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
-    (proc / str(sleeper.pid) / "stat").write_text(f"{sleeper.pid} (a) b) {stat} 1 1\n")
+    (task / "stat").write_text(f"{sleeper.pid} (a) b) {stat} 1 1\n")
     line = "6:freezer:/a/b" if version == 1 else "0::/a/b"
-    (proc / str(sleeper.pid) / "cgroup").write_text(f"9:name=systemd:/\n{line}\n")
+    (task / "cgroup").write_text(f"9:name=systemd:/\n{line}\n")
     (group / ("freezer.state" if version == 1 else "cgroup.events")).write_text(freezer)
     states = ProcessStates(proc, [Mount(tmp_path / "mount", frozenset({"freezer"}), version)])
     for at in range(5):
@@ -102,9 +119,10 @@ def test_debuggers_and_freezers_are_seen(
 def test_a_process_that_comes_later_is_watched_and_one_that_goes_is_forgotten(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    states = ProcessStates()
+    states = states_of(tmp_path, sleeper.pid)
     states.look(0.0)
     with subprocess.Popen(["sleep", "600"]) as later:
+        show(tmp_path / "proc", later.pid)
         os.kill(later.pid, signal.SIGSTOP)
         until(lambda: state(later.pid) == "T", "the state")
         for at in (1.0, 2.0, 3.0):
@@ -115,25 +133,132 @@ def test_a_process_that_comes_later_is_watched_and_one_that_goes_is_forgotten(
     assert found.seconds > 1
 
 
+_THREADS = """
+import ctypes, threading, time
+def named(name):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+    print(threading.get_native_id(), flush=True)
+    while True:
+        time.sleep(0.01)
+threading.Thread(target=named, args=(b"CPU 0/TCG",), daemon=True).start()
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def thread() -> Iterator[tuple[int, int]]:
+    """A process and its thread CPU 0/TCG, which works now and then."""
+    with subprocess.Popen([sys.executable, "-c", _THREADS], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.pid, int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def ptrace(request: int, tid: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).ptrace(request, tid, None, None):
+        raise OSError(ctypes.get_errno(), "ptrace")
+
+
+@contextmanager
+def traced(tid: int) -> Iterator[None]:
+    """A debugger has stopped one thread and no other: PTRACE_SEIZE and PTRACE_INTERRUPT, then PTRACE_DETACH."""
+    ptrace(0x4206, tid)
+    ptrace(0x4207, tid)
+    until(lambda: _state_of_thread(tid) == "t", "that it is stopped")
+    yield
+    ptrace(17, tid)
+
+
+@contextmanager
+def frozen(tid: int) -> Iterator[None]:
+    """A cgroup of version 1 has frozen one thread and no other."""
+    mount = mount_of("freezer", [one for one in hierarchies() if one.version == 1])
+    if mount is None or not os.access(mount.root, os.W_OK):
+        pytest.skip("no freezer cgroup of version 1 that can be written")
+    group = mount.root / f"vmlab-test-{tid}"
+    group.mkdir()
+    try:
+        (group / "tasks").write_text(str(tid))
+        (group / "freezer.state").write_text("FROZEN")
+        until(lambda: (group / "freezer.state").read_text() == "FROZEN\n", "that it is frozen")
+        yield
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        (mount.root / "tasks").write_text(str(tid))
+        group.rmdir()
+
+
+def _state_of_thread(tid: int) -> str:
+    return Path(f"/proc/{tid}/task/{tid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize(("stop", "how"), [(traced, "stopped by a debugger"), (frozen, "frozen by its cgroup")])
+def test_one_thread_of_a_process_that_stands_still_is_named(
+    tmp_path: Path, thread: tuple[int, int], stop: Callable[[int], AbstractContextManager[None]], how: str
+) -> None:
+    """The rule: everything that carries a figure is watched, each thread by itself."""
+    pid, tid = thread
+    states = states_of(tmp_path, pid)
+    states.look(0.0)
+    with stop(tid):
+        for at in (1.0, 2.0, 3.0):
+            states.look(at)
+    until(lambda: _state_of_thread(tid) in "SR", "that it goes on")
+    states.look(4.0)
+    (found,) = stops(states, pid, 5.0)
+    assert (found.how, found.thread, found.seconds) == (how, "CPU 0/TCG", 3.0)
+
+
+def test_short_stops_add_up(tmp_path: Path, thread: tuple[int, int]) -> None:
+    pid, tid = thread
+    states = states_of(tmp_path, pid)
+    for at in range(20):
+        with traced(tid):
+            states.look(float(at))
+        until(lambda: _state_of_thread(tid) in "SR", "that it goes on")
+        states.look(at + 0.5)
+    (found,) = stops(states, pid, 20.0)
+    assert found.seconds == pytest.approx(10.0, abs=1.0)
+
+
+def test_more_threads_than_are_looked_at_at_once_are_looked_at_in_turn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sleeper: subprocess.Popen[bytes], thread: tuple[int, int]
+) -> None:
+    monkeypatch.setattr("vmlab.telemetry.standstill._MOST_AT_ONCE", 1)
+    monkeypatch.setattr("vmlab.telemetry.standstill._MOST_KEPT", 1)
+    states = states_of(tmp_path, sleeper.pid, thread[0])
+    states.look(0.0)
+    os.kill(sleeper.pid, signal.SIGSTOP)
+    until(lambda: state(sleeper.pid) == "T", "the state")
+    for at in range(1, 31):
+        states.look(at * EVERY)
+    (found,) = stops(states, sleeper.pid, 3.0)
+    assert 2.5 < found.seconds <= 3.0
+
+
 def test_a_gap_in_which_the_watch_itself_used_no_cpu_is_a_stop_of_this_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
     moments = iter([0.0, EVERY, 2 * EVERY + 4.0, 3 * EVERY + 4.0])
     monkeypatch.setattr(time, "process_time", lambda: 1.0)
+    monkeypatch.setattr("random.uniform", lambda _least, _most: 1.0)
     watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: next(moments))
     waited = iter([False, False, True])
     monkeypatch.setattr(watch._stopping, "wait", lambda _seconds: next(waited))
     watch.start()
-    (found,) = watch.stop()
-    assert (found.pid, found.seconds) == (os.getpid(), 4.0)
+    (found,) = watch.stop().stood
+    assert found.pid == os.getpid()
+    assert found.seconds == pytest.approx(4.0)
 
 
 def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -> None:
     os.kill(sleeper.pid, signal.SIGSTOP)
     watch = StandstillWatch(inside=False)
     watch.start()
-    assert watch.stop() == []
+    assert watch.stop() == Seen()
 
 
 def test_stops_of_one_process_add_up_and_of_several_of_one_name_the_longest_counts() -> None:

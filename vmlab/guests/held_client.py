@@ -185,6 +185,11 @@ class HeldClient:
             stderr="\n".join(self._err) + "\n" if self._err else "",
         )
 
+    @property
+    def stopped_seconds(self) -> float:
+        """For how long the client was stopped in its place; only after `follow` is exhausted."""
+        return float(self._ended.get("stopped", 0.0))
+
     async def close(self) -> None:
         """End the client if it still runs."""
         await self._channel.close()
@@ -195,7 +200,7 @@ def _check(message: dict[str, Any]) -> None:
     ended = message.get("ended", {})
     numbers = [message[key] for key in ("started", "clock") if key in message]
     if "ended" in message:
-        numbers += [ended["clock"], ended["seconds"], ended["status"]]
+        numbers += [ended["clock"], ended["seconds"], ended["status"], ended.get("stopped", 0.0)]
         if type(ended["status"]) is not int or ended["seconds"] < 0:
             raise ValueError("a client ends with a status, after some seconds")
     if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):

@@ -31,8 +31,8 @@ class Needed:
 
     @property
     def files(self) -> int:
-        """Open files of the runner: 256 with a few guests, and ten for each further one."""
-        return 256 + 10 * max(0, self.guests - _FEW_GUESTS)
+        """Open files of the runner: 512 with a few guests, and ten for each further one."""
+        return 512 + 10 * max(0, self.guests - _FEW_GUESTS)
 
     @property
     def processes(self) -> int:

@@ -1,71 +1,103 @@
-"""Notices processes of the lab that are stopped: by a signal, by a debugger, or by the freezer of a cgroup.
+"""Notices what of the lab stands still: threads stopped by a signal, by a debugger, or by the freezer of a cgroup.
 
-Twice a second each process's CPU clock is asked (clock_getcpuclockid(3), one system call). Only one that has not
-advanced may be stopped: its state is read from ``/proc/PID/stat`` (T stopped, t traced), its cgroups from
-``/proc/PID/cgroup``. Neither says anything of this process, in which the watch runs: it was stopped where no sample was
-taken for a second and it used no CPU meanwhile.
+Everything that carries a figure is watched, each thread by itself: QEMU's virtual CPUs, I/O threads and workers, the
+emulated disk's server, programs on the host. Ten times a second, at moments that follow no period, each thread's state
+is read from ``/proc/PID/task/TID/stat`` (T stopped, t traced); of one that sleeps the freezers of its cgroups are read
+too. A stop counts for the time between samples, so that many short ones add up to what they took together, however
+short each is. More than `_MOST_AT_ONCE` threads are sampled in turn, each less often.
+
+None of this says anything of this process, in which the watch runs: it was stopped where no sample was taken for a
+second and it used no CPU meanwhile. What must not change meanwhile is watched by `steady_values` and `link_states`.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
-from vmlab.telemetry.lab_cpu import cpu_clock_of
+from vmlab.telemetry.link_states import LinkStates
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import KernelFile
+from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
-EVERY = 0.5
-"""Seconds between two samples; a stop of a second is in one at least in which the process has used no CPU."""
+EVERY = 0.1
+"""Seconds between two samples on average; one comes after half of that at least, and after one and a half at most."""
+_LIST_SECONDS = 1.0
+"""Processes and threads are listed, and the cgroups of each are read, this seldom."""
+_COMPARE_SECONDS = 0.5
+"""The same for values that must not change."""
+_MOST_AT_ONCE = 64
+_MOST_KEPT = 128
+"""Files that are kept open; the others are opened for each reading, as a process may have only so many."""
 _OWN_GAP = 1.0
 _OWN_CPU_SHARE = 0.05
 _STATES = {b"T": "stopped", b"t": "stopped by a debugger"}
+_ASLEEP, _WAITS = b"S", b"D"
+"""What a thread is said to be that a freezer of version 2 or 1 has stopped (Linux 6.18), and others are as well."""
 _FROZEN = "frozen by its cgroup"
 _INIT = 1
+_MOST_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """Process `pid` was `how` (a participle for people) for `seconds`, give or take `EVERY`; `name` is its command."""
+    """Process `pid` was `how` (a participle for people) for `seconds` in all; `name` is its command.
+
+    Where it was one of its threads and not the whole process, `thread` is that thread's name.
+    """
 
     pid: int
     name: str
     how: str
     seconds: float
+    thread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a watch saw in its `seconds`: who stood still, who was throttled, and what was changed meanwhile."""
+
+    seconds: float = 0.0
+    stood: Sequence[Standstill] = ()
+    throttled: Sequence[Throttled] = ()
+    changed: Sequence[Changed] = ()
 
 
 @dataclass(slots=True)
-class _Process:
-    stat: KernelFile
-    cgroup: KernelFile
-    clock: int
-    cpu: int = -1
-    seen: float = 0.0
-    """The moment of the newest sample in which it had used CPU or was not stopped, and of the one before."""
-    before: float = 0.0
-    since: float | None = None
+class _Thread:
+    pid: int
+    tid: int
+    folder: Path
+    stat: Callable[[], bytes]
+    seen: float
+    cgroups: bytes = b""
     how: str = ""
+    stopped: dict[str, float] = field(default_factory=dict)
     name: str = ""
 
 
 class ProcessStates:
-    """One look after the other at all processes that `proc` shows, without init and the calling process."""
+    """One look after the other at all threads that `proc` shows, without init and the calling process."""
 
     def __init__(self, proc: Path = Path("/proc"), mounts: Iterable[Mount] | None = None) -> None:
         self._proc = proc
         self._last_pid = KernelFile(proc / "loadavg")
-        self._listed_at = b""
-        self._known: dict[int, _Process] = {}
+        self._listed_as, self._listed_at = b"", float("-inf")
+        self._threads: dict[int, _Thread] = {}
+        self._turn: list[_Thread] = []
+        self._names: dict[int, str] = {}
         self._own = os.getpid()
-        found = list(hierarchies() if mounts is None else mounts)
-        first = mount_of("freezer", [one for one in found if one.version == 1])
-        second = next((one for one in found if one.version == 2), None)
+        self.mounts = list(hierarchies() if mounts is None else mounts)
+        first = mount_of("freezer", [one for one in self.mounts if one.version == 1])
+        second = next((one for one in self.mounts if one.version == 2), None)
         self._freezers = [
             (prefix, mount.root, file, word)
             for mount, prefix, file, word in (
@@ -76,59 +108,100 @@ class ProcessStates:
         ]
         self._places: dict[bytes, list[tuple[Path, bytes]]] = {}
         self._files: dict[Path, KernelFile] = {}
-        self.ended: list[Standstill] = []
-        """The stops that are over."""
+        self._ended: list[_Thread] = []
 
     def look(self, now: float) -> None:
         """Take a sample at `now`, in seconds of the monotonic clock."""
-        last_pid = self._last_pid.read().rsplit(None, 1)[-1]
-        if last_pid != self._listed_at:
-            self._listed_at = last_pid
+        if now - self._listed_at >= _LIST_SECONDS:
             self._list(now)
+        if not self._turn:
+            self._turn = list(self._threads.values())
+        some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
         frozen: dict[Path, bool] = {}
-        for pid, process in list(self._known.items()):
+        for thread in some:
             try:
-                how = self._how(process, frozen)
+                how = self._how(thread, frozen)
             except OSError:
-                self._close(pid, process, now)
-                del self._known[pid]
-                continue
-            if how:
-                if process.since is None:
-                    # To stop takes CPU time, so it happened before the sample in which that is seen.
-                    process.since, process.how = (process.before + process.seen) / 2, how
-                    process.name = _command(self._proc / str(pid))
+                self._forget(thread)
             else:
-                self._close(pid, process, now)
-                process.before, process.seen = process.seen, now
+                self._take(thread, how, now)
 
     def end(self, now: float) -> list[Standstill]:
-        """All stops so far; one that still lasts ends `now`."""
-        for pid, process in self._known.items():
-            process.seen = now
-            self._close(pid, process, now)
-        return self.ended
+        """All stops so far, one at most of each process and kind: that of the process, or of the thread with the
+        longest. One that still lasts ends `now`.
+        """
+        for thread in self._threads.values():
+            self._take(thread, thread.how, now)
+        most: dict[tuple[int, str], _Thread] = {}
+        for thread in (*self._threads.values(), *self._ended):
+            for how, seconds in thread.stopped.items():
+                known = most.get((thread.pid, how))
+                # Of threads that were stopped together, the first one stands for the process.
+                longer = known is None or seconds > known.stopped[how] + 2 * EVERY
+                if known is None or longer or (thread.tid == thread.pid and seconds > known.stopped[how] - 2 * EVERY):
+                    most[thread.pid, how] = thread
+        return [
+            Standstill(pid, self._names[pid], how, one.stopped[how], "" if one.tid == pid else one.name)
+            for (pid, how), one in most.items()
+        ]
+
+    def threads(self) -> Iterator[tuple[int, int, bytes]]:
+        """Each thread that there is: the id of its process, its own, and its cgroups as the kernel lists them."""
+        return ((one.pid, one.tid, one.cgroups) for one in self._threads.values())
 
     def _list(self, now: float) -> None:
-        for name in os.listdir(self._proc):  # noqa: PTH208 - half of iterdir's cost
-            if name.isdigit() and (pid := int(name)) not in self._known and pid not in (_INIT, self._own):
-                with suppress(OSError):
-                    files = (KernelFile(self._proc / name / "stat"), KernelFile(self._proc / name / "cgroup"))
-                    self._known[pid] = _Process(*files, cpu_clock_of(pid), seen=now, before=now)
+        self._listed_at = now
+        last_pid = self._last_pid.read().rsplit(None, 1)[-1]
+        if last_pid != self._listed_as:
+            self._listed_as = last_pid
+            for name in os.listdir(self._proc):  # noqa: PTH208 - half of iterdir's cost
+                if name.isdigit() and (pid := int(name)) not in (_INIT, self._own):
+                    with suppress(OSError):
+                        self._list_threads(pid, self._proc / name / "task", now)
+        for thread in list(self._threads.values()):
+            # A thread may be put into another cgroup at any time.
+            try:
+                thread.cgroups = _read(thread.folder / "cgroup")
+            except OSError:
+                self._forget(thread)
 
-    def _how(self, process: _Process, frozen: dict[Path, bool]) -> str:
-        """How the process is stopped; empty where it is not. Raises OSError where it has gone."""
-        cpu = time.clock_gettime_ns(process.clock)
-        if cpu != process.cpu:
-            process.cpu = cpu
-            return ""
-        stat = process.stat.read()
+    def _list_threads(self, pid: int, tasks: Path, now: float) -> None:
+        for name in os.listdir(tasks):  # noqa: PTH208
+            if (tid := int(name)) not in self._threads:
+                with suppress(OSError):
+                    stat = tasks / name / "stat"
+                    kept = KernelFile(stat).read if len(self._threads) < _MOST_KEPT else partial(_read, stat)
+                    self._threads[tid] = _Thread(pid, tid, tasks / name, kept, seen=now)
+
+    def _forget(self, thread: _Thread) -> None:
+        if self._threads.pop(thread.tid, None) is not None and thread.stopped:
+            self._ended.append(thread)
+
+    def _how(self, thread: _Thread, frozen: dict[Path, bool]) -> str:
+        """How the thread is stopped; empty where it is not. Raises OSError where it has gone."""
+        stat = thread.stat()
         # proc(5): the text after the closing bracket of comm begins with the state.
         state = stat[(at := stat.rindex(b")") + 2) : at + 1]
-        return _STATES.get(state) or (_FROZEN if self._is_frozen(process.cgroup.read(), frozen) else "")
+        how = _STATES.get(state, "")
+        if state == _WAITS:
+            # Seldom, and it may have been put into another cgroup just now.
+            thread.cgroups = _read(thread.folder / "cgroup")
+        if state in (_WAITS, _ASLEEP) and self._is_frozen(thread.cgroups, frozen):
+            how = _FROZEN
+        if how and not thread.name:
+            thread.name = stat[stat.index(b"(") + 1 : at - 2].decode("utf-8", "replace")
+            self._names.setdefault(thread.pid, _command(self._proc / str(thread.pid)))
+        return how
+
+    def _take(self, thread: _Thread, how: str, now: float) -> None:
+        """Between two samples of which one found it stopped, it was stopped for half of the time."""
+        for one in {how, thread.how} - {""}:
+            whole = how == thread.how
+            thread.stopped[one] = thread.stopped.get(one, 0.0) + (now - thread.seen) * (1.0 if whole else 0.5)
+        thread.how, thread.seen = how, now
 
     def _is_frozen(self, cgroups: bytes, frozen: dict[Path, bool]) -> bool:
-        """Whether one of the `cgroups`, as the kernel lists those of a process, is frozen; `frozen` is for one look."""
+        """Whether one of the `cgroups`, as the kernel lists those of a thread, is frozen; `frozen` is for one look."""
         if cgroups not in self._places:
             self._places[cgroups] = list(self._freezers_of(cgroups))
         for path, word in self._places[cgroups]:
@@ -155,27 +228,29 @@ class ProcessStates:
             self._files.pop(path, None)
             return False
 
-    def _close(self, pid: int, process: _Process, now: float) -> None:
-        if process.since is not None:
-            last = now if process.seen == now else now - EVERY / 2
-            self.ended.append(Standstill(pid, process.name, process.how, max(0.0, last - process.since)))
-            process.since = None
-
 
 class StandstillWatch:
-    """Watches the processes of this PID namespace, from `start` until `stop`, in a thread of its own.
+    """Watches all that carries a figure, from `start` until `stop`, in a thread of its own.
 
     `inside` is whether this is the PID namespace of a lab; where it is not, nothing is watched, since the processes
-    would be those of everybody.
+    would be those of everybody. `folders` are those of the lab's disk files, for the settings of the disks below them.
     """
 
     def __init__(
-        self, *, inside: bool, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        inside: bool,
+        folders: Sequence[Path] = (),
+        proc: Path = Path("/proc"),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
         self._states = ProcessStates(proc) if inside else None
+        self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
+        self._links = LinkStates() if inside else None
         self._stopping = threading.Event()
         self._own: list[Standstill] = []
+        self._seen = Seen()
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._watch, name="standstill", daemon=True)
 
@@ -183,32 +258,48 @@ class StandstillWatch:
         """Begin; must be called once."""
         self._thread.start()
 
-    def stop(self) -> list[Standstill]:
-        """End, and give what stood still. A second call gives the same. Raises OSError where /proc cannot be read."""
+    def stop(self) -> Seen:
+        """End, and give what was seen. A second call gives the same. Raises OSError where /proc cannot be read."""
         self._stopping.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         if self._failure is not None:
             raise self._failure
-        return [*self._own, *([] if self._states is None else self._states.ended)]
+        return self._seen
 
     def _watch(self) -> None:
-        if self._states is None:
-            return
-        take_precedence()
-        before, used = self._clock(), time.process_time()
         try:
-            going = True
-            while going:
-                going = not self._stopping.wait(EVERY)
-                now, cpu = self._clock(), time.process_time()
-                gap = now - before - EVERY
-                if gap >= _OWN_GAP and cpu - used < gap * _OWN_CPU_SHARE:
-                    self._own.append(Standstill(os.getpid(), "", _STATES[b"T"], gap))
-                self._states.look(now)
-                before, used = now, cpu
-            self._states.end(now)
+            if self._states is not None and self._values is not None and self._links is not None:
+                take_precedence()
+                self._look_on(self._states, self._values, self._links)
         except OSError as error:
             self._failure = error
+        finally:
+            if self._links is not None:
+                self._links.close()
+
+    def _look_on(self, states: ProcessStates, values: LabValues, links: LinkStates) -> None:
+        began = now = compared = self._clock()
+        used = time.process_time()
+        going = True
+        while going:
+            states.look(now)
+            if now == began or now - compared >= _COMPARE_SECONDS:
+                compared = now
+                values.look(now, states.threads())
+                links.look(now)
+            wait = random.uniform(0.5, 1.5) * EVERY
+            going = not self._stopping.wait(wait)
+            before, cpu_before = now, used
+            now, used = self._clock(), time.process_time()
+            gap = now - before - wait
+            if gap >= _OWN_GAP and used - cpu_before < gap * _OWN_CPU_SHARE:
+                self._own.append(Standstill(os.getpid(), "", _STATES[b"T"], gap))
+        states.look(now)
+        values.look(now, states.threads())
+        links.look(now)
+        changed = [*values.changed(now), *links.changed(now)]
+        self._seen = Seen(now - began, [*self._own, *states.end(now)], values.throttled(), changed)
 
 
 def longest(found: Iterable[Standstill], known: Mapping[int, str]) -> Iterator[tuple[str, str, float]]:
@@ -219,13 +310,22 @@ def longest(found: Iterable[Standstill], known: Mapping[int, str]) -> Iterator[t
     """
     sums: dict[tuple[int, str, str], float] = {}
     for one in found:
-        key = (one.pid, known.get(one.pid) or f"{one.name} on the host", one.how)
+        name = known.get(one.pid) or f"{one.name} on the host"
+        key = (one.pid, f"{name} (thread {one.thread})" if one.thread else name, one.how)
         sums[key] = sums.get(key, 0.0) + one.seconds
     most: dict[tuple[str, str], float] = {}
     for (_, name, how), seconds in sums.items():
         most[name, how] = max(seconds, most.get((name, how), 0.0))
     for (name, how), seconds in most.items():
         yield name, how, seconds
+
+
+def _read(path: Path) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(file, _MOST_BYTES, 0)
+    finally:
+        os.close(file)
 
 
 def _command(folder: Path) -> str:

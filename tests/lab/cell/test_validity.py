@@ -10,22 +10,24 @@ from typing import Any
 import pytest
 
 from tests.lab.cell.test_lost_guest import EVENTS
-from tests.lab.one_cell import REPORT, lab_of
+from tests.lab.one_cell import REPORT, Lab, lab_of, scenario_plan
 from vmlab.guests.held_client import HostSpan, start_line_program
 from vmlab.lab.cell.common_start import StartSkew
-from vmlab.lab.cell.validity import Stood, broken_rules
+from vmlab.lab.cell.undisturbed import LONGEST_STOP, STOPPED_SHARE, Stood, told_of
+from vmlab.lab.cell.validity import broken_rules
 from vmlab.lab.cell.workload_instance import disagreement
-from vmlab.model.event import MeasurementTaken, WorkloadStarted
+from vmlab.model.event import MeasurementTaken, Notice, WorkloadStarted
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.scenario import Limits
-from vmlab.telemetry.standstill import Standstill
+from vmlab.telemetry.standstill import Seen, Standstill
+from vmlab.telemetry.steady_values import Changed, Throttled
 
 LIMITS = Limits()
 
 
-def broken(skew: float = 0.0, *stood: Stood) -> list[str]:
-    return list(broken_rules(LIMITS, [], [], StartSkew(skew, 0.001), stood))
+def broken(skew: float = 0.0) -> list[str]:
+    return list(broken_rules(LIMITS, [], [], StartSkew(skew, 0.001)))
 
 
 def test_at_its_limit_a_rule_holds_and_above_it_is_broken() -> None:
@@ -33,23 +35,41 @@ def test_at_its_limit_a_rule_holds_and_above_it_is_broken() -> None:
     assert len(broken(math.nextafter(LIMITS.start_skew, 9))) == 1
 
 
-def test_no_standstill_is_forgiven_and_the_guest_is_named() -> None:
-    (reason,) = broken(0.0, Stood("database: its QEMU", "stopped", 5.0123))
-    assert reason == "database: its QEMU was stopped for 5.01 s while the workloads ran"
-    assert len(broken(0.0, Stood("web: its QEMU", "stopped", 1e-3))) == 1
+def test_what_stood_still_for_long_or_for_much_of_the_time_spoils_a_cell_and_less_is_told() -> None:
+    """Many short stops count as one of their sum. A QEMU's, which the init times, count however short they are."""
+    told = Stood("database: its QEMU", "stopped", 5.0123).finding(60.0)
+    assert told.text == "database: its QEMU was stopped for 5.01 s while the workloads ran"
+    long = [Stood("a", "stopped", LONGEST_STOP), Stood("a", "stopped", 1e-3, exact=True)]
+    assert all(one.finding(3600.0).breaks for one in (*long, Stood("a", "stopped", 3600 * STOPPED_SHARE + 1)))
+    brief = Stood("a", "stopped", 0.1)
+    assert (brief.finding(4.3).breaks, brief.finding(60.0).breaks) == (True, False)
+
+
+def test_what_was_changed_is_told_once_for_the_threads_of_a_process_and_the_rest_is_counted() -> None:
+    own = [Changed(f"CPU {number}/TCG", "CPUs 0,1", "CPUs 0", 2.0, pid=7) for number in range(4)]
+    strangers = Changed("sysbench", "nice 0", "nice 5", 2.0, pid=8)
+    settings = [Changed(f"/sys/{name}", "0", "1", 1.5) for name in "abc"]
+    findings = list(told_of([*own, strangers, *settings], {7: "web: its QEMU"}))
+    assert [one.text for one in findings] == [
+        "web: its QEMU: its thread CPU 0/TCG was changed from CPUs 0,1 to CPUs 0 for 2 s while the workloads ran",
+        "/sys/a was changed from 0 to 1 for 1.5 s while the workloads ran",
+        "/sys/b was changed from 0 to 1 for 1.5 s while the workloads ran",
+        "1 further settings were changed while the workloads ran",
+    ]
+    assert all(one.breaks for one in findings)
 
 
 def test_a_late_start_says_in_milliseconds_how_late_and_what_the_limit_is() -> None:
     limits = LIMITS.model_copy(update={"start_skew": 0.25})
-    reasons = list(broken_rules(limits, [], [], StartSkew(1.5, 0.001), []))
+    reasons = list(broken_rules(limits, [], [], StartSkew(1.5, 0.001)))
     assert reasons == ["clients started 1500 ms apart; the limit is 250 ms"]
-    assert list(broken_rules(limits, [], [], None, [])) == []
+    assert list(broken_rules(limits, [], [], None)) == []
 
 
 def test_each_file_whose_cache_mode_is_not_in_force_is_named_with_what_qemu_has() -> None:
     right = CacheProof("web", "/a.raw", True, True, True, False, "none: o_direct=yes", agrees=True)
     proofs = [right, replace(right, file="/b.raw", o_direct=False, agrees=False), right]
-    reasons = list(broken_rules(LIMITS, [], proofs, None, []))
+    reasons = list(broken_rules(LIMITS, [], proofs, None))
     assert reasons == [
         "web: cache=none: o_direct=yes is not what QEMU has on /b.raw: O_DIRECT off, write cache on, no-flush off"
     ]
@@ -69,7 +89,7 @@ class Client:
 def test_a_clock_at_its_limit_holds_and_above_it_its_workload_is_named() -> None:
     limit = LIMITS.clock_drift_percent / 100
     clients: Any = [Client("tile 1 web", limit), Client("tile 2 web", math.nextafter(limit, 1))]
-    (reason,) = broken_rules(LIMITS, clients, [], None, [])
+    (reason,) = broken_rules(LIMITS, clients, [], None)
     assert reason.startswith("tile 2 web: its guest's clock and the host's disagree by 5.0 % over the run time")
 
 
@@ -100,36 +120,92 @@ async def test_a_qemu_that_was_stopped_while_its_guest_worked_makes_the_cell_inv
     assert [m for m in lab.of(MeasurementTaken) if m.metric == "run_time"], "the figure is kept, and marked"
 
 
-class Seen:
-    """A watch that saw what the test says."""
+class Watch:
+    """A watch of ten seconds that saw what the test says."""
 
-    def __init__(self, *found: Standstill) -> None:
-        self.found = found
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
         self.started = False
 
     def start(self) -> None:
         self.started = True
 
-    def stop(self) -> list[Standstill]:
-        return [*self.found] if self.started else []
+    def stop(self) -> Seen:
+        return self.seen if self.started else Seen()
+
+
+async def ended_where(seen: Seen, lab: Lab) -> Outcome:
+    """The outcome of a cell whose watch saw this."""
+    lab.standstills = lambda: Watch(seen)  # type: ignore[assignment,return-value]
+    return await lab.cell().run()
 
 
 async def test_all_that_takes_part_is_named_with_how_long_and_how_it_stood_still(tmp_path: Path) -> None:
     lab = lab_of(tmp_path, EVENTS)
-    lab.hypervisor.processes = {"t1-quick": 11}
-    lab.standstills = lambda: Seen(  # type: ignore[assignment,return-value]
+    lab.hypervisor.processes = {"t1-quick": 11, "t1-slow": 10}
+    stood = (
         Standstill(11, "qemu-system-x86", "stopped by a debugger", 2.0),
+        Standstill(10, "qemu-system-x86", "frozen by its cgroup", 2.5, "CPU 0/TCG"),
         Standstill(12, "sysbench", "stopped", 3.0),
         Standstill(12, "sysbench", "stopped", 3.0),
         Standstill(13, "sysbench", "stopped", 4.0),
         Standstill(os.getpid(), "", "stopped", 1.5),
     )
-    assert await lab.cell().run() is Outcome.INVALID
+    assert await ended_where(Seen(10.0, stood), lab) is Outcome.INVALID
     assert lab.ended().reasons == [
         "t1-quick: its QEMU was stopped by a debugger for 2 s while the workloads ran",
+        "t1-slow: its QEMU (thread CPU 0/TCG) was frozen by its cgroup for 2.5 s while the workloads ran",
         "sysbench on the host was stopped for 6 s while the workloads ran",
         "the lab's runner was stopped for 1.5 s while the workloads ran",
     ]
+
+
+async def test_a_short_stop_is_told_and_forgiven(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    assert await ended_where(Seen(10.0, [Standstill(12, "sysbench", "stopped", 0.1)]), lab) is Outcome.PASSED
+    told = "cell 1: sysbench on the host was stopped for 0.1 s while the workloads ran"
+    assert [one.text for one in lab.of(Notice)] == [told]
+
+
+@pytest.mark.parametrize(
+    ("group", "pids", "asked", "outcome"),
+    [
+        ("machine/qemu-1-quick/vcpu0", {11}, False, Outcome.INVALID),
+        ("machine/qemu-1-quick/vcpu0", {11}, True, Outcome.PASSED),
+        ("machine", {11}, True, Outcome.INVALID),
+        ("machine", {11, 10}, True, Outcome.INVALID),
+    ],
+)
+async def test_a_quota_that_was_asked_for_holds_back_its_own_guest_and_no_other(
+    group: str, pids: set[int], asked: bool, outcome: Outcome, tmp_path: Path
+) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    if asked:
+        wanted = f"events: {EVENTS}}}"
+        lab.plan = scenario_plan(
+            lambda text: text.replace("200}", "200, cpu_quota: 50}").replace("events: 10}", wanted)
+        )
+    lab.hypervisor.processes = {"t1-quick": 11, "t1-slow": 10}
+    held = Throttled(Path("/sys/fs/cgroup/cpu") / group, frozenset(pids), 4.0)
+    assert await ended_where(Seen(10.0, throttled=[held]), lab) is outcome
+    if outcome is Outcome.INVALID:
+        (reason,) = lab.ended().reasons
+        assert reason.startswith(f"a CPU quota on /sys/fs/cgroup/cpu/{group} held back t1-quick: its QEMU"), reason
+        assert reason.endswith("for 40.0 % of the time; the limit is 5 %")
+
+
+async def test_a_guest_that_a_quota_held_back_for_a_moment_is_told(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    lab.hypervisor.processes = {"t1-quick": 11}
+    held = Throttled(Path("/sys/fs/cgroup/cpu/machine"), frozenset({11}), 0.2)
+    assert await ended_where(Seen(10.0, throttled=[held]), lab) is Outcome.PASSED
+    assert "held back t1-quick: its QEMU for 2.0 % of the time" in lab.of(Notice)[0].text
+
+
+async def test_what_was_changed_makes_the_cell_invalid(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    assert await ended_where(Seen(10.0, changed=[Changed("/sys/x", "0", "1", 2.0)]), lab) is Outcome.INVALID
+    assert lab.ended().reasons == ["/sys/x was changed from 0 to 1 for 2 s while the workloads ran"]
 
 
 async def test_a_stop_before_the_workloads_spoils_nothing(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ and out, on standard output::
 
     {"ready": true} · {"pong": N, "clock": SECONDS} · {"started": SECONDS, "missed": SECONDS}
     {"out": LINE} · {"err": LINE}
-    {"ended": {"status": N, "seconds": S, "clock": SECONDS}}
+    {"ended": {"status": N, "seconds": S, "clock": SECONDS, "stopped": S}}
 
 What the client prints is relayed at most every PAUSE seconds, and at once when it ends, so that a client which prints
 much shares its guest's processor with few encryptions.
 
 The client is forked beforehand and stamps the clock just before it calls exec, so that neither the fork nor this
-program's own reading stands between the deadline and the client. After the client's end, clocks are told until standard
+program's own reading stands between the deadline and the client. Stops of the client itself are told by the kernel;
+its children, debuggers, and this program's own standstill, as by the freezer of a cgroup, are looked for once a second.
+After the client's end, clocks are told until standard
 input closes. When it closes before, the client is killed.
 """
 
@@ -41,11 +43,20 @@ STAMP = struct.Struct("=ddd")
 PAUSE = 0.5
 PIPE_BYTES = 2**20
 F_SETPIPE_SZ = 1031
+LOOK = 1.0
+"""Seconds between two looks, each of which takes an emulated guest half a millisecond or so."""
+
+
+said_seconds = 0.0
+"""For how long this program waited for the engine to take what it said."""
 
 
 def say(**message: Any) -> None:
+    global said_seconds
+    before = time.monotonic()
     sys.stdout.write(json.dumps(message, separators=(",", ":")) + "\n")
     sys.stdout.flush()
+    said_seconds += time.monotonic() - before
 
 
 def wait_and_exec(order: Order, start_pipe: int, stamp_pipe: int, stdin: int, stdout: int, stderr: int) -> None:
@@ -137,6 +148,80 @@ class Streams:
         return 1000 * min(left) + 1 if left else None
 
 
+class Stops:
+    """For how long the client, or what it started, stood still: stopped, by a debugger too, or frozen with all here."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.told = self.looked = self.frozen = 0.0
+        self.since: float | None = None
+        self.was_stopped, self.last, self.own = False, time.monotonic(), own_times()
+        self.heard, wake = os.pipe()
+        for end in (self.heard, wake):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def begin(self) -> None:
+        """The client works from now on."""
+        self.last, self.own = time.monotonic(), own_times()
+
+    def hear(self) -> None:
+        """Takes what the kernel says of the client."""
+        os.read(self.heard, 4096)
+        try:
+            while (what := os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)) is not None:
+                now = time.monotonic()
+                if self.since is not None:
+                    self.told += now - self.since
+                self.since = None if what.si_code == os.CLD_CONTINUED else now
+        except ChildProcessError:
+            # It has ended, and is not stopped.
+            pass
+
+    def look(self) -> float:
+        """Looks where it is time to; milliseconds until the next look."""
+        passed = time.monotonic() - self.last
+        if passed >= LOOK:
+            stopped = any(state in b"Tt" for state in states(self.pid))
+            self.looked += passed * (stopped + self.was_stopped) / 2
+            own = own_times()
+            # Who waits for a processor, a page or the engine is not stopped.
+            if own[1] == self.own[1] and passed - (own[0] - self.own[0]) > 2 * LOOK:
+                self.frozen += passed - LOOK
+            self.was_stopped, self.own = stopped, own
+            self.last += passed
+            passed = 0.0
+        return 1000 * (LOOK - passed) + 1
+
+    def seconds(self) -> float:
+        return max(self.told, self.looked, self.frozen)
+
+
+def own_times() -> tuple[float, int]:
+    """Seconds for which this process ran, or waited for a processor or the engine; how often it waited for a page."""
+    try:
+        with open("/proc/self/schedstat", "rb") as times, open("/proc/self/stat", "rb") as stat:
+            ran, waited, _ = times.read().split()
+            return (int(ran) + int(waited)) / 1e9 + said_seconds, int(stat.read().rpartition(b")")[2].split()[9])
+    except OSError:
+        return time.monotonic(), 0
+
+
+def states(pid: int) -> list[bytes]:
+    """The letter of a process's state in proc(5), and of all that it has started."""
+    found = []
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat, open(f"/proc/{pid}/task/{pid}/children", "rb") as children:
+            found.append(stat.read().rpartition(b") ")[2][:1])
+            for child in children.read().split():
+                found += states(int(child))
+    except OSError:
+        # It has ended, or the kernel does not list children.
+        pass
+    return found
+
+
 class CommandLines:
     """Standard input, line by line, without blocking."""
 
@@ -176,12 +261,17 @@ def serve(orders: CommandLines, order: Order, queued: list[Order]) -> None:
         obey(message, start_pipe)
     poll = select.poll()
     streams = Streams(poll, [Relay(out, "out"), Relay(err, "err")])
-    for descriptor in (0, stamp_pipe):
+    stops = Stops(pid)
+    for descriptor in (0, stamp_pipe, stops.heard):
         poll.register(descriptor, select.POLLIN)
     began = None
     while streams.open:
-        for ready, happened in poll.poll(streams.resume()):
-            if ready == 0:
+        pauses = streams.resume()
+        looks = stops.look() if began is not None else None
+        for ready, happened in poll.poll(min((one for one in (pauses, looks) if one is not None), default=None)):
+            if ready == stops.heard:
+                stops.hear()
+            elif ready == 0:
                 messages = orders.read()
                 if messages is None:
                     kill(pid)
@@ -193,12 +283,14 @@ def serve(orders: CommandLines, order: Order, queued: list[Order]) -> None:
                 stamp = os.read(stamp_pipe, STAMP.size)
                 if len(stamp) == STAMP.size:
                     clock, began, missed = STAMP.unpack(stamp)
+                    stops.begin()
                     say(started=clock, missed=missed)
             else:
                 streams.pump(ready, happened)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     clock, ended = time.time(), time.monotonic()
-    say(ended={"status": status, "seconds": ended - began if began is not None else 0.0, "clock": clock})
+    seconds = ended - began if began is not None else 0.0
+    say(ended={"status": status, "seconds": seconds, "clock": clock, "stopped": min(seconds, stops.seconds())})
     while (messages := orders.read()) is not None:
         for message in messages:
             obey(message, start_pipe)

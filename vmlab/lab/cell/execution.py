@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,16 +19,15 @@ from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
 from vmlab.lab.cell.surroundings import CellSurroundings
-from vmlab.lab.cell.validity import Stood, broken_rules
+from vmlab.lab.cell.undisturbed import Undisturbed
+from vmlab.lab.cell.validity import broken_rules
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.concurrency import shielded
-from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.results import CacheProof, Measurement
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
-from vmlab.telemetry.standstill import StandstillWatch, longest
 
 _READ_AHEAD, _READ_AHEAD_A_GUEST = 0.02, 0.005
 """Seconds before the common start at which counters are read: all clients wait then, and QEMU answers within that."""
@@ -71,9 +68,9 @@ class Execution:
         self._following: dict[asyncio.Task[None], int] = {}
         self._contention: Contention | None = None
         self._executed = (math.nan, math.nan)
-        self._stood: list[Stood] = []
         self._between = Between()
         self._network = NetworkCheck(around.hypervisor, guests.specs)
+        self._undisturbed = Undisturbed(around, guests)
         self.latency = LatencyReadings(around.hypervisor, guests, events, around.timing.latency)
         """Of the guests' disks while the clients work."""
 
@@ -87,8 +84,7 @@ class Execution:
         moment = await self._hosts_moment(len(first))
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
-        standstills = self._around.host.standstills()
-        stood_before = await self._standstill()
+        await self._undisturbed.begin()
         counters = await self._host_counters()
         await self._network.begin()
         await self.latency.begin()
@@ -100,7 +96,7 @@ class Execution:
         if self._half is not None and not self._half.drives:
             # Its guests work for the workloads that the other host follows.
             self._following[asyncio.ensure_future(self._half.until("executed"))] = _EVERY_TILE
-        standstills.start()
+        self._undisturbed.start()
         try:
             await start.moment()
             began = time.monotonic()
@@ -120,7 +116,7 @@ class Execution:
                 self._half.reach("executed")
             self._executed = (await opening or began, closing or time.monotonic())
             await self._network.end(start.host_wall)
-            self._stood = await self._stood_still(standstills, stood_before)
+            await self._undisturbed.end()
             self._between = counters.until(await self._host_counters())
             self._events.neighbours(self._between.neighbours)
             await self.latency.end()
@@ -128,8 +124,7 @@ class Execution:
             opening.cancel()
             await shielded(self._end_changes(end_tiles))
             await self.latency.stop()
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(standstills.stop)
+            await self._undisturbed.stop()
             for task in self._following:
                 task.cancel()
             await asyncio.gather(*self._following, return_exceptions=True)
@@ -208,27 +203,6 @@ class Execution:
         self.loop.leave(tile)
         await self._all_ended(tile)
 
-    async def _standstill(self) -> dict[str, float]:
-        return await self._around.hypervisor.standstill(self._guests.names)
-
-    async def _stood_still(self, watch: StandstillWatch, before: Mapping[str, float]) -> list[Stood]:
-        """Who was stopped since `before`: QEMUs as the init saw it, everything else as `watch` did."""
-        now = await self._standstill()
-        pids = self._around.hypervisor.pids(self._guests.names)
-        # Guests that were added since were stopped while they were restored.
-        known = {pid: f"{guest}: its QEMU" for guest, pid in pids.items() if guest in before}
-        by_signal = {name: now[name] - then for name, then in before.items() if now.get(name, then) > then}
-        stood = [Stood(f"{name}: its QEMU", "stopped", seconds) for name, seconds in by_signal.items()]
-        names = {
-            **known,
-            os.getpid(): "the lab's runner",
-            self._around.host.disk.pid or 0: f"the {EMULATED_DISK}'s process",
-        }
-        added = {pid for guest, pid in pids.items() if guest not in before}
-        seen = [one for one in await asyncio.to_thread(watch.stop) if one.pid not in added]
-        told = {one.who for one in stood}
-        return [*stood, *(Stood(*one) for one in longest(seen, names) if one[0] not in told)]
-
     async def _host_counters(self) -> HostCounters:
         return await asyncio.to_thread(self._around.host.counters)
 
@@ -236,20 +210,24 @@ class Execution:
         """How guests with CPU shares shared the CPU; nothing where the clients never ran."""
         return iter(()) if self._contention is None else self._contention.measurements(instances)
 
-    def judge(self, instances: Sequence[WorkloadInstance], proofs: Sequence[CacheProof]) -> None:
+    def judge(self, instances: Instances, proofs: Sequence[CacheProof]) -> None:
         """Hold the limits against what was measured of clients and host.
 
         Called late, because the tick in which the workloads ended comes up to a second after their end.
         """
         scenario = self._around.plan.scenario
-        for reason in broken_rules(scenario.limits, instances, proofs, self.skew, self._stood):
+        for reason in broken_rules(scenario.limits, instances, proofs, self.skew):
             self._events.end_as(Outcome.INVALID, reason)
         for proof in self._network.proofs(instances):
             self._events.network_proof(proof)
             if (fault := fault_of(proof)) is not None:
                 self._events.end_as(Outcome.INVALID, fault)
         disturbance = Disturbance.of(self._around.host.mean, self._executed, self._between, self._around.host.extremes)
-        for finding in disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds):
+        switched = [what for what, one in self._live.items() if one.was_asked]
+        for finding in (
+            *self._undisturbed.findings(scenario.limits, instances, switched),
+            *disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds),
+        ):
             if finding.breaks:
                 self._events.end_as(Outcome.INVALID, finding.text)
             else:

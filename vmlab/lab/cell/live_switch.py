@@ -42,6 +42,8 @@ class LiveSwitch(ABC, Generic[State]):
         self._open = False
         self._task: asyncio.Task[Switched] | None = None
         self._can_be_called_off = False
+        self.was_asked = False
+        """Whether somebody had it switched."""
         self._end_span: EndSpan = _nothing
 
     @property
@@ -73,6 +75,7 @@ class LiveSwitch(ABC, Generic[State]):
             raise UsageError(f"the workloads of {self._cell} do not run now; it can be switched while they do")
         if self.busy:
             raise UsageError(f"{self._cell} is being switched already")
+        self.was_asked = True
         self._events.asked(f"set {self.what} {target} now", origin)
         self._task = asyncio.ensure_future(self._switched(target, origin))
         try:

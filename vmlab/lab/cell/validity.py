@@ -1,12 +1,12 @@
-"""Four rules by which a measured cell is invalid: cache proofs, start skew, processes that stood still, guests' clocks.
+"""Three rules by which a measured cell is invalid: cache proofs, start skew, guests' clocks.
 
-`execution.judge` applies these and all others, such as those of `disturbance` on other load.
+`execution.judge` applies these and all others, such as those of `undisturbed` on what stood still and those of
+`disturbance` on other load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.workload_instance import WorkloadInstance
@@ -14,27 +14,13 @@ from vmlab.model.results import CacheProof
 from vmlab.model.scenarios.scenario import Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Stood:
-    """What takes part in the measurement and stood still: `who` was `how`, a participle, for `seconds`."""
-
-    who: str
-    how: str
-    seconds: float
-
-
 def broken_rules(
     limits: Limits,
     instances: Sequence[WorkloadInstance],
     proofs: Sequence[CacheProof],
     skew: StartSkew | None,
-    stood: Sequence[Stood],
 ) -> Iterator[str]:
-    """One reason for each rule that the cell itself broke; none for a valid cell. `disturbance` has those on the host.
-
-    `stood` are the processes that were stopped while the workloads ran. Any such time makes the cell invalid: clocks go
-    on meanwhile, in a guest perhaps not, so the figures do not show it.
-    """
+    """One reason for each rule that the cell itself broke; none for a valid cell."""
     for proof in proofs:
         if not proof.agrees:
             yield (
@@ -44,8 +30,6 @@ def broken_rules(
             )
     if skew is not None and skew.seconds > limits.start_skew:
         yield f"clients started {skew.seconds * 1e3:.0f} ms apart; the limit is {limits.start_skew * 1e3:.0f} ms"
-    for one in stood:
-        yield f"{one.who} was {one.how} for {one.seconds:.3g} s while the workloads ran"
     for instance in instances:
         apart = instance.clock_disagreement() * 100
         if apart > limits.clock_drift_percent:

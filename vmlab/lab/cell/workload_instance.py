@@ -88,6 +88,11 @@ class WorkloadInstance:
         """When the client really started, if it did."""
         return self._held.started if self._held else None
 
+    @property
+    def stopped_seconds(self) -> float:
+        """For how long its client was stopped in its place, as far as it has ended."""
+        return self._held.stopped_seconds if self._held and self.finished else 0.0
+
     async def stage(self, *, host_alone: bool = False) -> None:
         """Make ready what each side needs on its own; with `host_alone` only the sides that are the host."""
         contexts = self._host_contexts() if host_alone else self._staging_contexts()
@@ -331,6 +336,7 @@ class Instances(Sequence[WorkloadInstance]):
     def __init__(self, make: Callable[[WorkloadPlan, int, int], WorkloadInstance]) -> None:
         self._make = make
         self._all: list[WorkloadInstance] = []
+        self._earlier: list[WorkloadInstance] = []
 
     def __getitem__(self, index: Any) -> Any:
         return self._all[index]
@@ -349,8 +355,14 @@ class Instances(Sequence[WorkloadInstance]):
         """Those that are not here are no error."""
         self._all = [one for one in self._all if one not in those]
 
+    def stopped(self) -> Iterator[tuple[WorkloadInstance, float]]:
+        """Those whose client was stopped, and for how many seconds; in a loop those of earlier rounds too."""
+        return ((one, one.stopped_seconds) for one in (*self._earlier, *self._all) if one.stopped_seconds)
+
     def next_round(self, before: WorkloadInstance) -> WorkloadInstance:
         """The instance of a workload's next round, in the place of the one `before`."""
         made = self._make(before.plan, before.context.position, before.context.round + 1)
+        if before.stopped_seconds:
+            self._earlier.append(before)
         self._all[self._all.index(before)] = made
         return made

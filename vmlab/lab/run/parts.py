@@ -148,9 +148,9 @@ def lower_weight(folder: RunFolder) -> bool:
     return bool(lowered)
 
 
-def standstills() -> StandstillWatch:
-    """A watch of all processes of this lab."""
-    return StandstillWatch(inside=host_pids() is not None)
+def standstills(folder: RunFolder) -> StandstillWatch:
+    """A watch of all that carries figures of this lab."""
+    return StandstillWatch(inside=host_pids() is not None, folders=(folder.disks,))
 
 
 OpenBareOn = Callable[
@@ -185,7 +185,7 @@ class RunnerParts:
     host_counters: Callable[[], HostCounters] = counted_host
     neighbours: Callable[[], tuple[Neighbour, ...]] = host_neighbours
     lower_weight: Callable[[RunFolder], bool] = lower_weight
-    standstills: Callable[[], StandstillWatch] = standstills
+    standstills: Callable[[RunFolder], StandstillWatch] = standstills
 
 
 REAL = RunnerParts()

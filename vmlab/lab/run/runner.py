@@ -293,7 +293,7 @@ class Runner:
                 read_at=recording.read_at,
                 settings=self._settings.in_force,
                 counters=self._parts.host_counters,
-                standstills=self._parts.standstills,
+                standstills=partial(self._parts.standstills, self._folder),
                 disk=self._disk,
                 ksm=HostKsm(self._settings, self._others, ordered_memory),
             ),

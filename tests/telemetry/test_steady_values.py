@@ -1,0 +1,171 @@
+"""Values that must not change while workloads run: real cgroups, threads and files of the kernel's form."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.lab.faked import until
+from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
+from vmlab.telemetry.source import Roots
+from vmlab.telemetry.steady_values import LabValues, SteadyValues, Throttled, setting_files
+
+
+def test_a_value_that_is_changed_and_put_back_is_told_with_its_time(tmp_path: Path) -> None:
+    setting, steady = tmp_path / "setting", tmp_path / "steady"
+    setting.write_text("always [madvise] never\n")
+    steady.write_text("7\n")
+    values = SteadyValues()
+    for file in (setting, steady):
+        values.add(file.name, file.read_bytes)
+    values.look(0.0)
+    setting.write_text("[always] madvise never\n")
+    values.look(1.0)
+    values.look(2.0)
+    setting.write_text("always [madvise] never\n")
+    values.look(3.5)
+    values.look(9.0)
+    (found,) = values.changed(9.0)
+    assert (found.what, found.was, found.became, found.seconds) == ("setting", "madvise", "always", 2.5)
+
+
+def test_a_value_that_stays_changed_lasts_until_the_end_and_one_that_goes_is_no_change(tmp_path: Path) -> None:
+    stays, goes = tmp_path / "stays", tmp_path / "goes"
+    stays.write_text("1")
+    goes.write_text("1")
+    values = SteadyValues()
+    for file in (stays, goes, tmp_path / "never"):
+        values.add(file.name, file.read_bytes)
+    stays.write_text("")
+    goes.unlink()
+    values.look(1.0)
+    assert [(one.what, one.became, one.seconds) for one in values.changed(4.0)] == [("stays", "empty", 3.0)]
+
+
+@contextmanager
+def running(*argv: str) -> Iterator[int]:
+    """The process id of a program that is killed in the end."""
+    with subprocess.Popen(argv) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def looked_at(values: LabValues, now: float, pid: int, cgroups: bytes = b"") -> None:
+    values.look(now, [(pid, pid, cgroups)])
+
+
+def test_what_a_group_and_those_above_it_are_given_is_compared_and_quotas_are_counted(tmp_path: Path) -> None:
+    """Files of the kernel's form, of both versions; the group that is above this process is `host_counters`' matter."""
+    first, second, proc = tmp_path / "cpu", tmp_path / "unified", tmp_path / "proc"
+    guest, slice_ = first / "machine/guest/vcpu0", second / "machine.slice"
+    for folder in (guest, slice_, proc / "self", tmp_path / "sys"):
+        folder.mkdir(parents=True)
+    (proc / "self/cgroup").write_text("1:cpu:/\n0::/\n")
+    (first / "machine/cpu.shares").write_text("1024\n")
+    (first / "machine/cpu.stat").write_text("nr_periods 0\nnr_throttled 0\nthrottled_time 0\n")
+    (guest / "cpu.stat").write_text("nr_periods 9\nnr_throttled 0\nthrottled_time 500000000\n")
+    (slice_ / "cpu.stat").write_text("usage_usec 5\nnr_throttled 0\nthrottled_usec 0\n")
+    (slice_ / "cpu.max").write_text("max 100000\n")
+    (first / "cpu.stat").write_text("throttled_time 1\n")
+    mounts = [Mount(first, frozenset({"cpu"}), 1), Mount(second, frozenset({"cpuacct"}), 2)]
+    values = LabValues(mounts, (), Roots(proc, tmp_path / "sys", proc))
+    cgroups = b"4:memory:/elsewhere\n1:cpu:/machine/guest/vcpu0\n0::/machine.slice\n"
+    looked_at(values, 0.0, os.getpid(), cgroups)
+    assert values.throttled() == [] and values.changed(0.0) == []
+    (first / "machine/cpu.shares").write_text("2\n")
+    (slice_ / "cpu.max").write_text("15000 100000\n")
+    (slice_ / "cpu.stat").write_text("usage_usec 5\nnr_throttled 50\nthrottled_usec 4250000\n")
+    (guest / "cpu.stat").write_text("nr_periods 9\nnr_throttled 1\nthrottled_time 1500000000\n")
+    (first / "cpu.stat").write_text("throttled_time 9000000000\n")
+    looked_at(values, 1.0, os.getpid(), cgroups)
+    changed = [(one.what, one.was, one.became) for one in values.changed(3.0)]
+    assert sorted(changed) == [
+        (str(first / "machine/cpu.shares"), "1024", "2"),
+        (str(slice_ / "cpu.max"), "max 100000", "15000 100000"),
+    ]
+    pids = frozenset({os.getpid()})
+    assert sorted(values.throttled(), key=lambda one: one.seconds) == [
+        Throttled(guest, pids, 1.0),
+        Throttled(slice_, pids, 4.25),
+    ]
+
+
+def test_a_real_quota_is_counted() -> None:
+    mount = mount_of("cpu", hierarchies())
+    if mount is None or not os.access(mount.root, os.W_OK):
+        pytest.skip("no cgroup with the cpu controller that can be written")
+    group = mount.root / f"vmlab-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        with running("sh", "-c", "while :; do :; done") as busy:
+            (group / "cgroup.procs").write_text(str(busy))
+            cgroups = Path(f"/proc/{busy}/cgroup").read_bytes()
+            values = LabValues([mount], ())
+            looked_at(values, 0.0, busy, cgroups)
+            quota = group / ("cpu.cfs_quota_us" if mount.version == 1 else "cpu.max")
+            quota.write_text("2000")
+
+            def is_throttled() -> bool:
+                looked_at(values, 1.0, busy, cgroups)
+                return bool(values.throttled())
+
+            until(is_throttled, "that it is held back")
+        (throttled,) = values.throttled()
+        assert throttled.group == group and throttled.seconds > 0
+        assert [one.what for one in values.changed(1.0)] == [str(quota)]
+    finally:
+        until(lambda: _removed(group), "that the group is empty")
+
+
+def _removed(group: Path) -> bool:
+    with suppress(OSError):
+        group.rmdir()
+    return not group.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
+def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_program_is_not(tmp_path: Path) -> None:
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
+    with running(str(tmp_path / "qemu-system-x86_64"), "600") as qemu, running(sleep, "600") as other:
+        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
+        threads = [(pid, pid, b"") for pid in (qemu, other)]
+        values = LabValues([], ())
+        values.look(0.0, threads)
+        usual = os.getpriority(os.PRIO_PROCESS, qemu)
+        low = 19 if usual < 19 else 18
+        for pid in (qemu, other):
+            os.setpriority(os.PRIO_PROCESS, pid, low)
+        values.look(1.0, threads)
+        for pid in (qemu, other):
+            os.setpriority(os.PRIO_PROCESS, pid, usual)
+        values.look(3.0, threads)
+        (found,) = values.changed(4.0)
+        assert (found.pid, found.seconds) == (qemu, 2.0)
+        assert f"nice {usual}" in found.was and f"nice {low}" in found.became
+
+
+def test_settings_are_those_of_the_host_and_of_the_disk_below_the_lab(tmp_path: Path) -> None:
+    names = {str(path) for path in setting_files([tmp_path])}
+    assert {
+        "/sys/kernel/mm/ksm/run",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/proc/sys/vm/swappiness",
+    } <= names
+    roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "proc")
+    device = tmp_path.stat().st_dev
+    number = roots.sys / f"dev/block/{os.major(device)}:{os.minor(device)}"
+    (roots.sys / "block/sda/queue").mkdir(parents=True)
+    number.parent.mkdir(parents=True)
+    number.symlink_to(roots.sys / "block/sda")
+    found = {path.name for path in setting_files([tmp_path], roots) if "sda" in path.parts}
+    assert {"read_ahead_kb", "scheduler"} <= found

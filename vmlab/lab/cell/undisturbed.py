@@ -1,0 +1,159 @@
+"""What of the lab stood still, was held back or was changed while the workloads of a cell ran.
+
+The rule: everything that carries a figure is watched, each thread by itself. Clocks go on while something stands still,
+in a guest perhaps not, so its figures do not show it. What the scenario or a viewer asked for is no fault. The limits
+are in docs/explanation/validity.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from vmlab.lab.cell.disturbance import Finding
+from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.cell.workload_instance import Instances
+from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.names import HOST_PLACE
+from vmlab.model.ordered import EMULATED_DISK
+from vmlab.model.scenarios.scenario import Limits
+from vmlab.system.host_setting import KSM
+from vmlab.telemetry.standstill import Seen, StandstillWatch, longest
+from vmlab.telemetry.steady_values import Changed, Throttled
+
+LONGEST_STOP = 0.5
+"""Seconds for which something may have stood still in all."""
+STOPPED_SHARE = 0.02
+"""The same as a share of the time in which it was watched."""
+_MOST_TOLD = 3
+_WHILE = "while the workloads ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """What takes part in the measurement and stood still: `who` was `how`, a participle, for `seconds`.
+
+    With `exact` its length is known however short it was, and none is forgiven.
+    """
+
+    who: str
+    how: str
+    seconds: float
+    exact: bool = False
+
+    def finding(self, watched: float) -> Finding:
+        """What it means for a cell that was watched for so many seconds."""
+        long = self.seconds >= LONGEST_STOP or self.seconds > STOPPED_SHARE * watched
+        return Finding(f"{self.who} was {self.how} for {self.seconds:.3g} s {_WHILE}", breaks=self.exact or long)
+
+
+class Undisturbed:
+    """Watches one execute phase, from `begin` and `start` until `end`; then `findings` has what came of it."""
+
+    def __init__(self, around: CellSurroundings, guests: GuestSet) -> None:
+        self._around = around
+        self._guests = guests
+        self._before: Mapping[str, float] = {}
+        self._watch = StandstillWatch(inside=False)
+        self._seen = Seen()
+        self._stood: list[Stood] = []
+        self._names: dict[int, str] = {}
+        self._limited: frozenset[int] = frozenset()
+
+    async def begin(self) -> None:
+        """Get ready, before the common start is announced."""
+        self._watch = self._around.host.standstills()
+        self._before = await self._stopped_qemus()
+
+    def start(self) -> None:
+        """Watch from now on."""
+        self._watch.start()
+
+    async def _stopped_qemus(self) -> dict[str, float]:
+        return await self._around.hypervisor.standstill(self._guests.names)
+
+    async def end(self) -> None:
+        """Take what was seen until now: of QEMUs that were stopped by a signal the init knows the times."""
+        now = await self._stopped_qemus()
+        pids = self._around.hypervisor.pids(self._guests.names)
+        # Guests that were added since were stopped while they were restored.
+        added = {pid for guest, pid in pids.items() if guest not in self._before}
+        self._names = {
+            **{pid: f"{guest}: its QEMU" for guest, pid in pids.items() if pid not in added},
+            os.getpid(): "the lab's runner",
+            self._around.host.disk.pid or 0: f"the {EMULATED_DISK}'s process",
+        }
+        asked = {spec.name for spec in self._guests.specs if spec.resources.cpu_quota is not None}
+        self._limited = frozenset(pids[name] for name in asked & pids.keys())
+        by_signal = {name: now[name] - then for name, then in self._before.items() if now.get(name, then) > then}
+        self._stood = [
+            Stood(f"{name}: its QEMU", "stopped", seconds, exact=True) for name, seconds in by_signal.items()
+        ]
+        self._seen = await asyncio.to_thread(self._watch.stop)
+        told = {one.who for one in self._stood}
+        seen = longest((one for one in self._seen.stood if one.pid not in added), self._names)
+        self._stood += [Stood(*one) for one in seen if one[0] not in told]
+
+    async def stop(self) -> None:
+        """End the watch, whatever has failed."""
+        with suppress(OSError):
+            await asyncio.to_thread(self._watch.stop)
+
+    def findings(self, limits: Limits, instances: Instances, switched: Collection[str]) -> Iterator[Finding]:
+        """One for each thing that stood still, was held back, or was changed; `switched` is what viewers switched."""
+        for one in (*self._stood, *clients_stopped(instances)):
+            yield one.finding(self._seen.seconds)
+        yield from self._held_back(limits)
+        # A viewer's switch makes the cell invalid by itself.
+        changed = [one for one in self._seen.changed if not ("ksm" in switched and KSM in one.what)]
+        yield from told_of(changed, self._names)
+
+    def _held_back(self, limits: Limits) -> Iterator[Finding]:
+        """The worst quota on each set of processes that none was asked for."""
+        worst: dict[frozenset[int], Throttled] = {}
+        for one in self._seen.throttled:
+            if self._asked_for(one):
+                continue
+            known = worst.get(one.pids)
+            if known is None or one.seconds > known.seconds:
+                worst[one.pids] = one
+        for one in worst.values():
+            share = one.seconds / self._seen.seconds * 100
+            who = ", ".join(sorted(self._names[pid] for pid in one.pids if pid in self._names)) or "the lab's programs"
+            text = f"a CPU quota on {one.group} held back {who} for {share:.1f} % of the time"
+            if share > limits.held_back_percent:
+                yield Finding(f"{text}; the limit is {limits.held_back_percent:g} %", breaks=True)
+            else:
+                yield Finding(f"{text} {_WHILE}", breaks=False)
+
+    def _asked_for(self, one: Throttled) -> bool:
+        """Whether a group is below that of one guest with a quota, or may be of a guest on the host with one."""
+        asked = any(spec.resources.cpu_quota is not None for spec in self._guests.specs)
+        if one.pids & self._names.keys():
+            return one.pids <= self._limited and any("qemu" in part for part in one.group.parts)
+        return asked
+
+
+def clients_stopped(instances: Instances) -> Iterator[Stood]:
+    """Clients that were stopped inside their guests; those on the host are seen from there."""
+    for instance, seconds in instances.stopped():
+        if instance.context.source.name != HOST_PLACE:
+            yield Stood(f"{instance.label}: its client", "stopped inside its guest", seconds)
+
+
+def told_of(changed: Sequence[Changed], known: Mapping[int, str]) -> Iterator[Finding]:
+    """One finding for each value that was changed, of the threads of a process one alone, and a few in all."""
+    first: dict[object, Changed] = {}
+    for one in changed:
+        if one.pid is None or one.pid in known:
+            first.setdefault(one.what if one.pid is None else one.pid, one)
+    for one in list(first.values())[:_MOST_TOLD]:
+        what = one.what if one.pid is None else f"{known[one.pid]}: its thread {one.what}"
+        yield Finding(
+            f"{what} was changed from {one.was} to {one.became} for {one.seconds:.3g} s {_WHILE}", breaks=True
+        )
+    if len(first) > _MOST_TOLD:
+        yield Finding(f"{len(first) - _MOST_TOLD} further settings were changed {_WHILE}", breaks=True)

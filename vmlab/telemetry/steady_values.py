@@ -1,0 +1,245 @@
+"""What must stay as it is while the workloads of a cell run: settings of the host, and what the lab is given of it.
+
+Each value is read before, twice a second, and after, and compared with the first. Beside settings these are what the
+cgroups of the lab's threads, and all above them, are given (weights, quotas, CPUs, limits of memory and disks), and
+what each thread of a QEMU is given itself: CPUs, scheduling policy and nice value. For how long a quota kept a cgroup
+from running the kernel counts itself; the groups above this process are left out of that: `host_counters` has them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vmlab.system.cgroup_mounts import Mount, cpu_list
+from vmlab.system.host_setting import KSM, THP, chosen_word, read_ahead_of
+from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.source import THE_HOST, KernelFile, Roots
+
+_BELOW_SYS = (
+    THP,
+    "kernel/mm/transparent_hugepage/defrag",
+    *(f"{KSM}/{name}" for name in ("run", "pages_to_scan", "sleep_millisecs", "advisor_mode", "merge_across_nodes")),
+    *(f"devices/system/cpu/{name}" for name in ("online", "smt/control", "cpufreq/boost")),
+    *(f"devices/system/cpu/intel_pstate/{name}" for name in ("status", "no_turbo", "max_perf_pct", "min_perf_pct")),
+    "devices/system/clocksource/clocksource0/current_clocksource",
+)
+_OF_EACH_CPU = ("scaling_governor", "energy_performance_preference")
+_QUEUE = ("scheduler", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "write_cache", "max_sectors_kb")
+_BELOW_PROC_SYS = (
+    *(f"vm/{name}" for name in ("swappiness", "vfs_cache_pressure", "nr_hugepages", "overcommit_memory")),
+    *(f"vm/dirty_{name}" for name in ("ratio", "background_ratio", "bytes", "background_bytes")),
+    *(f"vm/dirty_{name}_centisecs" for name in ("expire", "writeback")),
+    *(f"kernel/{name}" for name in ("numa_balancing", "sched_rt_runtime_us", "sched_autogroup_enabled")),
+)
+_OF_GROUPS = (
+    *("cpu.shares", "cpu.weight", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max"),
+    *("cpuset.cpus", "cpuset.mems", "cpuset.effective_cpus", "cpuset.cpus.effective"),
+    *("memory.limit_in_bytes", "memory.max", "memory.high"),
+    *(f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")),
+    *("blkio.weight", "blkio.bfq.weight", "io.max", "io.weight", "io.bfq.weight"),
+)
+"""Of version 1 and 2, by the kernel's names."""
+_MOST_KEPT = 128
+"""Files that are kept open; the others are opened for each reading, as a process may have only so many."""
+_QEMU = b"(qemu-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """`what` had not the value `was` but another one, `became`, for some `seconds`, give or take half a second."""
+
+    what: str
+    was: str
+    became: str
+    seconds: float
+    pid: int | None = None
+    """The process whose thread it is of; None for what is not one's alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """A quota kept the cgroup `group` from running for `seconds`, added up over CPUs; `pids` are its processes."""
+
+    group: Path
+    pids: frozenset[int]
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Value:
+    read: Callable[[], bytes]
+    first: bytes
+    pid: int | None
+    since: float | None = None
+    other: bytes | None = None
+    seconds: float = 0.0
+
+
+class SteadyValues:
+    """Values by name, which are compared with what they were first. One that cannot be read any more is let go."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, int | None], _Value] = {}
+        self._left: list[Changed] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, name: str, read: Callable[[], bytes], pid: int | None = None) -> None:
+        """Compare what `read` gives from now on. What cannot be read, with OSError, is passed over."""
+        if (name, pid) not in self._values:
+            with suppress(OSError):
+                self._values[name, pid] = _Value(read, read(), pid)
+
+    def look(self, now: float) -> None:
+        """Read all of them at `now`, in seconds of the monotonic clock."""
+        for key, value in list(self._values.items()):
+            try:
+                text = value.read()
+            except OSError:
+                self._left += self._changed(key[0], self._values.pop(key), now)
+                continue
+            if text != value.first:
+                value.other = text
+                value.since = now if value.since is None else value.since
+            elif value.since is not None:
+                value.seconds += now - value.since
+                value.since = None
+
+    def changed(self, now: float) -> list[Changed]:
+        """What was changed so far."""
+        return [
+            *self._left,
+            *(one for (name, _), value in self._values.items() for one in self._changed(name, value, now)),
+        ]
+
+    def _changed(self, name: str, value: _Value, now: float) -> list[Changed]:
+        if value.other is None:
+            return []
+        seconds = value.seconds + (0.0 if value.since is None else now - value.since)
+        return [Changed(name, _words(value.first), _words(value.other), seconds, value.pid)]
+
+
+@dataclass(slots=True)
+class _Quota:
+    file: KernelFile
+    first: float
+    last: float
+    pids: set[int] = field(default_factory=set)
+
+
+class LabValues:
+    """Those of the host, of the disks below `folders`, and of the lab's threads and their cgroups in `mounts`."""
+
+    def __init__(self, mounts: Sequence[Mount], folders: Sequence[Path], roots: Roots = THE_HOST) -> None:
+        self._mounts = mounts
+        self._roots = roots
+        self._steady = SteadyValues()
+        self._groups: dict[bytes, list[Path]] = {}
+        self._quotas: dict[Path, _Quota] = {}
+        self._given: set[int] = set()
+        own = (roots.proc / "self/cgroup").read_bytes()
+        self._of_this_process = frozenset(self._groups_of(own))
+        for path in setting_files(folders, roots):
+            self._add_file(path)
+
+    def look(self, now: float, threads: Iterable[tuple[int, int, bytes]]) -> None:
+        """Read all at `now`; `threads` have the id of their process, their own, and their cgroups."""
+        for pid, tid, cgroups in threads:
+            if cgroups not in self._groups:
+                self._groups[cgroups] = self._groups_of(cgroups)
+                self._add_groups(self._groups[cgroups])
+            for group in self._groups[cgroups]:
+                if group in self._quotas:
+                    self._quotas[group].pids.add(pid)
+            if tid not in self._given:
+                self._given.add(tid)
+                self._add_thread(pid, tid)
+        self._steady.look(now)
+        for quota in self._quotas.values():
+            # One that was removed keeps what it counted last.
+            with suppress(OSError):
+                quota.last = _held_back(quota.file.read()) or quota.last
+
+    def changed(self, now: float) -> list[Changed]:
+        """What was changed so far."""
+        return self._steady.changed(now)
+
+    def throttled(self) -> list[Throttled]:
+        """The groups that a quota kept from running since they were seen first."""
+        return [
+            Throttled(group, frozenset(one.pids), one.last - one.first)
+            for group, one in self._quotas.items()
+            if one.last > one.first
+        ]
+
+    def _groups_of(self, cgroups: bytes) -> list[Path]:
+        """The folders of the `cgroups`, as the kernel lists those of a thread, and of all above them."""
+        found: dict[Path, None] = {}
+        for line in cgroups.splitlines():
+            _, controllers, inner = line.decode("utf-8", "surrogateescape").split(":", 2)
+            for mount in self._mounts:
+                of_first = mount.version == 1 and mount.controllers & set(controllers.split(","))
+                if of_first or (mount.version == 2 and not controllers):
+                    folder = Path(inner.lstrip("/"))
+                    found |= dict.fromkeys(mount.root / one for one in (folder, *folder.parents))
+        return list(found)
+
+    def _add_groups(self, groups: Iterable[Path]) -> None:
+        for group in groups:
+            for name in _OF_GROUPS:
+                self._add_file(group / name)
+            if group not in self._quotas and group not in self._of_this_process:
+                with suppress(OSError):
+                    file = KernelFile(group / "cpu.stat")
+                    counted = _held_back(file.read())
+                    if counted is not None:
+                        self._quotas[group] = _Quota(file, counted, counted)
+
+    def _add_file(self, path: Path) -> None:
+        with suppress(OSError):
+            self._steady.add(str(path), KernelFile(path).read if len(self._steady) < _MOST_KEPT else path.read_bytes)
+
+    def _add_thread(self, pid: int, tid: int) -> None:
+        """Programs on the host may change their own; QEMU does not."""
+        with suppress(OSError, ValueError):
+            task = self._roots.proc / str(pid) / "task" / str(tid)
+            stat = (task.parents[1] / "stat").read_bytes()
+            if _QEMU in stat:
+                name = (task / "comm").read_text(errors="replace").strip()
+                self._steady.add(f"{name} ({tid})", lambda: _given(tid), pid)
+
+
+def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:
+    """The files of the host's settings that are compared; some hosts lack some."""
+    yield from (roots.sys / name for name in _BELOW_SYS)
+    yield from (roots.proc / "sys" / name for name in _BELOW_PROC_SYS)
+    for folder in sorted((roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq")):
+        yield from (folder / name for name in _OF_EACH_CPU)
+    for disk in disks_under(folders, roots, lambda _line: None):
+        read_ahead = roots.sys / read_ahead_of(disk)
+        yield read_ahead
+        yield from (read_ahead.parent / name for name in _QUEUE)
+
+
+def _given(tid: int) -> bytes:
+    """What the kernel's scheduler gives a thread, for people."""
+    policy, nice = os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid)
+    return f"CPUs {cpu_list(os.sched_getaffinity(tid))}, policy {policy}, nice {nice}".encode()
+
+
+def _held_back(text: bytes) -> float | None:
+    """Seconds, from ``throttled_usec`` of version 2, or ``throttled_time`` (ns) of version 1; None without a quota."""
+    words = text.split()
+    for name, unit in ((b"throttled_usec", 1e6), (b"throttled_time", 1e9)):
+        if name in words:
+            return int(words[words.index(name) + 1]) / unit
+    return None
+
+
+def _words(text: bytes) -> str:
+    return chosen_word(" ".join(text.decode("utf-8", "replace").split())) or "empty"
