@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -142,6 +143,47 @@ def _is_over(process: psutil.Process) -> bool:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def _found(mark: str, children: bool) -> psutil.Process | None:
+    """The client whose last word is `mark`, or what it has started."""
+    with suppress(psutil.NoSuchProcess):
+        for one in psutil.Process().children(recursive=True):
+            if one.cmdline()[-1:] == [mark]:
+                return next(iter(one.children()), None) if children else one
+    return None
+
+
+@pytest.mark.parametrize("children", [False, True], ids=["the client", "what it started"])
+async def test_a_client_that_is_stopped_tells_for_how_long(children: bool, tmp_path: Path) -> None:
+    """Nobody but its start line sees a process inside a guest."""
+    place, go = LocalPlace(tmp_path), tmp_path / "go"
+    waits = f"while [ ! -e {go} ]; do sleep 0.1; done"
+    script = f'sh -c "{waits}"; true' if children else waits
+    held = await HeldClient.hold(place, place, Client(("sh", "-c", script, str(go)), deadline=120.0), 120)
+    following = asyncio.ensure_future(run_to_end(held, 0.1))
+    await until(lambda: held.started is not None and _found(str(go), children), "that it works")
+    victim = _found(str(go), children)
+    assert victim is not None
+    victim.suspend()
+    await asyncio.sleep(4)
+    go.touch()
+    victim.resume()
+    await following
+    assert held.finished.status == 0
+    assert 1 < held.stopped_seconds <= held.finished.seconds
+    await held.close()
+
+
+async def test_a_client_that_nobody_stops_was_not_stopped(tmp_path: Path) -> None:
+    """However long it was held before, and however much its children work and wait."""
+    place = LocalPlace(tmp_path)
+    script = "for n in 1 2 3 4 5 6; do timeout 0.3 sh -c 'while :; do :; done'; sleep 0.3; echo $n; done; true"
+    held = await HeldClient.hold(place, place, shell_client(script), 120)
+    await asyncio.sleep(3)
+    await run_to_end(held, 0.1)
+    assert held.stopped_seconds == 0.0
+    await held.close()
 
 
 async def test_a_start_line_that_dies_is_an_error_and_not_an_end(tmp_path: Path) -> None:
