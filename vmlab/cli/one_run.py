@@ -16,6 +16,7 @@ from vmlab.lab.process.launch import start_run
 from vmlab.lab.process.measuring_runs import Turn, refuse_beside_others
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.lab.process.waiting_runs import in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, in_one_line
@@ -24,6 +25,9 @@ from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.store.reader import RunReader
+from vmlab.system.held_folder import why_lost
+
+_LOOK_SECONDS = 0.1
 
 
 def started(
@@ -70,7 +74,9 @@ def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
     Raises CommandFailed where the system refuses to read of it: the run was started, and goes on.
     """
     try:
-        return _follow(folder, interrupted)
+        # Unlike the path, this finds out what became of the folder.
+        with folder.held():
+            return _follow(folder, interrupted)
     except OSError as error:
         words = f"run {folder.id} cannot be followed any more: {in_one_line(error)}"
         raise CommandFailed(f"{words}; it goes on, and `vmlab attach {folder.id}` tries again") from error
@@ -94,12 +100,24 @@ def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode
             if time.monotonic() > end:
                 return kill(folder, interrupted.exit_code, f"it did not stop within {patience:.0f} s")
     ended = progress.timeline.ended
+    if ended is None and (why := why_lost()):
+        return _lost(folder, why)
     if ended is None:
         say(f"run {folder.id} was aborted: its processes are gone; `vmlab clean` clears what they left")
         return ExitCode.FAILED
     if not is_over(folder, STOP_SECONDS):
         kill(folder, ExitCode(ended.exit_code), f"its launcher did not end within {STOP_SECONDS:.0f} s")
     return ExitCode(ended.exit_code)
+
+
+def _lost(folder: RunFolder, why: str) -> ExitCode:
+    """Wait until the run has ended, which its own processes do when their folder is lost, and say so."""
+    end, runtime = time.monotonic() + STOP_SECONDS, RuntimeFolder(folder.runtime)
+    while runtime.alive() and time.monotonic() < end:
+        time.sleep(_LOOK_SECONDS)
+    goes_on = ", and has not ended yet; `vmlab clean` ends it" if runtime.alive() else ", and has ended"
+    say(visible_line(f"run {folder.id} has lost its record{goes_on}: {why}"))
+    return ExitCode.FAILED
 
 
 def _demand_whole(folder: RunFolder) -> None:

@@ -37,12 +37,16 @@ from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.lab.process.signals import STOPPING, hold_back, released
 from vmlab.lab.run.repeating import Repeating
 from vmlab.lab.run.run_verdict import Verdict, failure
-from vmlab.model.errors import ExitCode, UsageError, VmlabError
+from vmlab.model.concurrency import run_with_alarm
+from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CellWithdrawn, CommandReceived, Event, Notice, RunEnded, RunnerFinished, RunStarted
 from vmlab.model.run import Outcome
+from vmlab.model.visible import visible_line
 from vmlab.plan.terms import Half, Plan
 from vmlab.store.fleet_writer import FleetWriter, Source
 from vmlab.store.reader import RunReader
+from vmlab.system.held_folder import until_lost
+from vmlab.system.terminal import say
 
 
 class Controller:
@@ -64,7 +68,8 @@ class Controller:
             control = ControlServer(self._folder.control, self._obey)
             await control.open()
             try:
-                self._work = asyncio.ensure_future(self._fleet(book, before, recorded).run())
+                fleet = self._fleet(book, before, recorded)
+                self._work = asyncio.ensure_future(run_with_alarm(until_lost(), fleet.run()))
                 if self._stopped is not None:
                     self._work.cancel()
                 verdict = await self._work
@@ -207,9 +212,14 @@ def main() -> None:
     hold_back()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
-    folder.note_processes(launcher_pid=os.getpid())
-    with contextlib.suppress(KeyboardInterrupt):
-        carry_out(folder)
+    try:
+        folder.hold()
+        folder.note_processes(launcher_pid=os.getpid())
+        with contextlib.suppress(KeyboardInterrupt):
+            carry_out(folder)
+    except (StoreError, OSError) as error:
+        say(f"vmlab: {visible_line(in_one_line(error))}")
+        sys.exit(ExitCode.FAILED)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Lists what outlives the lab's namespaces: an entry is added before it is made and closed when it is gone.
 
 One JSON object a line, flushed to the disk. An entry that was not closed is something that a dead run left behind.
-A line that is no such entry, whatever it is, counts for nothing and hides none of the others.
+A line that is no such entry, whatever it is, counts for nothing and hides none of the others. Where the journal's
+folder is lost to this process (`held_folder`) nothing is added, and so nothing is made that nobody would find.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Literal
 from vmlab.model.checked import checked
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.system.given_file import read_given
+from vmlab.system.held_folder import demand, need, opened
 
 _MOST_BYTES = 16 * 2**20
 """Bytes of the largest journal; a run's has some hundred lines for each cell."""
@@ -48,7 +50,11 @@ class Journal:
         self._lock = threading.Lock()
 
     def add(self, entry: JournalEntry) -> None:
-        """Add what is about to be made; returns when it is on the disk. Raises StoreError, as on a full disk."""
+        """Add what is about to be made; returns when it is on the disk.
+
+        Raises StoreError, as on a full disk, and FolderLostError.
+        """
+        demand()
         self._append({"made": asdict(entry)})
 
     def strike(self, entry: JournalEntry) -> None:
@@ -87,13 +93,16 @@ class Journal:
             raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _write(self, line: bytes) -> None:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with opened(self.path.parent) as folder:
+            descriptor = os.open(self.path.name, flags, 0o600, dir_fd=folder)
         try:
             size = os.fstat(descriptor).st_size
             # A host that lost its power may have left half of a line, and the run goes on.
             torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
             os.write(descriptor, b"\n" + line if torn else line)
             os.fsync(descriptor)
+            need(self.path)
         finally:
             os.close(descriptor)
 

@@ -21,6 +21,7 @@ from vmlab.model.errors import StoreError
 from vmlab.model.event import Event
 from vmlab.model.results import RawOutput
 from vmlab.store.writer import RunWriter
+from vmlab.system.held_folder import FolderLostError, why_lost
 
 PATIENCE_SECONDS = 10.0
 HANG_SECONDS = 60.0
@@ -35,7 +36,7 @@ class Outbox:
 
     When something could not be written for `patience` seconds, `overdue` raises; writing is still tried again. It also
     raises when one attempt does not return for `hang` seconds, which is longer because a disk under measurement may be
-    slow.
+    slow, and when a folder that this process works in is lost (`held_folder`).
     """
 
     def __init__(self, writer: RunWriter, *, patience: float = PATIENCE_SECONDS, hang: float = HANG_SECONDS) -> None:
@@ -78,6 +79,8 @@ class Outbox:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(_LOOK_SECONDS, self._hang)):
                     await rung.wait()
+            if why := why_lost():
+                self._alarm(FolderLostError(why))
             begun = self._begun
             if begun is not None and time.monotonic() - begun >= self._hang:
                 self._alarm(StoreError(f"cannot write {self.writer.path}: an attempt has hung for {self._hang:g} s"))

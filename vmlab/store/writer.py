@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.errors import StoreError
+from vmlab.model.errors import StoreError, in_one_line
 from vmlab.model.event import CellWithdrawn, Event, RunEnded, RunnerFinished
 from vmlab.model.event_json import to_json
 from vmlab.model.results import RawOutput
 from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION
+from vmlab.system.held_folder import demand, forget, is_held, need, opened
+from vmlab.system.naming import named
 
 FOLD_SECONDS = 10.0
 """How long the end of a run waits for viewers that are in the middle of a read."""
@@ -52,6 +55,10 @@ class RunWriter:
     """Opens or makes the store at `path` and appends to it; any thread may call, one after another. `connect` is
     SQLite's own, unless a test replaces it.
 
+    SQLite opens files by their paths alone: in a folder that this process holds (`held_folder`) the store is made by
+    the folder's descriptor, and opened only while the path leads there; else this raises FolderLostError. Later
+    nothing is opened any more, and SQLite removes no log whose store is not at its path.
+
     Every method raises StoreError, with one line that names the file, when the disk is full or fails. What was
     written before stays readable then.
     """
@@ -61,8 +68,13 @@ class RunWriter:
         self._lock = threading.Lock()
         self._open: sqlite3.Connection | None = None
         with self._store_errors():
-            self._open = connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            held = is_held(path.parent)
+            place = _uri_of_held(path) if held else path
+            self._open = connect(place, uri=held, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             self._set_up(self._open)
+            if held:
+                for file in _beside(path):
+                    need(file)
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -208,7 +220,28 @@ class RunWriter:
         with self._store_errors(deadline):
             connection, self._open = self._open, None
             if connection is not None:
+                for file in _beside(self.path):
+                    forget(file)
                 connection.close()
+
+
+def _beside(store: Path) -> tuple[Path, ...]:
+    """The log and its index, which are there for as long as a writer has the store open."""
+    return store.with_name(f"{store.name}-wal"), store.with_name(f"{store.name}-shm")
+
+
+def _uri_of_held(path: Path) -> str:
+    """A URI by which SQLite makes no file: it is made here, in the folder that is held. Raises FolderLostError."""
+    demand()
+    try:
+        with named(path), opened(path.parent) as folder:
+            # To close one that is there would give up the locks of this process's other connections to it.
+            with suppress(FileExistsError):
+                os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
+            need(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {in_one_line(error)}") from error
+    return f"{path.as_uri()}?mode=rw"
 
 
 def fold_in_dead(store: Path) -> bool:

@@ -55,14 +55,14 @@ def has_job_control() -> bool:
     process, group = os.getpid(), os.getpgrp()
     try:
         while os.getpgid(process) == group:
-            process = _parent(process)
+            process = parent_of(process)
         return os.getsid(process) == os.getsid(0)
     except (OSError, ValueError):
         return False
 
 
-def _parent(process: int) -> int:
-    """Raises OSError for a process that is gone."""
+def parent_of(process: int) -> int:
+    """A process's parent. Raises OSError for one that is gone."""
     return int(_stat(process)[1])
 
 

@@ -10,7 +10,9 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.lab.process.measuring_runs import host_queue
+from vmlab.lab.process.stray_processes import stray_processes
 from vmlab.model.run import RUNNING
+from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text, runs_text
 from vmlab.report.queue_words import queue_lines
 from vmlab.store.list_documents import runs_document
@@ -33,13 +35,18 @@ def ls(scenarios: bool, as_json: bool) -> None:
         return
     runs, queue = list_runs(), host_queue()
     sizes = bytes_on_disk(run.id for run in runs)
+    strays = stray_processes()
     if as_json:
-        write_json(runs_document(runs, sizes, queue.document()))
+        lost = [{"run": one.run, "process": one.pid, "folder": str(one.folder)} for one in strays]
+        document = runs_document(runs, sizes, queue.document())
+        write_json({**document, **({"without_folder": lost} if lost else {})})
     else:
         write_text(runs_text(runs, page_width(), sizes))
         _say_what_is_left(runs)
         for line in queue_lines(queue):
             say(line)
+        for stray in strays:
+            say(visible_line(f"{stray}; `vmlab clean` ends it"))
 
 
 def _say_what_is_left(runs: Sequence[RunSummary]) -> None:

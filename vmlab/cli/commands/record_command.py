@@ -25,6 +25,7 @@ from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
+from vmlab.system.held_folder import why_lost
 
 _LOOK_SECONDS = 0.2
 
@@ -77,7 +78,9 @@ def record(duration: float | None, detach: bool, interval: float, keep: float, m
             else:
                 write_text(folder.id)
             return
-        _wait(folder, interrupted, duration)
+        # Unlike the path, this finds out what became of the folder.
+        with folder.held():
+            _wait(folder, interrupted, duration)
     _print(folder, as_json)
 
 
@@ -93,6 +96,8 @@ def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | No
             except UsageError:
                 continue  # It has just ended.
         time.sleep(_LOOK_SECONDS)
+    if why := why_lost():
+        raise StoreError(f"the recording has ended: {why}")
     if ended(folder) is None:
         raise StoreError(f"the recording broke off; {folder.log} has its last output")
 

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from vmlab.lab.commands.command_socket import NotAnswering, NotListening, send_command
@@ -16,7 +17,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.store.life import is_alive, is_recording
 from vmlab.store.runs import resolve_run, run_folders
-from vmlab.system.processes import command_line, signal_process
+from vmlab.system.processes import command_line, parent_of, signal_process
 
 STOP_SECONDS = 180.0
 """How long a run that was asked to stop may take for its clean-up."""
@@ -96,19 +97,12 @@ def send_signal(folder: RunFolder, number: signal.Signals, name: str) -> bool:
 
 def _wake(folder: RunFolder) -> None:
     """SIGCONT for launcher, init and runner: it does nothing to one that was not stopped."""
-    runner = folder.process("runner_pid")
-    init = None if runner is None else _parent(runner)
+    runner, init = folder.process("runner_pid"), None
+    with suppress(OSError, ValueError, IndexError):
+        init = None if runner is None else parent_of(runner)
     for process in (folder.process("launcher_pid"), init, runner):
         if process is not None:
             signal_process(process, signal.SIGCONT, _is_of(folder))
-
-
-def _parent(process: int) -> int | None:
-    try:
-        # The name, in brackets, may contain any character; the state and then the parent follow it.
-        return int(Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _is_of(folder: RunFolder) -> Callable[[bytes], bool]:

@@ -25,6 +25,7 @@ from vmlab.hypervisor.settings_keeper import Tell
 from vmlab.lab.process.measuring_runs import clear_dead
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.stray_processes import StrayProcess, end_stray, stray_processes
 from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_one_line
 from vmlab.model.event import Notice
 from vmlab.model.places import runs_folder, runtime_folder
@@ -32,6 +33,7 @@ from vmlab.model.visible import visible_line
 from vmlab.store.archive import is_unfinished
 from vmlab.store.runs import run_names
 from vmlab.store.writer import RunWriter, fold_in_dead
+from vmlab.system.held_folder import is_held
 from vmlab.system.removal import remove_empty_folder, remove_tree, remove_trees
 from vmlab.system.scratch import clear_scratch
 from vmlab.system.terminal import say
@@ -100,7 +102,9 @@ def _notices(folder: RunFolder) -> Tell:
 def _swept(folder: RunFolder, roots: Roots, tell: Tell, done: Callable[[JournalEntry], object]) -> list[str]:
     """One attempt; what is left after it."""
     if not folder.is_own():
-        return [f"{folder.path} is not the folder that the run made: nothing in it was removed"]
+        words = f"{folder.path} is not the folder that the run made: nothing in it was removed"
+        # Whose folder has gone has its sockets still.
+        return [words, *(_without_runtime(RuntimeFolder(folder.runtime)) if is_held(folder.path) else [])]
     left = []
     try:
         sweep(folder.journal, folder.disks, folder.id, roots=roots, tell=tell, done=done)
@@ -191,6 +195,12 @@ def _clear_imports() -> Iterator[CleanResult]:
                     yield CleanResult(path.name, tuple(map(str, done.removed)), done.left)
 
 
+def _ended(stray: StrayProcess) -> CleanResult:
+    process = (f"process {stray.pid}",)
+    gone = end_stray(stray)
+    return CleanResult(stray.run, process if gone else (), () if gone else process, (str(stray),))
+
+
 def _fold_in_stores() -> None:
     for path in _folders(runs_folder()):
         folder = RunFolder(path.name, path)
@@ -249,11 +259,11 @@ def clean_document(swept: Sequence[CleanResult]) -> dict[str, Any]:
 
 
 def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
-    """Clear after every dead run, and what killed processes left in the cache; an empty list if there was nothing.
+    """End what works on without its folder, and clear after every dead run and what killed processes left in the cache.
 
-    Afterwards the store of every dead run is complete in one file.
+    An empty list if there was nothing. Afterwards the store of every dead run is complete in one file.
     """
-    swept = []
+    swept = [_ended(stray) for stray in stray_processes()]
     clear_dead()
     _fold_in_stores()
     for folder in dead_runs():

@@ -35,6 +35,7 @@ from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan
 from vmlab.store.writer import RunWriter
+from vmlab.system.held_folder import FolderLostError
 from vmlab.system.processes import oom_kills
 from vmlab.system.terminal import say
 from vmlab.telemetry.source import THE_HOST, Roots
@@ -202,7 +203,7 @@ def _say(folder: RunFolder, last: RunEnded, launcher_parts: LauncherParts) -> No
             write_run_end(folder, last, launcher_parts.open_store)
             return
         except StoreError as error:
-            if time.monotonic() > end:
+            if isinstance(error, FolderLostError) or time.monotonic() > end:
                 # Readers show a run without a last event as aborted; the cause is in its log.
                 say(f"vmlab: {visible_line(str(error))}")
                 return
@@ -230,10 +231,16 @@ def main(launcher_parts: LauncherParts = REAL) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
     lock, measuring = int(sys.argv[3]), int(sys.argv[4])
-    folder.note_processes(launcher_pid=os.getpid())
-    note_launcher(measuring)
-    launch(folder, lock, measuring, launcher_parts)
-    leave(folder.id)
+    try:
+        folder.hold()
+        folder.note_processes(launcher_pid=os.getpid())
+        note_launcher(measuring)
+        launch(folder, lock, measuring, launcher_parts)
+    except (StoreError, OSError) as error:
+        say(f"vmlab: {visible_line(in_one_line(error))}")
+        sys.exit(ExitCode.FAILED)
+    finally:
+        leave(folder.id)
 
 
 if __name__ == "__main__":

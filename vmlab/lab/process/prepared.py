@@ -22,6 +22,7 @@ from vmlab.model.asset import Asset
 from vmlab.model.errors import UsageError
 from vmlab.plan.planning import HostFacts, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load
+from vmlab.system.held_folder import opened, write_text_in
 from vmlab.system.naming import named
 from vmlab.telemetry.domains.neighbours import Neighbour
 
@@ -88,8 +89,8 @@ def write_image(folder: RunFolder, image: BootImage) -> None:
 
 
 def _keep(file: Path, text: str) -> None:
-    with named(file):
-        file.write_text(text, encoding="utf-8")
+    with named(file), opened(file.parent) as folder:
+        write_text_in(folder, file.name, text)
 
 
 def read_prepared(folder: RunFolder) -> PreparedRun:

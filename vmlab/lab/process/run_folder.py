@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.process.runtime_folder import RuntimeFolder
-from vmlab.model.errors import RefusedError, UsageError, unusable
+from vmlab.model.errors import RefusedError, UsageError, in_one_line, unusable
 from vmlab.model.places import runs_folder, runtime_folder
 from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
 from vmlab.system.file_system import NoLocksError, demand_usable, flock
+from vmlab.system.held_folder import FolderLostError, hold, need, opened, release, write_text_in
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_file, remove_tree
@@ -134,6 +137,32 @@ class RunFolder:
         """
         return self.path.name == self.id and owner_of(self.path) == self.id
 
+    def hold(self, *, runtime: bool = False, root: Path = Path("/")) -> None:
+        """Have this process work in the run's folder until it ends, with `runtime` in its runtime folder too; see
+        `held_folder`. Raises FolderLostError where it is not the folder that the run made.
+        """
+        try:
+            hold(self.path, root)
+            with named(self.lock):
+                need(self.lock)
+            if runtime:
+                hold(self.runtime, root)
+        except OSError as error:
+            raise FolderLostError(in_one_line(error)) from error
+        if not self.is_own():
+            raise FolderLostError(f"{self.path} is not the folder that the run made")
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """As `hold`, while the block runs; nothing where this is not the folder that the run made."""
+        own = self.is_own()
+        try:
+            if own:
+                self.hold()
+            yield
+        finally:
+            release(self.path)
+
     def alive(self) -> bool:
         """Whether any process of the run still holds its lock."""
         return is_alive(self.path)
@@ -147,11 +176,12 @@ class RunFolder:
             raise RefusedError(f"run {self.id} is one of {user_name(owner)}; it obeys that user and root alone")
 
     def note_processes(self, **pids: int) -> None:
-        """Add process ids to `runner.json`, atomically."""
+        """Add process ids to `runner.json`, atomically. Raises OSError."""
         draft = self.processes.with_suffix(".new")
-        with named(draft):
-            draft.write_text(json.dumps({**process_ids(self.path), **pids}))
-        draft.rename(self.processes)
+        text = json.dumps({**process_ids(self.path), **pids})
+        with named(draft), opened(self.path) as folder:
+            write_text_in(folder, draft.name, text)
+            os.rename(draft.name, self.processes.name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def process(self, name: str) -> int | None:
         """One process id of `runner.json`, or None."""

@@ -1,11 +1,13 @@
 """The process of a recording: the host and its own guests, each tick, as a run without workloads.
 
 Started by `host_recording`, never by hand: ``python -m vmlab.lab.run.host_recorder RUN FOLDER LOCK_FD REQUEST``. It
-holds the run's lock. SIGINT and SIGTERM end it as its own end does: what was recorded is whole.
+holds the run's lock. SIGINT and SIGTERM end it as its own end does: what was recorded is whole. So does the loss of its
+folder (`held_folder`), with exit code 1 and the cause in the log: a folder that was moved has the whole record.
 """
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import time
@@ -18,7 +20,7 @@ from vmlab.lab.process.signals import HELD, STOPPING
 from vmlab.lab.run.host_facts import host_facts
 from vmlab.lab.run.recording import KeptTicks
 from vmlab.model.domain import Domain
-from vmlab.model.errors import ExitCode, StoreError, in_one_line
+from vmlab.model.errors import ExitCode, VmlabError, in_one_line
 from vmlab.model.event import (
     CellEnded,
     CellStarted,
@@ -39,6 +41,7 @@ from vmlab.model.visible import visible_line
 from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
+from vmlab.system.held_folder import LOOK_SECONDS, FolderLostError, why_lost
 from vmlab.system.terminal import say
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.recorder import Recorder
@@ -154,8 +157,11 @@ class HostRecorder:
         self._began = time.monotonic()
         self._recorder.start()
 
-    def end(self) -> None:
-        """Take the last sample, and write the end of the record. Raises StoreError where it could not be written."""
+    def end(self, why: str = "") -> None:
+        """Take the last sample, and write the end of the record; `why` it ended otherwise than it should.
+
+        Raises StoreError where it could not be written.
+        """
         self._recorder.stop(_STOP_SECONDS)
         self._kept.tell_losses()
         self._gaps.tell_rest()
@@ -166,7 +172,9 @@ class HostRecorder:
         self._emit(
             PhaseEnded(cell=_CELL, phase=Phase.EXECUTE, seconds=seconds),
             CellEnded(cell=_CELL, outcome=Outcome.PASSED, reasons=[], wall_seconds=None, start_skew_ms=None),
-            RunEnded(outcome=Outcome.PASSED, exit_code=int(ExitCode.PASSED)),
+            RunEnded(outcome=Outcome.ABORTED, exit_code=int(ExitCode.FAILED), reason=why)
+            if why
+            else RunEnded(outcome=Outcome.PASSED, exit_code=int(ExitCode.PASSED)),
         )
         self._outbox.close()
         self._writer.fold_in()
@@ -193,17 +201,26 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
     folder, request = RunFolder(sys.argv[1], Path(sys.argv[2])), RecordingRequest.from_json(sys.argv[4])
     try:
+        folder.hold()
         recorder = HostRecorder(folder, request)
         recorder.start()
-        # Blocked, so that none is lost before and none comes in the middle of the end.
-        if request.seconds is None:
-            signal.sigwait(STOPPING)
-        else:
-            signal.sigtimedwait(STOPPING, request.seconds)
-        recorder.end()
-    except (StoreError, OSError) as error:
+        why = _until_stopped(math.inf if request.seconds is None else request.seconds)
+        recorder.end(why)
+        if why:
+            raise FolderLostError(why)
+    except (VmlabError, OSError) as error:
         say(f"vmlab: {visible_line(in_one_line(error))}")
         sys.exit(ExitCode.FAILED)
+
+
+def _until_stopped(seconds: float) -> str:
+    """Wait for a signal, the end of the time, or the loss of the folder: why it is lost."""
+    end = time.monotonic() + seconds
+    while not (why := why_lost()) and (left := end - time.monotonic()) > 0:
+        # Signals are blocked, so that none is lost before and none comes in the middle of the end.
+        if signal.sigtimedwait(STOPPING, min(LOOK_SECONDS, left)) is not None:
+            break
+    return why
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,6 +22,7 @@ from vmlab.analysis.reference.published import beside_reference
 from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
+from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.linked_half import LinkedHalf
@@ -428,9 +428,12 @@ def main(parts: RunnerParts = REAL) -> None:
     """Entry point of the runner's process."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
-    if (pid := os.environ.get("VMLAB_HOST_PID")) is not None:
-        folder.note_processes(runner_pid=int(pid))
     try:
+        # In mount namespaces of its own it would not see that the host has unmounted the file system.
+        host = host_pids()
+        folder.hold(runtime=True, root=Path("/") if host is None else host_proc() / str(host.launcher) / "root")
+        if host is not None:
+            folder.note_processes(runner_pid=host.runner)
         asyncio.run(run_in(folder, int(sys.argv[3]), parts))
     except StoreError as error:
         sys.exit(f"vmlab: {error}")
