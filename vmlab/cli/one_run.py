@@ -25,7 +25,7 @@ from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.store.reader import RunReader
-from vmlab.system.held_folder import why_lost
+from vmlab.system.held_folder import suspect, why_lost
 
 _LOOK_SECONDS = 0.1
 
@@ -76,7 +76,13 @@ def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
     try:
         # Unlike the path, this finds out what became of the folder.
         with folder.held():
-            return _follow(folder, interrupted)
+            try:
+                return _follow(folder, interrupted)
+            except (VmlabError, OSError):
+                # Whatever is at the place of its folder now.
+                if why := why_lost():
+                    return _lost(folder, why)
+                raise
     except OSError as error:
         words = f"run {folder.id} cannot be followed any more: {in_one_line(error)}"
         raise CommandFailed(f"{words}; it goes on, and `vmlab attach {folder.id}` tries again") from error
@@ -100,9 +106,10 @@ def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode
             if time.monotonic() > end:
                 return kill(folder, interrupted.exit_code, f"it did not stop within {patience:.0f} s")
     ended = progress.timeline.ended
-    if ended is None and (why := why_lost()):
-        return _lost(folder, why)
     if ended is None:
+        suspect(folder.store)
+        if why := why_lost():
+            return _lost(folder, why)
         say(f"run {folder.id} was aborted: its processes are gone; `vmlab clean` clears what they left")
         return ExitCode.FAILED
     if not is_over(folder, STOP_SECONDS):

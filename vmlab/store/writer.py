@@ -18,7 +18,7 @@ from vmlab.model.event import CellWithdrawn, Event, RunEnded, RunnerFinished
 from vmlab.model.event_json import to_json
 from vmlab.model.results import RawOutput
 from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION
-from vmlab.system.held_folder import demand, forget, is_held, need, opened
+from vmlab.system.held_folder import demand, forget, is_held, need, opened, suspect
 from vmlab.system.naming import named
 
 FOLD_SECONDS = 10.0
@@ -98,7 +98,7 @@ class RunWriter:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(f"cannot write {self.path}: {error}") from error
+            raise self._failed(error) from error
         finally:
             self._lock.release()
 
@@ -110,7 +110,11 @@ class RunWriter:
             try:
                 return self._open.execute(statement, values).lastrowid or 0
             except sqlite3.Error as error:
-                raise StoreError(f"cannot write {self.path}: {error}") from error
+                raise self._failed(error) from error
+
+    def _failed(self, error: sqlite3.Error) -> StoreError:
+        suspect(self.path)
+        return StoreError(f"cannot write {self.path}: {error}")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -48,6 +48,7 @@ class _HeldFolder:
             self._seen = through
         self._own = _identity(os.fstat(self.descriptor))
         self._files: dict[str, _Identity] = {}
+        self.suspected = False
 
     def need(self, name: str) -> None:
         """From the first call on it counts as lost where the file `name` is another, or gone. Raises OSError."""
@@ -64,9 +65,19 @@ class _HeldFolder:
         if _identity(there) != self._own:
             what = {stat.S_IFLNK: "a link", stat.S_IFDIR: "another folder"}.get(stat.S_IFMT(there.st_mode), "a file")
             return f"{self.path} was replaced by {what} while it was in use"
-        if os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY:
+        if os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY or self._refuses():
             return f"{self.path}: its file system has become read-only"
         return next((why for name, known in [*self._files.items()] if (why := self._why_other(name, known))), "")
+
+    def _refuses(self) -> bool:
+        """Whether a write that failed did so for good: a file system that found an error in itself need not show it."""
+        if self.suspected:
+            self.suspected = False
+            try:
+                os.close(os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=self.descriptor))
+            except OSError as error:
+                self.suspected = error.errno == errno.EROFS
+        return self.suspected
 
     def _where_to(self) -> str:
         """Why nothing is at the path."""
@@ -127,6 +138,12 @@ def forget(file: Path) -> None:
     """Take back `need`."""
     if (one := _held.get(file.parent)) is not None:
         one.forget(file.name)
+
+
+def suspect(file: Path) -> None:
+    """Have it looked into why `file` could not be written; nothing where its folder is not held."""
+    if (one := _held.get(file.parent)) is not None:
+        one.suspected = True
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
-from vmlab.system.held_folder import why_lost
+from vmlab.system.held_folder import suspect, why_lost
 
 _LOOK_SECONDS = 0.2
 
@@ -96,6 +96,7 @@ def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | No
             except UsageError:
                 continue  # It has just ended.
         time.sleep(_LOOK_SECONDS)
+    suspect(folder.store)
     if why := why_lost():
         raise StoreError(f"the recording has ended: {why}")
     if ended(folder) is None:

@@ -55,7 +55,7 @@ def end_stray(stray: StrayProcess, patience: float = _END_SECONDS) -> bool:
     for number, seconds in ((signal.SIGCONT, patience), (signal.SIGKILL, _END_SECONDS)):
         signal_process(stray.pid, number, is_it)
         end = time.monotonic() + seconds
-        while _is(stray, command_line(stray.pid)):
+        while _goes_on(stray):
             if time.monotonic() > end:
                 break
             time.sleep(0.02)
@@ -66,6 +66,11 @@ def end_stray(stray: StrayProcess, patience: float = _END_SECONDS) -> bool:
 
 def _is(stray: StrayProcess, words: bytes) -> bool:
     return _stray(stray.pid, words) == stray
+
+
+def _goes_on(stray: StrayProcess) -> bool:
+    """Whether it, or another process of its run, is still there."""
+    return _is(stray, command_line(stray.pid)) or RuntimeFolder.of(stray.run).alive()
 
 
 def _own_processes() -> Iterator[int]:

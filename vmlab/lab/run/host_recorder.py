@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from vmlab.lab.process.host_recording import NAME, RecordingRequest
@@ -20,7 +21,7 @@ from vmlab.lab.process.signals import HELD, STOPPING
 from vmlab.lab.run.host_facts import host_facts
 from vmlab.lab.run.recording import KeptTicks
 from vmlab.model.domain import Domain
-from vmlab.model.errors import ExitCode, VmlabError, in_one_line
+from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
 from vmlab.model.event import (
     CellEnded,
     CellStarted,
@@ -38,7 +39,7 @@ from vmlab.model.quantities import format_seconds
 from vmlab.model.run import OF_HOST, Outcome, Phase
 from vmlab.model.sample import Sample
 from vmlab.model.visible import visible_line
-from vmlab.store.outbox import Outbox
+from vmlab.store.outbox import PATIENCE_SECONDS, Outbox
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.system.held_folder import LOOK_SECONDS, FolderLostError, why_lost
@@ -176,7 +177,7 @@ class HostRecorder:
             if why
             else RunEnded(outcome=Outcome.PASSED, exit_code=int(ExitCode.PASSED)),
         )
-        self._outbox.close()
+        self._outbox.close(LOOK_SECONDS if why else PATIENCE_SECONDS)
         self._writer.fold_in()
         self._writer.close()
 
@@ -205,9 +206,12 @@ def main() -> None:
         recorder = HostRecorder(folder, request)
         recorder.start()
         why = _until_stopped(math.inf if request.seconds is None else request.seconds)
-        recorder.end(why)
-        if why:
-            raise FolderLostError(why)
+        if not why:
+            recorder.end()
+            return
+        with suppress(StoreError):
+            recorder.end(why)
+        raise FolderLostError(why)
     except (VmlabError, OSError) as error:
         say(f"vmlab: {visible_line(in_one_line(error))}")
         sys.exit(ExitCode.FAILED)
