@@ -19,7 +19,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.lab.process.waiting_runs import in_turn
 from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, in_one_line
+from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
