@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: docs deb release test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments experiments check unit anomalies mutants walk schema screenshots sbom hashes
+.PHONY: docs deb release test-install setup run test test-all coverage test-fleet test-host test-faults control-cells test-experiments experiments check unit anomalies mutants walk schema screenshots sbom hashes
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -39,6 +39,9 @@ test-fleet: setup  ## three hypervisors in namespaces of this machine, over SSH,
 
 test-faults: setup  ## every fault of docs/faults.md, for real, and the page written again; as root, half an hour or more
 	@.venv/bin/python -m tests.faults $(FAULTS)
+
+control-cells: setup  ## many short cells on a quiet machine, in which no watch may give an alarm; goes on where it ended; as root, some hours for CELLS=1000
+	@.venv/bin/python -m tests.faults.control_cells $(or $(FOLDER),/var/tmp/vmlab-control) --cells $(or $(CELLS),1000) --minutes $(or $(MINUTES),90)
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)

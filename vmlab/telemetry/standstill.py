@@ -1,7 +1,7 @@
 """Notices what of the lab stands still: threads stopped by a signal, by a debugger, or by the freezer of a cgroup.
 
 Everything that carries a figure is watched, each thread by itself: QEMU's virtual CPUs, I/O threads and workers, the
-emulated disk's server, programs on the host. Ten times a second, at moments that follow no period, each thread's state
+emulated disk's server, programs on the host. Five times a second, at moments that follow no period, each thread's state
 is read from ``/proc/PID/task/TID/stat`` (T stopped, t traced); of one that sleeps the freezers of its cgroups are read
 too. A stop counts for the time between samples, so that many short ones add up to what they took together, however
 short each is. More than `_MOST_AT_ONCE` threads are sampled in turn, each less often.
@@ -28,7 +28,7 @@ from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import KernelFile
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
-EVERY = 0.1
+EVERY = 0.2
 """Seconds between two samples on average; one comes after half of that at least, and after one and a half at most."""
 _LIST_SECONDS = 1.0
 """Processes and threads are listed, and the cgroups of each are read, this seldom."""

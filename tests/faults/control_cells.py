@@ -1,0 +1,129 @@
+"""`make control-cells`: many short cells on a quiet machine, to see whether the watches cry for nothing.
+
+A third of the cells each is of one guest that computes, of one that reads its data disk, and of two with a network
+between them. An alarm is a reason or a notice of `lab/cell/undisturbed.py`; other reasons, such as other load, are
+counted apart. Cells that were measured are kept in a folder, and a further start goes on with those that are left
+(`vmlab resume`). It needs root and the guest image. Exit code 0 means no alarm so far; 1 that there was one, or that a
+run could not go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.checklist import say
+from tests.e2e.conftest import Home
+from vmlab.model.errors import ExitCode
+
+_GUEST = "{vcpus: 1, memory: 256 MiB}"
+KINDS = {
+    "cpu": f"""\
+guests: {{vm: {_GUEST}}}
+workloads:
+  primes: {{kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2500}}
+""",
+    "disk": """\
+guests: {vm: {vcpus: 1, memory: 256 MiB, data: 64 MiB, cache: none}}
+workloads:
+  blocks: {kind: fio, on: vm, rw: randread, size: 16 MiB, time: 4 s, block: 4 KiB, engine: psync, direct: true}
+""",
+    "network": f"""\
+guests: {{near: {_GUEST}, far: {_GUEST}}}
+workloads:
+  flow: {{kind: iperf3, from: near, to: far, time: 4 s}}
+""",
+}
+"""The guests and workloads of each kind of cells, which take some seconds."""
+ALARM = re.compile(r" was (stopped|frozen) |CPU quota on | was changed from | settings were changed ")
+_END_SECONDS = 120
+
+
+def main() -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser(prog="make control-cells", description=__doc__.split("\n\n")[0] if __doc__ else "")
+    parser.add_argument("folder", type=Path, help="where the runs are kept between two starts")
+    parser.add_argument("--cells", type=int, default=1000, help="in all [default: %(default)s]")
+    parser.add_argument("--minutes", type=float, default=90.0, help="for this start [default: %(default)s]")
+    parser.add_argument("--option", action="append", default=[], help="a further option of `vmlab run`")
+    asked = parser.parse_args()
+    end = time.monotonic() + asked.minutes * 60
+    repeats = -(-asked.cells // len(KINDS))
+    went = [
+        _gone_on(asked.folder / kind, text, repeats, (end - time.monotonic()) / (len(KINDS) - place), asked.option)
+        for place, (kind, text) in enumerate(KINDS.items())
+    ]
+    alarms = [alarm for kind in KINDS for alarm in _told(asked.folder / kind, repeats)]
+    for alarm in alarms:
+        say(alarm)
+    say(f"{len(alarms)} alarms")
+    return ExitCode.PASSED if not alarms and all(went) else ExitCode.FAILED
+
+
+def _gone_on(folder: Path, text: str, repeats: int, seconds: float, options: list[str]) -> bool:
+    """Measure the cells of one kind that are left, for so many seconds at most; whether that could be done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    home, file = Home(folder / "state", folder / "run"), folder / "control.yaml"
+    done = sum(1 for one in _events(folder) if one["kind"] == "CellEnded" and one["outcome"] != "aborted")
+    if done >= repeats:
+        return True
+    file.write_text(f"name: control-{folder.name}\n{text}repeats: {repeats}\n")
+    runs = home.runs()
+    words = ["resume", str(runs[0]["id"])] if runs else ["run", str(file), *options]
+    with (folder / "output.log").open("ab") as output:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "vmlab", *words],
+            env=home.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            running.wait(timeout=max(1.0, seconds))
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGINT)
+            running.wait(timeout=_END_SECONDS)
+            return True
+    # An invalid cell, for other load, is no reason to stop.
+    went = running.returncode in (ExitCode.PASSED, ExitCode.INVALID)
+    if not went:
+        say(f"{folder.name}: exit code {running.returncode}; see {folder / 'output.log'}")
+    return went
+
+
+def _told(folder: Path, repeats: int) -> Iterator[str]:
+    """Each alarm of one kind, after a line with what came of its cells."""
+    outcomes: Counter[str] = Counter()
+    found = []
+    for one in _events(folder):
+        texts = [one["text"]] if one["kind"] == "Notice" else []
+        if one["kind"] == "CellEnded":
+            outcomes[one["outcome"]] += 1
+            texts = [f"cell {one['cell']} {one['outcome']}: {reason}" for reason in one["reasons"]]
+        found += [f"{folder.name}: {text}" for text in texts if ALARM.search(text)]
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+    say(f"{folder.name}: of {repeats} cells {counts or 'none yet'}")
+    yield from found
+
+
+def _events(folder: Path) -> list[dict[str, Any]]:
+    """The events of the only run in a folder; none where there is no run yet."""
+    for store in folder.glob("state/vmlab/runs/*/run.sqlite"):
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as opened:
+            return [json.loads(body) for (body,) in opened.execute("SELECT body FROM events ORDER BY id")]
+    return []
+
+
+if __name__ == "__main__":
+    sys.exit(main())
