@@ -71,7 +71,8 @@ def started(
 def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
     """Show the run until it is over; returns its exit code.
 
-    Raises CommandFailed where the system refuses to read of it: the run was started, and goes on.
+    Raises CommandFailed where the system refuses to read of it: the run was started, and goes on; StoreError where its
+    folder is gone.
     """
     try:
         # Unlike the path, this finds out what became of the folder.
@@ -81,7 +82,7 @@ def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
             except (VmlabError, OSError):
                 # Whatever is at the place of its folder now.
                 if why := why_lost():
-                    return _lost(folder, why)
+                    raise _lost(folder, why) from None
                 raise
     except OSError as error:
         words = f"run {folder.id} cannot be followed any more: {in_one_line(error)}"
@@ -109,7 +110,7 @@ def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode
     if ended is None:
         suspect(folder.store)
         if why := why_lost():
-            return _lost(folder, why)
+            raise _lost(folder, why)
         say(f"run {folder.id} was aborted: its processes are gone; `vmlab clean` clears what they left")
         return ExitCode.FAILED
     if not is_over(folder, STOP_SECONDS):
@@ -117,14 +118,13 @@ def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode
     return ExitCode(ended.exit_code)
 
 
-def _lost(folder: RunFolder, why: str) -> ExitCode:
-    """Wait until the run has ended, which its own processes do when their folder is lost, and say so."""
+def _lost(folder: RunFolder, why: str) -> StoreError:
+    """What to raise once the run has ended, which its own processes do when their folder is lost."""
     end, runtime = time.monotonic() + STOP_SECONDS, RuntimeFolder(folder.runtime)
     while runtime.alive() and time.monotonic() < end:
         time.sleep(_LOOK_SECONDS)
     goes_on = ", and has not ended yet; `vmlab clean` ends it" if runtime.alive() else ", and has ended"
-    say(visible_line(f"run {folder.id} has lost its record{goes_on}: {why}"))
-    return ExitCode.FAILED
+    return StoreError(f"run {folder.id} has lost its record{goes_on}: {why}")
 
 
 def _demand_whole(folder: RunFolder) -> None:

@@ -47,14 +47,24 @@ def contents(place: Path) -> dict[str, tuple[bytes, int]]:
     return {str(path.relative_to(place)): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
+def remove(folder: Path) -> None:
+    """Remove it, however often its process still makes a file in it."""
+
+    def gone() -> bool:
+        shutil.rmtree(folder, ignore_errors=True)
+        return not folder.exists()
+
+    until(gone, "the removal")
+
+
 def strike(folder: Path, how: str) -> Path | None:
     """Do to a run's folder what the case says; the foreign folder that is at its place then."""
     place = folder.parents[2]
     match how:
         case "removed":
-            shutil.rmtree(folder)
+            remove(folder)
         case "parent removed":
-            shutil.rmtree(folder.parent)
+            remove(folder.parent)
         case "moved":
             folder.rename(place / "moved")
         case "parent moved":

@@ -9,6 +9,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.model.event import Event, RunEnded, WorkloadProgressed
 from vmlab.store.reader import RunReader
+from vmlab.system.held_folder import demand, need
 
 _POLL_SECONDS = 0.15
 # After a kill, the last event is written by another process, some moments after the run's last process ended.
@@ -28,7 +29,10 @@ def watch(folder: RunFolder, after: int = 0) -> Iterator[Event | None]:
         while True:
             alive = folder.alive()
             if reader is None and folder.store.exists():
+                # Where this process holds the folder: not of another folder, whose store even a reader's index changes.
+                demand()
                 reader = _opened(folder, alive=alive)
+                need(folder.store)
             for rowid, event in reader.events(after, kinds) if reader else ():
                 after = rowid
                 yield event

@@ -13,6 +13,7 @@ from vmlab.model.errors import ExitCode, StoreError
 from vmlab.model.event import RunEnded, RunnerFinished
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
+from vmlab.system.held_folder import demand
 
 
 def ended(folder: RunFolder) -> RunEnded | None:
@@ -39,6 +40,7 @@ def with_leftovers(end: RunEnded, left: Sequence[str]) -> RunEnded:
 
 
 def _of_runner(folder: RunFolder) -> RunEnded | None:
+    demand()
     if not folder.store.exists():
         return None
     with RunReader(folder.store) as reader:
