@@ -7,9 +7,11 @@ import signal
 import subprocess
 
 from tests.faults.row import Act, Rows
-from tests.faults.world import SCENARIO, STRUCK, World
+from tests.faults.world import STRUCK, TWO_CELLS, World
 
 ROWS = Rows()
+_PRIMES = "{kind: cpu, on: host, threads: 1, max_prime: 50000, events: 4000}"
+_ON_HOST = f"name: struck\nworkloads: {{primes: {_PRIMES}}}\n{TWO_CELLS}"
 _NAMES = ("anna", "bert", "carl")
 
 
@@ -47,13 +49,12 @@ def two_labs(world: World) -> str:
 
 
 def _behind_one_that_measures(world: World, count: int) -> list[subprocess.Popen[str]]:
-    """So many runs of one cell that wait, in order of their names, while another one measures."""
-    world.run()
-    world.wait_for("WorkloadStarted", cell=STRUCK)
+    """So many runs of one cell that wait, in order of their names, while another one measures. None has a guest."""
+    world.run(_ON_HOST)
+    world.wait_for("CellStarted")
     waiting: list[subprocess.Popen[str]] = []
     for name in _NAMES[:count]:
-        text = SCENARIO.replace("name: struck", f"name: {name}").replace("repeats: 2", "repeats: 1")
-        file = world.write_scenario(text, f"{name}.yaml")
+        file = world.write_scenario(_ON_HOST.replace("struck", name), f"{name}.yaml")
         waiting.append(world.command("run", str(file), "--size", "full", "--wait"))
         world.until(lambda: len(_waiting(world)) == len(waiting), f"{name} in the queue")
     return waiting
@@ -79,7 +80,8 @@ def _served(world: World) -> list[str]:
     "wait-in-order",
     "three runs are started with `--wait` one after the other while a run measures",
     "they begin in that order, one at a time",
-    240,
+    360,
+    guests=False,
 )
 def wait_in_order(world: World) -> str:
     waiting = _behind_one_that_measures(world, 3)
@@ -95,7 +97,8 @@ def wait_in_order(world: World) -> str:
     "kill-waiter",
     "kill -9 of the first of two runs that wait",
     "the second one begins as soon as the run has ended",
-    240,
+    360,
+    guests=False,
 )
 def kill_waiter(world: World) -> str:
     first, second = _behind_one_that_measures(world, 2)
@@ -111,7 +114,8 @@ def kill_waiter(world: World) -> str:
     "stop-waiter",
     "SIGSTOP to the first of two runs that wait, SIGCONT when the second one has passed",
     "it is passed over while it is stopped, and has its turn when it goes on",
-    240,
+    360,
+    guests=False,
 )
 def stop_waiter(world: World) -> str:
     first, second = _behind_one_that_measures(world, 2)
