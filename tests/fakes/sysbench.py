@@ -7,15 +7,16 @@ from pathlib import Path
 
 _CAPTURED = Path(__file__).parents[1] / "workloads/captured/sysbench-cpu.txt"
 EVENTS = 2500
-"""In the report."""
+"""In the captured report."""
 
 
-def cpu_report(*, threads: int = 1, limit: int = 1000, seconds: float = 0.001) -> str:
-    """A report of `EVENTS` events; stand-ins end at once, so that it has to say that sysbench did, too."""
+def cpu_report(*, threads: int = 1, limit: int = 1000, events: int = EVENTS, seconds: float = 0.001) -> str:
+    """A report of all `events`; stand-ins end at once, so that it has to say that sysbench did, too."""
     text = _CAPTURED.read_text()
     for pattern, value in (
         (r"(Number of threads: )\d+", threads),
         (r"(Prime numbers limit: )\d+", limit),
+        (r"(total number of events: +)\d+", events),
         (r"(total time: +)[\d.]+", f"{seconds:.4f}"),
         (r"( sum: +)[\d.]+", f"{threads * seconds * 1000:.2f}"),
     ):
