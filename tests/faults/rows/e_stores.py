@@ -93,6 +93,18 @@ def _zeroed(store: Path) -> None:
         file.write(bytes(100))
 
 
+def _damaged(store: Path) -> None:
+    with store.open("r+b") as file:
+        file.seek(store.stat().st_size // 4 // 4096 * 4096)
+        file.write(b"\xa5" * (store.stat().st_size // 2))
+
+
+ROWS.add(
+    "store-damaged",
+    "the middle half of a store is overwritten",
+    "one line, no traceback; `ls` lists the others",
+    guests=False,
+)(_unreadable(_damaged, "run.sqlite"))
 ROWS.add(
     "store-truncated",
     "the store of a recorded run is cut to its half",
