@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Awaitable
@@ -18,7 +19,7 @@ from tests.lab.one_cell import REPORT, Lab, scenario_plan
 from vmlab.guests import snapshots
 from vmlab.guests.image import Image, catalog
 from vmlab.hypervisor.contract import BootImage
-from vmlab.integrity import Findings
+from vmlab.integrity import Findings, LongWork
 from vmlab.lab.provision import disk_integrity
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
@@ -208,9 +209,11 @@ async def test_what_cannot_be_compared_in_time_is_not_passed(
     lab.snapshot_provider = None
     seen = threading.Event()
 
-    def hangs(_files: object, stopped: Any) -> Findings:
-        while not stopped():
-            time.sleep(0.01)
+    def hangs(_files: object, work: LongWork) -> Findings:
+        with contextlib.suppress(InterruptedError):
+            while True:
+                work.step()
+                time.sleep(0.01)
         seen.set()
         return Findings({}, ())
 
@@ -225,7 +228,7 @@ async def test_a_file_system_without_o_direct_is_told_once(
     tmp_path: Path, built: Image, captured_events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = FrozenLab(tmp_path, captured_events, built)
-    monkeypatch.setattr(disk_integrity, "verify", lambda files, _stopped: Findings({}, tuple(files)))
+    monkeypatch.setattr(disk_integrity, "verify", lambda files, _work: Findings({}, tuple(files)))
     assert await lab.cell().run() is Outcome.PASSED
     said = [text for text in lab.told() if "has no O_DIRECT" in text]
     assert len(said) == len(set(said)) == 2, "one for the images, one for the snapshots"
