@@ -211,6 +211,21 @@ def test_one_thread_of_a_process_that_stands_still_is_named(
     assert (found.how, found.thread, found.seconds) == (how, "CPU 0/TCG", 3.0)
 
 
+def test_of_the_hosts_processes_only_the_labs_are_looked_at(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], thread: tuple[int, int]
+) -> None:
+    """Guests of the host's own libvirt are in no PID namespace of the lab."""
+    show(tmp_path / "proc", sleeper.pid, thread[0])
+    states = ProcessStates(tmp_path / "proc", only=lambda: [sleeper.pid])
+    pids = (sleeper.pid, thread[0])
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    until(lambda: {state(pid) for pid in pids} == {"T"}, "the state")
+    for at in (0.0, 1.0):
+        states.look(at)
+    assert [one.pid for one in states.end(2.0)] == [sleeper.pid]
+
+
 def test_short_stops_add_up(tmp_path: Path, thread: tuple[int, int]) -> None:
     pid, tid = thread
     states = states_of(tmp_path, pid)

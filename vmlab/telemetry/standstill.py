@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +51,8 @@ _MOST_BYTES = 8192
 class Standstill:
     """Process `pid` was `how` (a participle for people) for `seconds` in all; `name` is its command.
 
-    Where it was one of its threads and not the whole process, `thread` is that thread's name.
+    Where it was one of its threads and not the whole process, `thread` is that thread's name. Of a process outside of
+    this PID namespace `pid` is the number that the host has for it, less than 0.
     """
 
     pid: int
@@ -84,11 +85,21 @@ class _Thread:
     name: str = ""
 
 
-class ProcessStates:
-    """One look after the other at all threads that `proc` shows, without init and the calling process."""
+Pids = Callable[[], Iterable[int]]
+"""Gives processes; any thread may call it."""
 
-    def __init__(self, proc: Path = Path("/proc"), mounts: Iterable[Mount] | None = None) -> None:
+
+class ProcessStates:
+    """One look after the other at all threads that `proc` shows, without init and the calling process.
+
+    Where `only` is given, at those of these processes alone, as `proc` numbers them.
+    """
+
+    def __init__(
+        self, proc: Path = Path("/proc"), mounts: Iterable[Mount] | None = None, only: Pids | None = None
+    ) -> None:
         self._proc = proc
+        self._only = only
         self._last_pid = KernelFile(proc / "loadavg")
         self._listed_as, self._listed_at = b"", float("-inf")
         self._threads: dict[int, _Thread] = {}
@@ -154,16 +165,21 @@ class ProcessStates:
         last_pid = self._last_pid.read().rsplit(None, 1)[-1]
         if last_pid != self._listed_as:
             self._listed_as = last_pid
-            for name in os.listdir(self._proc):  # noqa: PTH208 - half of iterdir's cost
-                if name.isdigit() and (pid := int(name)) not in (_INIT, self._own):
-                    with suppress(OSError):
-                        self._list_threads(pid, self._proc / name / "task", now)
+            for pid in self._processes():
+                with suppress(OSError):
+                    self._list_threads(pid, self._proc / str(pid) / "task", now)
         for thread in list(self._threads.values()):
             # A thread may be put into another cgroup at any time.
             try:
                 thread.cgroups = _read(thread.folder / "cgroup")
             except OSError:
                 self._forget(thread)
+
+    def _processes(self) -> Iterable[int]:
+        if self._only is not None:
+            return self._only()
+        names = os.listdir(self._proc)  # noqa: PTH208 - half of iterdir's cost
+        return (pid for name in names if name.isdigit() and (pid := int(name)) not in (_INIT, self._own))
 
     def _list_threads(self, pid: int, tasks: Path, now: float) -> None:
         for name in os.listdir(tasks):  # noqa: PTH208
@@ -234,6 +250,7 @@ class StandstillWatch:
 
     `inside` is whether this is the PID namespace of a lab; where it is not, nothing is watched, since the processes
     would be those of everybody. `folders` are those of the lab's disk files, for the settings of the disks below them.
+    `outside` gives the lab's processes in no PID namespace of the lab, as the host's `host_proc` numbers them.
     """
 
     def __init__(
@@ -242,9 +259,12 @@ class StandstillWatch:
         inside: bool,
         folders: Sequence[Path] = (),
         proc: Path = Path("/proc"),
+        host_proc: Path = Path("/proc"),
+        outside: Pids = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
+        self._outside = ProcessStates(host_proc, only=outside) if inside and tuple(outside()) else None
         self._states = ProcessStates(proc) if inside else None
         self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
         self._links = LinkStates() if inside else None
@@ -283,11 +303,10 @@ class StandstillWatch:
         used = time.process_time()
         going = True
         while going:
-            states.look(now)
+            self._look(states, now)
             if now == began or now - compared >= _COMPARE_SECONDS:
                 compared = now
-                values.look(now, states.threads())
-                links.look(now)
+                self._compare(states, values, links, now)
             wait = random.uniform(0.5, 1.5) * EVERY
             going = not self._stopping.wait(wait)
             before, cpu_before = now, used
@@ -295,11 +314,24 @@ class StandstillWatch:
             gap = now - before - wait
             if gap >= _OWN_GAP and used - cpu_before < gap * _OWN_CPU_SHARE:
                 self._own.append(Standstill(os.getpid(), "", _STATES[b"T"], gap))
-        states.look(now)
-        values.look(now, states.threads())
-        links.look(now)
+        self._look(states, now)
+        self._compare(states, values, links, now)
+        # Numbers of the host's are other processes here.
+        others = [] if self._outside is None else self._outside.end(now)
+        outside = [replace(one, pid=-one.pid) for one in others]
         changed = [*values.changed(now), *links.changed(now)]
-        self._seen = Seen(now - began, [*self._own, *states.end(now)], values.throttled(), changed)
+        self._seen = Seen(now - began, [*self._own, *states.end(now), *outside], values.throttled(), changed)
+
+    def _look(self, states: ProcessStates, now: float) -> None:
+        states.look(now)
+        if self._outside is not None:
+            self._outside.look(now)
+
+    def _compare(self, states: ProcessStates, values: LabValues, links: LinkStates, now: float) -> None:
+        values.look(now, states.threads())
+        if self._outside is not None:
+            values.look_at_groups(self._outside.threads())
+        links.look(now)
 
 
 def longest(found: Iterable[Standstill], known: Mapping[int, str]) -> Iterator[tuple[str, str, float]]:

@@ -62,7 +62,10 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """A quota kept the cgroup `group` from running for `seconds`, added up over CPUs; `pids` are its processes."""
+    """A quota kept the cgroup `group` from running for `seconds`, added up over CPUs; `pids` are its processes.
+
+    Of one outside of this PID namespace it is the number that the host has for it, less than 0.
+    """
 
     group: Path
     pids: frozenset[int]
@@ -150,12 +153,7 @@ class LabValues:
     def look(self, now: float, threads: Iterable[tuple[int, int, bytes]]) -> None:
         """Read all at `now`; `threads` have the id of their process, their own, and their cgroups."""
         for pid, tid, cgroups in threads:
-            if cgroups not in self._groups:
-                self._groups[cgroups] = self._groups_of(cgroups)
-                self._add_groups(self._groups[cgroups])
-            for group in self._groups[cgroups]:
-                if group in self._quotas:
-                    self._quotas[group].pids.add(pid)
+            self._take_groups(pid, cgroups)
             if tid not in self._given:
                 self._given.add(tid)
                 self._add_thread(pid, tid)
@@ -164,6 +162,19 @@ class LabValues:
             # One that was removed keeps what it counted last.
             with suppress(OSError):
                 quota.last = _held_back(quota.file.read()) or quota.last
+
+    def look_at_groups(self, threads: Iterable[tuple[int, int, bytes]]) -> None:
+        """As `look`, from its next call on, for the groups alone of threads that this PID namespace does not number."""
+        for pid, _, cgroups in threads:
+            self._take_groups(-pid, cgroups)
+
+    def _take_groups(self, pid: int, cgroups: bytes) -> None:
+        if cgroups not in self._groups:
+            self._groups[cgroups] = self._groups_of(cgroups)
+            self._add_groups(self._groups[cgroups])
+        for group in self._groups[cgroups]:
+            if group in self._quotas:
+                self._quotas[group].pids.add(pid)
 
     def changed(self, now: float) -> list[Changed]:
         """What was changed so far."""

@@ -148,9 +148,10 @@ def lower_weight(folder: RunFolder) -> bool:
     return bool(lowered)
 
 
-def standstills(folder: RunFolder) -> StandstillWatch:
-    """A watch of all that carries figures of this lab."""
-    return StandstillWatch(inside=host_pids() is not None, folders=(folder.disks,))
+def standstills(folder: RunFolder, outside: Callable[[], list[int]]) -> StandstillWatch:
+    """A watch of all that carries figures of this lab; `outside` are its QEMUs as the host numbers them."""
+    inside = host_pids() is not None
+    return StandstillWatch(inside=inside, folders=(folder.disks,), host_proc=host_proc(), outside=outside)
 
 
 OpenBareOn = Callable[
@@ -185,7 +186,7 @@ class RunnerParts:
     host_counters: Callable[[], HostCounters] = counted_host
     neighbours: Callable[[], tuple[Neighbour, ...]] = host_neighbours
     lower_weight: Callable[[RunFolder], bool] = lower_weight
-    standstills: Callable[[RunFolder], StandstillWatch] = standstills
+    standstills: Callable[[RunFolder, Callable[[], list[int]]], StandstillWatch] = standstills
 
 
 REAL = RunnerParts()
