@@ -169,3 +169,12 @@ def test_settings_are_those_of_the_host_and_of_the_disk_below_the_lab(tmp_path: 
     number.symlink_to(roots.sys / "block/sda")
     found = {path.name for path in setting_files([tmp_path], roots) if "sda" in path.parts}
     assert {"read_ahead_kb", "scheduler"} <= found
+
+
+@pytest.mark.parametrize(("advisor", "compared"), [("[none] scan-time", True), ("none [scan-time]", False)])
+def test_what_the_kernel_changes_by_itself_is_not_compared(advisor: str, compared: bool, tmp_path: Path) -> None:
+    ksm = tmp_path / "sys/kernel/mm/ksm"
+    ksm.mkdir(parents=True)
+    (ksm / "advisor_mode").write_text(f"{advisor}\n")
+    found = setting_files([], Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "proc"))
+    assert (ksm / "pages_to_scan" in found) is compared

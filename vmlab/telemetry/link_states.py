@@ -43,7 +43,10 @@ class _Link:
 
 
 class LinkStates:
-    """The links of this network namespace, from the first look on. Raises OSError where the kernel tells nothing."""
+    """The links that this network namespace has at the first look: later ones come with guests that are added.
+
+    Raises OSError where the kernel tells nothing.
+    """
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
@@ -52,6 +55,7 @@ class LinkStates:
         self._socket.bind((0, _GROUPS))
         self._socket.setblocking(False)
         self._links: dict[int, _Link] = {}
+        self._listed = False
         self._ask()
 
     def close(self) -> None:
@@ -73,6 +77,7 @@ class LinkStates:
                 continue
             for kind, family, body in _messages(told):
                 if kind == _DONE and family == 0:
+                    self._listed = True
                     self._ask(_BRIDGE_FAMILY)
                 self._hear(kind, body, now)
 
@@ -113,13 +118,11 @@ class LinkStates:
     def _take(self, index: int, flags: int, told: dict[int, bytes], now: float) -> None:
         state = dict(_state(flags, told))
         link = self._links.get(index)
-        if link is None:
-            # One that is made meanwhile is compared with what it is once it is up.
-            if flags & _IFF_UP:
-                name = told.get(_NAME, b"").rstrip(b"\0").decode("utf-8", "replace")
-                self._links[index] = _Link(name, state)
-        else:
+        if link is not None:
             self._compare(link, state, now)
+        elif not self._listed and flags & _IFF_UP:
+            name = told.get(_NAME, b"").rstrip(b"\0").decode("utf-8", "replace")
+            self._links[index] = _Link(name, state)
 
     def _compare(self, link: _Link, state: dict[str, str], now: float) -> None:
         for what, value in state.items():

@@ -15,19 +15,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmlab.system.cgroup_mounts import Mount, cpu_list
-from vmlab.system.host_setting import KSM, THP, chosen_word, read_ahead_of
+from vmlab.system.host_setting import KSM, THP, chosen_word, read_ahead_of, read_setting
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import THE_HOST, KernelFile, Roots
 
 _BELOW_SYS = (
     THP,
     "kernel/mm/transparent_hugepage/defrag",
-    *(f"{KSM}/{name}" for name in ("run", "pages_to_scan", "sleep_millisecs", "advisor_mode", "merge_across_nodes")),
+    *(f"{KSM}/{name}" for name in ("run", "sleep_millisecs", "advisor_mode", "merge_across_nodes")),
     *(f"devices/system/cpu/{name}" for name in ("online", "smt/control", "cpufreq/boost")),
     *(f"devices/system/cpu/intel_pstate/{name}" for name in ("status", "no_turbo", "max_perf_pct", "min_perf_pct")),
     "devices/system/clocksource/clocksource0/current_clocksource",
 )
+_SCANNED = f"{KSM}/pages_to_scan"
 _OF_EACH_CPU = ("scaling_governor", "energy_performance_preference")
+_MOST_CPUS = 16
+"""CPUs whose governor is compared; whoever changes it does so for all."""
 _QUEUE = ("scheduler", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "write_cache", "max_sectors_kb")
 _BELOW_PROC_SYS = (
     *(f"vm/{name}" for name in ("swappiness", "vfs_cache_pressure", "nr_hugepages", "overcommit_memory")),
@@ -229,12 +232,21 @@ def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[
     """The files of the host's settings that are compared; some hosts lack some."""
     yield from (roots.sys / name for name in _BELOW_SYS)
     yield from (roots.proc / "sys" / name for name in _BELOW_PROC_SYS)
-    for folder in sorted((roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq")):
+    if not _is_advised(roots):
+        yield roots.sys / _SCANNED
+    for folder in sorted((roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq"))[:_MOST_CPUS]:
         yield from (folder / name for name in _OF_EACH_CPU)
     for disk in disks_under(folders, roots, lambda _line: None):
         read_ahead = roots.sys / read_ahead_of(disk)
         yield read_ahead
         yield from (read_ahead.parent / name for name in _QUEUE)
+
+
+def _is_advised(roots: Roots) -> bool:
+    """Whether the kernel itself sets how many pages KSM scans, and so changes that by itself."""
+    with suppress(OSError):
+        return read_setting(roots.sys, f"{KSM}/advisor_mode") != "none"
+    return False
 
 
 def _given(tid: int) -> bytes:

@@ -187,7 +187,7 @@ class Stops:
             self.looked += passed * (stopped + self.was_stopped) / 2
             own = own_times()
             # Who waits for a processor, a page or the engine is not stopped.
-            if own[1] == self.own[1] and passed - (own[0] - self.own[0]) > 2 * LOOK:
+            if own[1] == self.own[1] and passed - (own[0] - self.own[0]) > 3 * LOOK:
                 self.frozen += passed - LOOK
             self.was_stopped, self.own = stopped, own
             self.last += passed
