@@ -28,7 +28,7 @@ def _row(name: str, done: str, told: str, text: str = _LONG) -> Callable[[Harm],
     """A row whose harm makes the second cell invalid, for a reason with `told` in it."""
 
     def kept(harm: Harm) -> Harm:
-        ROWS.add(name, done, "cell 2 invalid, with what it was and for how long", 120)(_act(harm, told, text))
+        ROWS.add(name, done, "cell 2 invalid, with what it was and for how long", 240)(_act(harm, told, text))
         return harm
 
     return kept
@@ -181,7 +181,7 @@ def cpus_changed(world: World) -> None:
     "setting-changed",
     "the read-ahead of the run's disk is changed for 3 s by somebody else",
     "cell 2 invalid, with what it was and for how long",
-    120,
+    240,
 )
 def setting_changed(world: World) -> str:
     # A disk of the row's own: no setting of the machine itself is changed.
@@ -210,7 +210,7 @@ ROWS.add(
     "client-stopped",
     "SIGSTOP of the client inside its guest for 3 s, then SIGCONT",
     "cell 2 invalid, with the seconds",
-    120,
+    240,
 )(
     _act(
         lambda _world: None,
