@@ -150,12 +150,12 @@ def _throttled(group: Path) -> None:
         time.sleep(5)
 
 
-@_row("guest-throttled", "a CPU quota of 15 % on the guest's cgroup for 5 s", "a CPU quota on ")
+@_row("guest-throttled", "a CPU quota of 15 % on the guest's cgroup for 5 s", "was changed from")
 def guest_throttled(world: World) -> None:
     _throttled(_cpu_group(world.qemu).parent)
 
 
-@_row("partition-throttled", "a CPU quota of 15 % on the cgroup above all guests for 5 s", "a CPU quota on ")
+@_row("partition-throttled", "a CPU quota of 15 % on the cgroup above all guests for 5 s", "was changed from")
 def partition_throttled(world: World) -> None:
     _throttled(_partition(world.qemu))
 
