@@ -232,12 +232,12 @@ def test_what_only_looks_like_a_process_of_a_lost_run_is_left_alone(place: Path)
     run = new_run_id("tile")
     gone, there = runs_folder() / run, runs_folder() / f"{run[:-4]}0000"
     there.mkdir(parents=True)
-    (place / "other").touch()
+    (place / "beside").mkdir()
     decoys = [
         [run, gone],
         [run, gone, place / "other"],
         ["20261121-000000-else-0000", gone, place / "lock"],
-        [run, place / run, place / "lock"],
+        [run, place / run, place / "beside" / "lock"],
         [there.name, there, there / "lock"],
     ]
     started = [
