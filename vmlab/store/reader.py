@@ -38,6 +38,7 @@ _OF_ANY_KIND = f"SELECT id, body FROM events WHERE id > ? ORDER BY id LIMIT {_PA
 _OF_KIND = f"SELECT id, body FROM events WHERE id > ? AND kind = ? AND id <= ? ORDER BY id LIMIT {_PAGE}"
 # The plus keeps SQLite from collecting rows by the index on time of older stores, and sorting them, bodies and all.
 _SPAN = "id > ? AND +mono <= ?"
+_MAGIC = b"SQLite format 3\0"
 _LOCKLESS = "&vfs=unix-none"
 
 
@@ -339,10 +340,13 @@ def _uri(path: Path) -> str:
 
     Without a log, and without a process that could write one, the file is complete. Opened as immutable it can be read
     from a read-only folder too, and no ``-shm`` file is made. On a file system without locks no process of this host
-    can write, and SQLite would take what it cannot lock for locked, so it reads file and log without.
+    can write, and SQLite would take what it cannot lock for locked, so it reads file and log without. What is not
+    SQLite's is somebody else's, and SQLite would make its ``-shm`` before it finds that out. Raises OSError.
     """
     log = path.with_name(path.name + "-wal")
-    if not log.exists() and not is_alive(path.parent):
+    with path.open("rb") as file:
+        is_database = file.read(len(_MAGIC)) in (b"", _MAGIC)
+    if not is_database or (not log.exists() and not is_alive(path.parent)):
         rest = "&immutable=1"
     else:
         rest = "" if not log.exists() or has_record_locks(log) else _LOCKLESS

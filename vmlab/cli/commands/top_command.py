@@ -14,11 +14,11 @@ from typing import Any
 import click
 
 from vmlab.cli.diagnostics import say
+from vmlab.cli.disk_watch import SilentDisks
 from vmlab.cli.domain_lines import domain_lines
 from vmlab.cli.interrupts import on_other_screen
 from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
-from vmlab.cli.silent_disks import SilentDisks
 from vmlab.cli.top_view import host_lines
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.cli import silent_disks
+from vmlab.cli import disk_watch
 from vmlab.cli.progress import _MOVE_SECONDS, RunProgress
 from vmlab.model.event import CellEnded, CellStarted, DiskSilent, Event, PhaseStarted
 from vmlab.report.event_words import silent_words
@@ -91,9 +91,9 @@ def test_top_reads_it_from_the_records_of_the_runs_on_this_host(
     writer = RunWriter(store)
     for event in cell(silent(time.monotonic())):
         writer.append(event)
-    monkeypatch.setattr(silent_disks, "_measuring", lambda: [("r1", tmp_path), ("r2", tmp_path / "gone")])
-    (words,) = silent_disks.SilentDisks().words()
+    monkeypatch.setattr(disk_watch, "_measuring", lambda: [("r1", tmp_path), ("r2", tmp_path / "gone")])
+    (words,) = disk_watch.SilentDisks().words()
     assert words.startswith(f"run r1: {SILENT} 3")
     writer.append(ANSWERS)
-    assert silent_disks.SilentDisks().words() == []
+    assert disk_watch.SilentDisks().words() == []
     writer.close()

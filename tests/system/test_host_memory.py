@@ -17,7 +17,7 @@ def test_a_meminfo_without_active_memory_is_read_in_silence(tmp_path: Path) -> N
     (tmp_path / "meminfo").write_text(LACKING)
     code = (
         f"import psutil; psutil.PROCFS_PATH = {str(tmp_path)!r}\n"
-        "from vmlab.system.memory import host_memory\nprint(*host_memory())"
+        "from vmlab.system.host_memory import host_memory\nprint(*host_memory())"
     )
     done = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout.split(), done.stderr) == ([str(1024 * kib) for kib in (4000, 2500, 750)], "")
