@@ -20,7 +20,7 @@ from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.cpu_cores import read_cores
-from vmlab.system.host_memory import host_memory
+from vmlab.system.meminfo import host_memory
 from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
 from vmlab.telemetry.domains.neighbours import neighbours
 from vmlab.telemetry.place import ON_A_DISK, filesystem_of, refuses_overlay

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -241,3 +242,32 @@ def kill_after_intent(world: World) -> str:
     assert run["outcome"] == "aborted", f"the run is {run['outcome']}: {words}"
     last = lines[-1].decode(errors="replace")
     return f"killed behind {last[:90]}: aborted, nothing left"
+
+
+@ROWS.add(
+    "oom-runner",
+    "the kernel kills the runner for lack of memory, in a cgroup of 1 MiB, while the second cell works",
+    "run aborted, the lack of memory is named, cell 1 kept, all cleared",
+    120,
+)
+def oom_runner(world: World) -> str:
+    groups = Path("/sys/fs/cgroup/memory")
+    old = groups.is_dir()
+    group = (groups if old else Path("/sys/fs/cgroup")) / "vmlab-fault-oom"
+    running = world.run()
+    world.wait_for("WorkloadStarted", cell=STRUCK)
+    runner = world.runner["runner_pid"]
+    group.mkdir()
+    try:
+        (group / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(2**20))
+        world.strike()
+        (group / "cgroup.procs").write_text(str(runner))
+        words = world.end_of(running, 110)
+        world.is_over()
+    finally:
+        world.until(lambda: not (group / "cgroup.procs").read_text(), "an empty cgroup")
+        group.rmdir()
+    assert running.returncode != 0, words
+    end = world.wait_for("RunEnded", 10)
+    assert "lack of memory" in end["reason"], end["reason"]
+    return f"exit code {running.returncode}: {end['reason'].split(';')[0]}"

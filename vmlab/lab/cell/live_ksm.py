@@ -18,7 +18,7 @@ from vmlab.model.event import KsmSwitched
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.host_settings import HostSettings, Ksm
 from vmlab.plan.terms import CellPlan
-from vmlab.system.host_memory import host_memory
+from vmlab.system.meminfo import host_memory
 
 _POLL_SECONDS = 0.1
 STATES: tuple[Ksm, ...] = get_args(Ksm)
