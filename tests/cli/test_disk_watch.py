@@ -16,7 +16,7 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.cli import disk_watch
 from vmlab.cli.progress import _MOVE_SECONDS, RunProgress
 from vmlab.model.event import CellEnded, CellStarted, DiskSilent, Event, PhaseStarted
-from vmlab.report.event_words import silent_words
+from vmlab.report.words import silent_words
 from vmlab.store.writer import RunWriter
 
 SILENT = "t1-vm: no answer from its root disk for"

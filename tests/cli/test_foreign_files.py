@@ -213,7 +213,7 @@ def test_a_run_is_refused_where_too_few_files_may_be_open(tmp_path: Path, state:
     (tmp_path / "own.yaml").write_text("name: own\nworkloads: {primes: {kind: cpu, on: host, threads: 1}}\n")
     before = list(state.parents[1].iterdir())
     code, words = said(tmp_path, "run", "own.yaml", "--concurrent", files=40)
-    assert (code, "may have 40 open files, and a run needs 256" in words) == (3, True), words
+    assert (code, "may have 40 open files, and a run needs 512" in words) == (3, True), words
     assert list(state.parents[1].iterdir()) == before
 
 

@@ -11,7 +11,7 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellEnded, CellStarted, DiskSilent, RunEnded
-from vmlab.report.event_words import silent_words
+from vmlab.report.words import silent_words
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from vmlab.model.axes import axes_words, repeat_words
@@ -15,7 +15,6 @@ from vmlab.model.event import (
     CellStarted,
     CellWithdrawn,
     CommandReceived,
-    DiskSilent,
     DomainsSeen,
     Event,
     FiguresRemade,
@@ -40,7 +39,6 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadStarted,
 )
-from vmlab.model.names import guest_key
 from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import EMULATED, OF_HOST, Outcome
@@ -183,16 +181,6 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             return _ended(event.outcome, f"cell {event.cell} {event.outcome}", "; ".join(event.reasons))
         case _:
             return None
-
-
-def silent_words(disks: Iterable[DiskSilent], now: float) -> str:
-    """The disk that has answered nothing for longest, and for how long at the moment `now`; empty without any."""
-    silent = sorted(disks, key=lambda one: one.mono - one.seconds)
-    if not silent:
-        return ""
-    first, more = silent[0], f", and {len(silent) - 1} more" if len(silent) > 1 else ""
-    seconds = max(first.seconds, now - first.mono + first.seconds)
-    return f"{guest_key(first.tile, first.guest)}: no answer from its {first.disk} disk for {seconds:.0f} s{more}"
 
 
 def _info(text: str) -> Sentence:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from vmlab.model.names import guest_key
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import AS_WRITTEN
 
 if TYPE_CHECKING:
-    # It brings pydantic, which would delay the console's first picture.
+    # They bring pydantic, or many classes, which would delay the console's first picture.
+    from vmlab.model.event import DiskSilent
     from vmlab.model.scenarios.table_words import Relative
 
 NOT_MEASURED = "-"
@@ -196,3 +198,13 @@ def network_words(proof: Mapping[str, Any]) -> str:
     ]
     verdict = "as it must be" if proof["agrees"] else "NOT as it must be"
     return f"{of}: {format_bytes(proof['carried_bytes'])} carried, {verdict} ({', '.join(bounds)})"
+
+
+def silent_words(disks: Iterable[DiskSilent], now: float) -> str:
+    """The disk that has answered nothing for longest, and for how long at the moment `now`; empty without any."""
+    silent = sorted(disks, key=lambda one: one.mono - one.seconds)
+    if not silent:
+        return ""
+    first, more = silent[0], f", and {len(silent) - 1} more" if len(silent) > 1 else ""
+    seconds = max(first.seconds, now - first.mono + first.seconds)
+    return f"{guest_key(first.tile, first.guest)}: no answer from its {first.disk} disk for {seconds:.0f} s{more}"

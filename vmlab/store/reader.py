@@ -38,7 +38,8 @@ _OF_ANY_KIND = f"SELECT id, body FROM events WHERE id > ? ORDER BY id LIMIT {_PA
 _OF_KIND = f"SELECT id, body FROM events WHERE id > ? AND kind = ? AND id <= ? ORDER BY id LIMIT {_PAGE}"
 # The plus keeps SQLite from collecting rows by the index on time of older stores, and sorting them, bodies and all.
 _SPAN = "id > ? AND +mono <= ?"
-_MAGIC = b"SQLite format 3\0"
+_LOG_BEGINS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+"""The last bit says in which order of bytes checksums were made: https://www.sqlite.org/fileformat2.html#walformat"""
 _LOCKLESS = "&vfs=unix-none"
 
 
@@ -340,14 +341,23 @@ def _uri(path: Path) -> str:
 
     Without a log, and without a process that could write one, the file is complete. Opened as immutable it can be read
     from a read-only folder too, and no ``-shm`` file is made. On a file system without locks no process of this host
-    can write, and SQLite would take what it cannot lock for locked, so it reads file and log without. What is not
-    SQLite's is somebody else's, and SQLite would make its ``-shm`` before it finds that out. Raises OSError.
+    can write, and SQLite would take what it cannot lock for locked, so it reads file and log without. A log that is not
+    SQLite's is somebody else's, and so is the file. (The file itself must not be opened beside SQLite: closing it would
+    give up this process's locks on it.)
     """
     log = path.with_name(path.name + "-wal")
-    with path.open("rb") as file:
-        is_database = file.read(len(_MAGIC)) in (b"", _MAGIC)
-    if not is_database or (not log.exists() and not is_alive(path.parent)):
+    has_log = log.exists()
+    if (has_log and not _is_log(log)) or (not has_log and not is_alive(path.parent)):
         rest = "&immutable=1"
     else:
-        rest = "" if not log.exists() or has_record_locks(log) else _LOCKLESS
+        rest = "" if not has_log or has_record_locks(log) else _LOCKLESS
     return f"file:{quote(str(path.absolute()))}?mode=ro{rest}"
+
+
+def _is_log(log: Path) -> bool:
+    """Whether it begins as SQLite's do, or is empty; also where nobody can know."""
+    try:
+        with log.open("rb") as file:
+            return file.read(len(_LOG_BEGINS[0])) in (b"", *_LOG_BEGINS)
+    except OSError:
+        return True

@@ -16,7 +16,6 @@ from textual.worker import get_current_worker
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase, other_mode
-from vmlab.report.event_words import silent_words
 from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.messages import (
     HostProblem,
@@ -205,13 +204,19 @@ class LiveScreen(WatchScreen):
         if self._feed is not None:
             self._feed.choose(name)
 
+    def _tell_silent(self, events: Sequence[object]) -> None:
+        """Have it said on whatever screen the user is that a disk answers nothing."""
+        new = set(map(id, events))
+        for silent in (one for one in self.view().silent if id(one) in new):
+            # Imported late: reports would delay the first picture.
+            from vmlab.report.words import silent_words
+
+            self.notify(silent_words([silent], silent.mono), title=_SILENT, severity="error")
+
     @on(RunArrived)
     def _run_arrived(self, message: RunArrived) -> None:
         self.apply(message.events)
-        new = set(map(id, message.events))
-        for silent in (one for one in self.view().silent if id(one) in new):
-            # On whatever screen the user is.
-            self.notify(silent_words([silent], silent.mono), title=_SILENT, severity="error")
+        self._tell_silent(message.events)
         for asked in (self._asked, self._asked_now):
             if asked is not None:
                 asked.see(message.events)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED, RUNNING
-from vmlab.report.event_words import silent_words
 from vmlab.system.text_width import width_of
 from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.views import NO_RUN, RunView
@@ -97,8 +96,11 @@ class StatusStrip(Painted):
             parts.append([(f"{run.cell.phase} {clock(now - run.cell.phase_began)}", "accent")])
         duration: list[Piece] = [("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (_of_all(run, now), "quiet")]
         following: list[list[Piece]] = []
-        if silent := silent_words(run.silent, now):
-            following.append([(f"! {silent}", "bad")])
+        if run.silent:
+            # Imported late: reports would delay the first picture.
+            from vmlab.report.words import silent_words
+
+            following.append([(f"! {silent_words(run.silent, now)}", "bad")])
         if run.next_axes is not None:
             following.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
         elif run.coming is not None:
