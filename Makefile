@@ -44,6 +44,7 @@ control-cells: setup  ## many short cells on a quiet machine, in which no watch 
 	@.venv/bin/python -m tests.faults.control_cells $(or $(FOLDER),/var/tmp/vmlab-control) --cells $(or $(CELLS),1000) --minutes $(or $(MINUTES),90)
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
+	@VMLAB_CLAIMS=1 $(TESTS) tests/e2e/test_experiments.py -k known_beforehand
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
 experiments: setup  ## claims of shipped scenarios with the repeats that they take, on a quiet machine; goes on where it ended; PLAN=1 tells how long, AGAIN=1 asks the same on another day

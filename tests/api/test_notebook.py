@@ -20,7 +20,7 @@ from tests.store.stories import Story
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "docs/how-to/comparison.ipynb"
 RUN = "20261121-143000-tile-aaaa"
-pytestmark = pytest.mark.exhaustive
+pytestmark = [pytest.mark.exhaustive, pytest.mark.xdist_group("notebook")]
 
 
 def _said(*command: str, folder: Path, **environment: str) -> str:

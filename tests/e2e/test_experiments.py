@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -104,6 +105,7 @@ def test_guests_reach_each_other_through_a_tunnel_or_translated_and_within_a_lim
 
 @pytest.mark.alone
 @pytest.mark.exhaustive
+@pytest.mark.skipif("VMLAB_CLAIMS" not in os.environ, reason="takes five minutes alone: make test-experiments")
 def test_claims_whose_answers_are_known_beforehand_are_answered_so(home: Home) -> None:
     """Twice the same, a disk that is slowed down, and memory: each claim says what it is by construction."""
     once = ("--size", "smoke", "--repeats", "claims-once")

@@ -12,7 +12,7 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.targets import CRASHERS, TARGETS, harm, seeds
 
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
-FEW, MANY = 25, 2000
+FEW, MANY = 25, 1000
 _BOUNDS = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
