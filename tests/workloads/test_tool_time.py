@@ -89,6 +89,14 @@ def test_guests_that_waited_for_a_cpu_took_longer_to_start(said: tuple[ToolTime,
         demand_tool_time("tool", time, time.seconds + 2.1 * granted, [half, BUSY])
 
 
+def test_what_stood_still_is_no_fault_of_the_tool(said: tuple[ToolTime, float]) -> None:
+    """The cell is invalid for that, and has not failed: the tool's clock may have stood still as well."""
+    time, granted = said
+    demand_tool_time("tool", time, time.seconds + 0.99 * granted + 2.5, [BUSY], lost=2.5)
+    with pytest.raises(WorkloadError, match="around the work"):
+        demand_tool_time("tool", time, time.seconds + 1.01 * granted + 2.5, [BUSY], lost=2.5)
+
+
 def test_a_tool_that_only_slept_gains_little_by_waiting() -> None:
     """It hardly ran, so what it waited counts for itself alone, and is not multiplied."""
     asleep = CpuUse(0.1, 0.3)

@@ -48,17 +48,20 @@ def demand_not_longer(tool: str, time: ToolTime | None, seconds: float) -> None:
         raise WorkloadError(f"{tool} reports {time.seconds:.3f} s of work, but its client ran for {seconds:.3f} s")
 
 
-def demand_tool_time(tool: str, time: ToolTime | None, seconds: float, used: Iterable[CpuUse] = ()) -> None:
+def demand_tool_time(
+    tool: str, time: ToolTime | None, seconds: float, used: Iterable[CpuUse] = (), lost: float = 0.0
+) -> None:
     """Raises WorkloadError where a tool accounts for more time than its client ran, or for much less.
 
     `used` is what the guests of both its sides did while the client ran for `seconds`; none where that is not known.
+    For `lost` of these seconds something stood still: the tool's clock perhaps as well, and that is no fault of its.
     """
     demand_not_longer(tool, time, seconds)
     if time is None:
         return
     alone = max(_LEAST, _TIMES * time.around)
     slower = [1 + one.waited / max(one.ran, alone) for one in used] or [1 + _WAITED_UNSEEN]
-    granted = alone * max(slower)
+    granted = alone * max(slower) + lost
     if seconds - time.seconds > granted:
         raise WorkloadError(
             f"{tool} reports {time.seconds:.3f} s of work, but its client ran for {seconds:.3f} s; "

@@ -74,6 +74,11 @@ class Execution:
         self.latency = LatencyReadings(around.hypervisor, guests, events, around.timing.latency)
         """Of the guests' disks while the clients work."""
 
+    @property
+    def lost_seconds(self) -> float:
+        """See `Undisturbed`."""
+        return self._undisturbed.lost_seconds
+
     async def run(self, instances: Instances, end_tiles: Callable[[], Awaitable[None]]) -> None:
         """Start all of `instances` together and follow each to its end; `end_tiles` ends changes of the tiles.
 

@@ -97,6 +97,11 @@ class Undisturbed:
         seen = longest((one for one in self._seen.stood if one.pid not in added), self._names)
         self._stood += [Stood(*one) for one in seen if one[0] not in told]
 
+    @property
+    def lost_seconds(self) -> float:
+        """For how long at most what takes part in the measurement could not go on: clocks did meanwhile."""
+        return sum(one.seconds for one in self._stood) + sum(one.seconds for one in self._seen.throttled)
+
     async def stop(self) -> None:
         """End the watch, whatever has failed."""
         with suppress(OSError):

@@ -235,24 +235,27 @@ class WorkloadInstance:
         except VmlabError as error:
             self._fail(error)
 
-    async def collect(self) -> None:
-        """Verify and take the figures, once; errors are kept, not raised."""
+    async def collect(self, lost: float = 0.0) -> None:
+        """Verify and take the figures, once; errors are kept, not raised.
+
+        For `lost` seconds it may not have gone on, which makes the cell invalid by itself.
+        """
         if self.error is None and self.finished is not None and self.collected is None:
             try:
                 with self._step(Part.COLLECT, "verify"), self._reading():
                     self.collected = await self._workload.collect(self.context, self.finished)
-                    await self._demand_tool_time(self.collected, self.finished.seconds)
+                    await self._demand_tool_time(self.collected, self.finished.seconds, lost + self.stopped_seconds)
                 self.readings = self._workload.readings(self.collected)
             except VmlabError as error:
                 self._fail(error)
 
-    async def _demand_tool_time(self, collected: Collected, seconds: float) -> None:
+    async def _demand_tool_time(self, collected: Collected, seconds: float, lost: float) -> None:
         """The tool's own time fits that of its client."""
         emulated = self._hypervisor is not None and self.plan.source in self._virtual
         accelerator = await self._hypervisor.accelerator() if self._hypervisor and emulated else "kvm"
         time = self._workload.tool_time(collected.values, collected.raw, accelerator)
         used = self._used.values() if len(self._used) == len(self._virtual) else ()
-        demand_tool_time(self.plan.kind, time, seconds, used)
+        demand_tool_time(self.plan.kind, time, seconds, used, lost)
 
     def say_round_ended(self) -> None:
         """Emit RoundEnded with the figures that were collected."""

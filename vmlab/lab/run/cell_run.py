@@ -341,9 +341,8 @@ class CellRun:
 
     async def _collect(self) -> None:
         # Where one fails, none of the others goes on beside the clean-up and the next cell.
-        await run_all(
-            [self._compare_disks(), self._look_at_boots(), *(instance.collect() for instance in self._instances)]
-        )
+        collecting = [instance.collect(self._execution.lost_seconds) for instance in self._instances]
+        await run_all([self._compare_disks(), self._look_at_boots(), *collecting])
         for instance in self._instances:
             instance.say_ended()
             if not self.loop.on:
