@@ -32,20 +32,20 @@ KINDS = {
     "cpu": f"""\
 guests: {{vm: {_GUEST}}}
 workloads:
-  primes: {{kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2500}}
+  primes: {{kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 1000}}
 """,
     "disk": """\
 guests: {vm: {vcpus: 1, memory: 256 MiB, data: 64 MiB, cache: none}}
 workloads:
-  blocks: {kind: fio, on: vm, rw: randread, size: 16 MiB, time: 4 s, block: 4 KiB, engine: psync, direct: true}
+  blocks: {kind: fio, on: vm, rw: randread, size: 16 MiB, time: 2 s, block: 4 KiB, engine: psync, direct: true}
 """,
     "network": f"""\
 guests: {{near: {_GUEST}, far: {_GUEST}}}
 workloads:
-  flow: {{kind: iperf3, from: near, to: far, time: 4 s}}
+  flow: {{kind: iperf3, from: near, to: far, time: 2 s}}
 """,
 }
-"""The guests and workloads of each kind of cells, which take some seconds."""
+"""The guests and workloads of each kind of cells, which take about two seconds."""
 ALARM = re.compile(r" was (stopped|frozen) |CPU quota on | was changed from | settings were changed ")
 _END_SECONDS = 120
 
