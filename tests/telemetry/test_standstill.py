@@ -242,7 +242,7 @@ def test_more_threads_than_are_looked_at_at_once_are_looked_at_in_turn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sleeper: subprocess.Popen[bytes], thread: tuple[int, int]
 ) -> None:
     monkeypatch.setattr("vmlab.telemetry.standstill._MOST_AT_ONCE", 1)
-    monkeypatch.setattr("vmlab.telemetry.standstill._MOST_KEPT", 1)
+    monkeypatch.setattr("vmlab.telemetry.source._MOST_KEPT", 1)
     states = states_of(tmp_path, sleeper.pid, thread[0])
     states.look(0.0)
     os.kill(sleeper.pid, signal.SIGSTOP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,9 @@ class Roots(NamedTuple):
 
 THE_HOST = Roots()
 """Those of the running kernel."""
+
+_MOST_KEPT = 128
+"""Files that one watch keeps open; the others are opened for each reading, as a process may have only so many."""
 
 
 class KernelFile:
@@ -55,6 +58,11 @@ class KernelFile:
         descriptor = getattr(self, "_descriptor", -1)
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def reader(path: Path, others: int) -> Callable[[], bytes]:
+    """What reads `path` again and again: it stays open unless `others` are too many already. Raises OSError."""
+    return KernelFile(path).read if others < _MOST_KEPT else path.read_bytes
 
 
 class KeyedLines:

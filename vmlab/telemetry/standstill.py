@@ -19,13 +19,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.link_states import LinkStates
 from vmlab.telemetry.priority import take_precedence
-from vmlab.telemetry.source import KernelFile
+from vmlab.telemetry.source import KernelFile, reader
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
 EVERY = 0.2
@@ -35,8 +34,6 @@ _LIST_SECONDS = 1.0
 _COMPARE_SECONDS = 0.5
 """The same for values that must not change."""
 _MOST_AT_ONCE = 64
-_MOST_KEPT = 128
-"""Files that are kept open; the others are opened for each reading, as a process may have only so many."""
 _OWN_GAP = 1.0
 _OWN_CPU_SHARE = 0.05
 _STATES = {b"T": "stopped", b"t": "stopped by a debugger"}
@@ -185,9 +182,8 @@ class ProcessStates:
         for name in os.listdir(tasks):  # noqa: PTH208
             if (tid := int(name)) not in self._threads:
                 with suppress(OSError):
-                    stat = tasks / name / "stat"
-                    kept = KernelFile(stat).read if len(self._threads) < _MOST_KEPT else partial(_read, stat)
-                    self._threads[tid] = _Thread(pid, tid, tasks / name, kept, seen=now)
+                    stat = reader(tasks / name / "stat", len(self._threads))
+                    self._threads[tid] = _Thread(pid, tid, tasks / name, stat, seen=now)
 
     def _forget(self, thread: _Thread) -> None:
         if self._threads.pop(thread.tid, None) is not None and thread.stopped:

@@ -17,7 +17,7 @@ from pathlib import Path
 from vmlab.system.cgroup_mounts import Mount, cpu_list
 from vmlab.system.host_setting import KSM, THP, chosen_word, read_ahead_of, read_setting
 from vmlab.telemetry.place import disks_under
-from vmlab.telemetry.source import THE_HOST, KernelFile, Roots
+from vmlab.telemetry.source import THE_HOST, KernelFile, Roots, reader
 
 _BELOW_SYS = (
     THP,
@@ -46,8 +46,6 @@ _OF_GROUPS = (
     *("blkio.weight", "blkio.bfq.weight", "io.max", "io.weight", "io.bfq.weight"),
 )
 """Of version 1 and 2, by the kernel's names."""
-_MOST_KEPT = 128
-"""Files that are kept open; the others are opened for each reading, as a process may have only so many."""
 _QEMU = b"(qemu-system"
 
 
@@ -216,7 +214,7 @@ class LabValues:
 
     def _add_file(self, path: Path) -> None:
         with suppress(OSError):
-            self._steady.add(str(path), KernelFile(path).read if len(self._steady) < _MOST_KEPT else path.read_bytes)
+            self._steady.add(str(path), reader(path, len(self._steady)))
 
     def _add_thread(self, pid: int, tid: int) -> None:
         """Programs on the host may change their own; QEMU does not."""
