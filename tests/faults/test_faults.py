@@ -96,7 +96,9 @@ world.close()
             "run.sqlite",
         ),
         (
-            "import subprocess; subprocess.Popen([sys.executable, '-c', 'input()', str(world.home.state)], stdin=-1)",
+            # Its command line can be read only some time after exec has closed the pipe on which Popen waits.
+            "import subprocess; said = 'print(1, flush=True); input()'; subprocess.Popen("
+            "[sys.executable, '-c', said, str(world.home.state)], stdin=-1, stdout=-1).stdout.readline()",
             "processes are left",
         ),
     ],

@@ -147,8 +147,9 @@ def _is_over(process: psutil.Process) -> bool:
 
 def _found(mark: str, children: bool) -> psutil.Process | None:
     """The client whose last word is `mark`, or what it has started."""
-    with suppress(psutil.NoSuchProcess):
-        for one in psutil.Process().children(recursive=True):
+    for one in psutil.Process().children(recursive=True):
+        # Others of this process may have ended; a zombie has no command line either.
+        with suppress(psutil.NoSuchProcess):
             if one.cmdline()[-1:] == [mark]:
                 return next(iter(one.children()), None) if children else one
     return None
@@ -162,7 +163,7 @@ async def test_a_client_that_is_stopped_tells_for_how_long(children: bool, tmp_p
     script = f'sh -c "{waits}"; true' if children else waits
     held = await HeldClient.hold(place, place, Client(("sh", "-c", script, str(go)), deadline=120.0), 120)
     following = asyncio.ensure_future(run_to_end(held, 0.1))
-    await until(lambda: held.started is not None and _found(str(go), children), "that it works")
+    await until(lambda: held.started is not None and _found(str(go), children), "that it works", run=following)
     victim = _found(str(go), children)
     assert victim is not None
     victim.suspend()

@@ -176,7 +176,7 @@ async def test_what_is_read_after_the_workloads_does_not_go_on_when_one_of_it_fa
         await wait(shell.name)
 
     monkeypatch.setattr("vmlab.lab.provision.guest_set.look_at_boot", look)
-    monkeypatch.setattr(WorkloadInstance, "collect", lambda one: wait(one.label))
+    monkeypatch.setattr(WorkloadInstance, "collect", lambda one, _lost: wait(one.label))
     at_end: list[list[str]] = []
     run = MemoryRun(on=[lambda event, _run: at_end.append([*called_off]) if isinstance(event, CellEnded) else None])
     assert (await run.run()).outcome == Outcome.FAILED
