@@ -16,8 +16,8 @@ from vmlab.cli.main import command_line
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder, state_folder
-from vmlab.report.grid import WIDTH
 from vmlab.report.listing import runs_text
+from vmlab.report.writers.text import WIDTH
 from vmlab.store.life import LOCK
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import resolve_run

@@ -10,10 +10,11 @@ from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.table_words import METRICS, PARTS
+from vmlab.report.blocks import Column
 from vmlab.report.figures import figure_text, with_unit
-from vmlab.report.grid import Column, grid
 from vmlab.report.run.table_heads import metric_words
 from vmlab.report.words import relative_number
+from vmlab.report.writers.text import grid
 
 
 def own_table(record: Mapping[str, Any], table: Mapping[str, Any], width: int = 118) -> list[str]:

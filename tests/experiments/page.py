@@ -27,7 +27,6 @@ from vmlab.model.scenarios.reference import PublishedFigure, Reference
 from vmlab.model.scenarios.table_words import PARTS
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile, shipped_names
-from vmlab.report.grid import paragraph
 from vmlab.report.reference_text import (
     answer_words,
     contradicted_words,
@@ -36,6 +35,7 @@ from vmlab.report.reference_text import (
     source_words,
 )
 from vmlab.report.run.tables import absent_notes
+from vmlab.report.writers.text import paragraph
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "evidence" / "experiments.md"

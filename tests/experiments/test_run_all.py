@@ -23,8 +23,8 @@ from vmlab.analysis.reference.published import BesideReference, beside_reference
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import RefusedError
 from vmlab.plan.scenario_file.loading import load
-from vmlab.report.grid import UNCUT
 from vmlab.report.reference_text import reference_text
+from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
 
 TOLD = (sys.executable, "-m", "tests.experiments.told")

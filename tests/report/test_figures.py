@@ -21,12 +21,12 @@ from vmlab.cli.output import write_figures
 from vmlab.report.compared_rows import compared_rows
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.figures import figure_text, struck_parts, value_text
-from vmlab.report.grid import UNCUT
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import markdown_report
 from vmlab.report.run.cell_text import cell_text
+from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.side_table import SideTable

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from vmlab.report.grid import Column, grid, paragraph
+from vmlab.report.blocks import Column
 from vmlab.report.listing import names_text
 from vmlab.report.words import number
+from vmlab.report.writers.text import grid, paragraph
 from vmlab.system.text_width import first_columns, width_of
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vmlab.analysis.advice.advice import Advised
-from vmlab.report.grid import paragraph
 from vmlab.report.run.recording_text import NO_ADVICE
+from vmlab.report.writers.text import paragraph
 
 
 def advice_text(advised: Advised, width: int) -> str:

@@ -13,8 +13,8 @@ from vmlab.analysis.shape import CellDocument, MovedDocument, TrafficDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.units import format_bytes
-from vmlab.report.grid import paragraph
 from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
+from vmlab.report.writers.text import paragraph
 
 _MOST_POINTS = 12
 """Of more points only a count is shown below the tables; each has its own page."""

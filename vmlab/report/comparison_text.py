@@ -10,13 +10,14 @@ from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
 from vmlab.model.visible import visible_values
+from vmlab.report.blocks import Column
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
-from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.notice_text import AT_BEST, at_best_notes, short_notices
 from vmlab.report.run.score_rows import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
+from vmlab.report.writers.text import UNCUT, WIDTH, grid, paragraph, shorten
 from vmlab.system.text_width import width_of
 from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, took_words
 

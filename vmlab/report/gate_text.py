@@ -11,9 +11,9 @@ from vmlab.model.axes import axes_words
 from vmlab.model.visible import visible_values
 from vmlab.model.written import written
 from vmlab.report.figures import value_text
-from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_words
 from vmlab.report.words import plural
+from vmlab.report.writers.text import WIDTH, paragraph
 
 _FAILS = "FAIL"
 _MARKS = {State.NOT_MET: "ok", State.POSSIBLE: UNPROVEN, State.CANNOT_TELL: UNTESTED}

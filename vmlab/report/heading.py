@@ -9,8 +9,8 @@ from vmlab.analysis.record.accelerators import accelerators_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart, SpeedDocument
 from vmlab.model.ordered import ordered_note, ordered_sentences
 from vmlab.model.run import EMULATED, OF_HOST, Outcome
-from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.words import moment, plural
+from vmlab.report.writers.text import WIDTH, paragraph
 
 
 def heading(document: RunDocument, width: int = WIDTH) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.visible import visible_line, visible_values
-from vmlab.report.grid import UNCUT, WIDTH, shorten
+from vmlab.report.writers.text import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary
 from vmlab.system.text_width import exactly, left, width_of
 

@@ -10,12 +10,13 @@ from vmlab.model.axes import axes_words
 from vmlab.model.ordered import behind
 from vmlab.model.scenarios.reference import Claim, PublishedFigure
 from vmlab.model.visible import visible_values
+from vmlab.report.blocks import Column
 from vmlab.report.figures import doubted, figure_text
-from vmlab.report.grid import WIDTH, Column, grid, paragraph
 from vmlab.report.heading import heading
 from vmlab.report.run.table_heads import metric_words
 from vmlab.report.run.tables import absent_notes, table_lines
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
+from vmlab.report.writers.text import WIDTH, grid, paragraph
 
 _MINUTES = "m s"
 """The unit of figures such as ``115m25s``; the run's are in seconds beside them."""

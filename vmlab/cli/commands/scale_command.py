@@ -34,8 +34,8 @@ from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.target_checks import plan_targets
 from vmlab.plan.validating import load_valid
-from vmlab.report.grid import paragraph
 from vmlab.report.run.tiles_text import Ascent, Stop, behind_runs, heading_lines, scale_document, sentence, step_lines
+from vmlab.report.writers.text import paragraph
 from vmlab.store.reader import RunReader
 
 _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from vmlab.model.errors import StoreError, VmlabError
 from vmlab.model.event import CacheSwitched, CellEnded, CellStarted, Event, PhaseStarted, RunStarted
 from vmlab.report.demo.facts import Facts, facts_of
-from vmlab.report.grid import WIDTH, paragraph
+from vmlab.report.writers.text import WIDTH, paragraph
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
 

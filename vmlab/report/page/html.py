@@ -23,7 +23,6 @@ from vmlab.model.visible import visible_values
 from vmlab.report.bound_text import cell_words, unpassed_lines
 from vmlab.report.comparison_text import behind_sides, index_notes, side_lines, side_names, side_title
 from vmlab.report.figures import unit_word, value_text
-from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
 from vmlab.report.page.answer import (
     TARGETS_MISSED,
@@ -55,6 +54,7 @@ from vmlab.report.run.target_text import target_table
 from vmlab.report.run.tiles_text import TILES_TITLE, tiles_answer
 from vmlab.report.run.together_text import TOGETHER_TITLE, together_notes, together_table
 from vmlab.report.words import network_words, plural
+from vmlab.report.writers.text import UNCUT
 
 MOST_BYTES = 2_000_000
 """The largest report; what does not fit of timelines and raw output is left out, and the page says so."""

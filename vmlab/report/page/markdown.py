@@ -16,7 +16,6 @@ from vmlab.model.visible import visible_values
 from vmlab.report.bound_text import cell_words
 from vmlab.report.comparison_text import behind_sides, index_notes, side_lines, side_names, side_title
 from vmlab.report.figures import struck_parts
-from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
 from vmlab.report.page.answer import (
     answers,
@@ -45,6 +44,7 @@ from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.target_text import target_table
 from vmlab.report.run.tiles_text import TILES_TITLE, tiles_answer
 from vmlab.report.run.together_text import TOGETHER_TITLE, together_notes, together_table
+from vmlab.report.writers.text import UNCUT
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""

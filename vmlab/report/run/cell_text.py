@@ -11,9 +11,9 @@ from vmlab.model.run import WARM_UP
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible, visible_line, visible_values
+from vmlab.report.blocks import Column
 from vmlab.report.bound_text import bound_lines
 from vmlab.report.figures import unit_word, value_text
-from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import heading
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.latency_text import disk_lines, latency_sentence
@@ -21,6 +21,7 @@ from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
+from vmlab.report.writers.text import WIDTH, grid, paragraph, shorten
 from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, NeighbourUse, took_words
 from vmlab.telemetry.host.host_figures import headlines
 

@@ -10,9 +10,10 @@ from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.units import format_bytes
 from vmlab.model.written import written
+from vmlab.report.blocks import Column
 from vmlab.report.bound_text import ROWS, traffic_row
-from vmlab.report.grid import Column, grid
 from vmlab.report.words import NOT_MEASURED, host_number
+from vmlab.report.writers.text import grid
 from vmlab.telemetry.host.host_figures import headlines
 from vmlab.telemetry.host.shown_figure import HostFigure
 

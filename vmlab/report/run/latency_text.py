@@ -16,8 +16,9 @@ from vmlab.analysis.shape import (
     SpanDocument,
 )
 from vmlab.model.axes import axis_word
-from vmlab.report.grid import Column, grid
+from vmlab.report.blocks import Column
 from vmlab.report.words import NOT_MEASURED
+from vmlab.report.writers.text import grid
 from vmlab.telemetry.latency_bins import OPERATIONS
 
 KEYS = ("p50_ms", "p95_ms", "p99_ms")

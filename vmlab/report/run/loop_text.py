@@ -9,9 +9,10 @@ from vmlab.analysis.record.loops import LoopRow, loop_rows
 from vmlab.model.event import RoundEnded
 from vmlab.model.run import Outcome
 from vmlab.model.written import written
+from vmlab.report.blocks import Column
 from vmlab.report.figures import value_words
-from vmlab.report.grid import Column, grid
 from vmlab.report.words import NOT_MEASURED, number
+from vmlab.report.writers.text import grid
 
 if TYPE_CHECKING:
     from vmlab.analysis.shape import LoopDocument

@@ -8,9 +8,10 @@ from vmlab.analysis.record.phases import CellTime, RunTime, StepTime
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import Part
 from vmlab.model.visible import visible_values
-from vmlab.report.grid import WIDTH, Column, grid, paragraph
+from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.heading import behind_notes
 from vmlab.report.words import NOT_MEASURED
+from vmlab.report.writers.text import WIDTH, text_lines
 
 _SUM = "sum"
 _SHARE = "share"
@@ -25,12 +26,10 @@ def phases_text(time: RunTime, width: int = WIDTH) -> str:
     cells = time["cells"]
     if not cells:
         return f"{_NOTHING}\n"
-    lines = [line for text in _heading(time) for line in paragraph(text, width)]
-    lines += ["", *_parts(cells, time["parts"], width)]
+    blocks: list[Block] = [Notes(list(_heading(time)), indent=""), Section("", [_parts(cells, time["parts"])])]
     if len(cells) == 1:
-        lines += ["", *_steps(cells[0]["steps"], width)] if cells[0]["steps"] else []
-        lines += ["", *(line for text in _facts(cells[0]) for line in paragraph(text, width))]
-    return "\n".join(lines) + "\n"
+        blocks += [Section("", _steps(cells[0]["steps"])), Section("", [Notes(list(_facts(cells[0])), indent="")])]
+    return "\n".join(text_lines(blocks, width)) + "\n"
 
 
 def _heading(time: RunTime) -> Iterator[str]:
@@ -46,7 +45,7 @@ def _facts(cell: CellTime) -> Iterator[str]:
         yield "steps of one part may overlap; at: seconds after the beginning of the cell"
 
 
-def _parts(cells: Sequence[CellTime], sums: Mapping[str, float], width: int) -> list[str]:
+def _parts(cells: Sequence[CellTime], sums: Mapping[str, float]) -> Table:
     """Cells down, parts across; with several cells their sums and shares below."""
     total = sum(sums.values())
     several = len(cells) > 1
@@ -59,14 +58,16 @@ def _parts(cells: Sequence[CellTime], sums: Mapping[str, float], width: int) -> 
         columns.append(Column(name, [*texts, _share(seconds, total)]))
     texts = [_seconds(cell["seconds"]) for cell in cells] + ([_seconds(total)] if several else [])
     columns.append(Column("all", [*texts, _share(total, total)]))
-    return grid("cell", labels, columns, width)
+    return Table("cell", labels, columns)
 
 
 def _share(seconds: float, total: float) -> str:
     return f"{100 * seconds / total:.0f} %" if total > 0 else NOT_MEASURED
 
 
-def _steps(steps: Sequence[StepTime], width: int) -> list[str]:
+def _steps(steps: Sequence[StepTime]) -> list[Block]:
+    if not steps:
+        return []
     columns = [
         Column("step", [step["step"] for step in steps], beside=True),
         Column("tile", [str(step["tile"]) if step["tile"] else "" for step in steps], beside=True),
@@ -74,7 +75,7 @@ def _steps(steps: Sequence[StepTime], width: int) -> list[str]:
         Column("at", [_seconds(step["began"]) for step in steps], beside=True),
         Column("s", [_seconds(step["seconds"]) for step in steps], beside=True),
     ]
-    return grid("part", [step["part"] for step in steps], columns, width)
+    return [Table("part", [step["part"] for step in steps], columns)]
 
 
 def _seconds(value: float | None) -> str:

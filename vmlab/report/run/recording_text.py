@@ -15,9 +15,10 @@ from vmlab.analysis.shape import (
 )
 from vmlab.model.domain import DomainDisk
 from vmlab.model.quantities import format_bytes, format_seconds
-from vmlab.report.grid import Column, grid, paragraph
+from vmlab.report.blocks import Column
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.words import NOT_MEASURED, host_number
+from vmlab.report.writers.text import grid, paragraph
 from vmlab.telemetry.host.host_figures import headlines
 
 Figures = Mapping[str, AggregateDocument]

@@ -12,9 +12,10 @@ from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW, Knee, KneeVerdict, Te
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue
+from vmlab.report.blocks import Column
 from vmlab.report.figures import figure_text
-from vmlab.report.grid import Column, grid
 from vmlab.report.words import APART, NOT_MEASURED, STATISTIC_WORDS, apart_words, plural
+from vmlab.report.writers.text import grid
 
 _CAPTION = "from tile to tile"
 _ALL = "all workloads"

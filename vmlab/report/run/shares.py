@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from vmlab.analysis.figures.figure import Figure, figure_of, over_tiles
 from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.shape import CellDocument
-from vmlab.report.grid import Column
+from vmlab.report.blocks import Column
 from vmlab.report.words import MARK, NOT_MEASURED
 
 CONFIGURED = "cpu_share_configured"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from vmlab.analysis.shape import CellDocument, SpanDocument, TileChangeDocument
-from vmlab.report.grid import Column, grid
+from vmlab.report.blocks import Column
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.latency_text import span_latency_lines
 from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.words import NOT_MEASURED, number, plural, switch_words, tiles_words
+from vmlab.report.writers.text import grid
 from vmlab.telemetry.host.host_figures import headlines
 
 

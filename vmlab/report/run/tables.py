@@ -13,21 +13,21 @@ from vmlab.model.run import OF_HOST, WARM_UP, AxisValue
 from vmlab.model.scenarios.table_words import WORKLOADS
 from vmlab.model.visible import visible_values
 from vmlab.report.bound_text import limits_lines, unpassed_lines
-from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.heading import heading
 from vmlab.report.headline import explanation
-from vmlab.report.run.blocks import block_lines, intervals_shown
 from vmlab.report.run.host_rows import host_lines
 from vmlab.report.run.latency_text import latency_lines
 from vmlab.report.run.named import named_differences, named_figures
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.recording_text import recording_lines
 from vmlab.report.run.score_rows import score_lines, score_notes
+from vmlab.report.run.table_text import block_lines, intervals_shown
 from vmlab.report.run.target_text import missed_sentence, target_lines
 from vmlab.report.run.tiles_text import tiles_lines
 from vmlab.report.run.together_text import together_lines, together_notes
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
+from vmlab.report.writers.text import WIDTH, paragraph
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:

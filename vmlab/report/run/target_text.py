@@ -12,8 +12,8 @@ from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.written import Written
 from vmlab.report.bound_text import cell_words
 from vmlab.report.figures import value_text
-from vmlab.report.grid import paragraph
 from vmlab.report.words import plural
+from vmlab.report.writers.text import paragraph
 from vmlab.workloads.target_limits import Target, limit_form
 
 _MOST_CELLS = 12

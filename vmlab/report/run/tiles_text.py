@@ -18,11 +18,11 @@ from vmlab.model.axes import axes_words
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
 from vmlab.report.bound_text import resource_word
-from vmlab.report.grid import WIDTH, paragraph, shorten
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.score_rows import knees
 from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
+from vmlab.report.writers.text import WIDTH, paragraph, shorten
 from vmlab.system.text_width import left, width_of
 from vmlab.workloads.target_limits import Target
 

@@ -10,9 +10,10 @@ from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.written import Written
+from vmlab.report.blocks import Column
 from vmlab.report.figures import figure_text, form_of, with_unit
-from vmlab.report.grid import Column, grid
 from vmlab.report.words import NOT_MEASURED
+from vmlab.report.writers.text import grid
 
 TOGETHER_TITLE = "All hosts together"
 _Place = tuple[tuple[str, AxisValue], ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from vmlab.report.grid import paragraph
+from vmlab.report.writers.text import paragraph
 from vmlab.system.text_width import left, shortened, width_of, wrapped
 from vmlab.tui.state.compared import ComparedSides, TableRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines

@@ -1,11 +1,11 @@
-"""Plain text grids that fit a width: columns that do not fit side by side continue below, with the row labels again."""
+"""Pages as plain text of a width: columns that do not fit side by side continue below, with the row labels again."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
+from vmlab.report.blocks import Block, Chart, Column, Fold, Heading, Notes, Section, Table, Text
 from vmlab.system.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
 
 WIDTH = 80
@@ -18,22 +18,33 @@ _GAP = "  "
 _LONGEST_LABEL = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A heading and the texts below it, one for each row. `beside` keeps it next to the column before it.
+def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> list[str]:
+    """Blocks as lines of which none is wider than `width`; there are no charts, and nothing is folded."""
+    lines: list[str] = []
+    before: Block | None = None
+    for block in blocks:
+        match block:
+            case Heading():
+                lines += paragraph(block.text, width, "  ")
+            case Text():
+                lines += _sentence(block.text, block, width)
+            case Notes():
+                lines += [line for text in block.texts for line in _sentence(text, block, width)]
+            case Table():
+                lines += [""] if isinstance(before, Table) else []
+                lines += [block.caption] if block.caption else []
+                lines += grid(block.corner, block.labels, block.columns, width, longest=block.longest)
+            case Section():
+                inner = text_lines(block.blocks, width)
+                lines += ["", *([block.title] if block.title else []), *inner] if inner else []
+            case Chart() | Fold():
+                continue
+        before = block
+    return lines
 
-    `above` are headings that it may share with its neighbours, the outermost first; such columns stay together.
-    """
 
-    heading: str
-    texts: Sequence[str]
-    beside: bool = False
-    above: tuple[str, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """Columns of a terminal that its widest text takes."""
-        return max(width_of(text) for text in (self.heading, *self.texts))
+def _sentence(text: str, block: Text | Notes, width: int) -> list[str]:
+    return [shorten(text, width)] if block.cut else paragraph(text, width, block.indent)
 
 
 def grid(

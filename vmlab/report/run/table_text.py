@@ -10,11 +10,12 @@ from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title, 
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.scenarios.table_words import METRICS, STATISTICS, WORKLOADS
-from vmlab.report.grid import Column, grid, paragraph
+from vmlab.report.blocks import Column
 from vmlab.report.run.shares import share_columns
 from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.verdicts import long_text, relative_text
 from vmlab.report.words import APART
+from vmlab.report.writers.text import grid, paragraph
 
 _ABSENT = "absent"
 
