@@ -51,7 +51,7 @@ def _host_panels() -> Iterator[dict[str, Any]]:
     for chart in dict.fromkeys(figure.chart for figure in own if figure.chart):
         figures = [figure for figure in figures_of_chart(chart) if figure.drawn and figure in own]
         targets = [(_selector(one.name, one.unit, f'{PART}=""'), one.short) for one in figures]
-        yield _panel(chart, figures[0].unit, targets)
+        yield _panel(chart.name, figures[0].unit, targets)
 
 
 def _guest_panels() -> Iterator[dict[str, Any]]:

@@ -20,7 +20,7 @@ from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.charts import title_of
 from vmlab.tui.state.compared import compared_sides
-from vmlab.tui.widgets.charts.chart_board import EIGHT
+from vmlab.tui.widgets.charts.chart_board import EACH
 
 Captured = pytest.CaptureFixture[str]
 RUN, OTHER = "20261121-143000-mine-7f3a", "20261121-153000-mine-7f3b"
@@ -119,7 +119,7 @@ def test_the_consoles_comparison_says_so(capsys: Captured) -> None:
 
 
 def test_the_consoles_charts_of_the_disk_say_so() -> None:
-    titles = {title_of(chart, ["emulated disk"]): title_of(chart, []) for panel in EIGHT for chart in panel}
+    titles = {title_of(chart, ["emulated disk"]): title_of(chart, []) for panel in EACH for chart in panel}
     assert titles == {"Emulated disk": "Disk"} | {name: name for name in ("CPU", "Memory", "Pressure", "KSM", NETWORK)}
 
 

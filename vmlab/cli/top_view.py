@@ -9,11 +9,13 @@ from functools import partial
 from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
 from vmlab.telemetry.cpu_speed import SPEED
-from vmlab.telemetry.host.host_figures import figures_of_group, groups_of_packages
+from vmlab.telemetry.host.host_figures import figures_of_group, groups
 from vmlab.telemetry.host.shown_figure import HostFigure
 
 _NOTHING = "-"
 _MOST_CPUS = 16
+_OF_OTHER_FORM = ("CPU", "Speed", "Stalled", "Disk")
+"""Lines that are more than figures with their names."""
 
 
 def host_lines(sample: Sample) -> list[str]:
@@ -57,7 +59,7 @@ def _words(sample: Sample, figures: Iterable[HostFigure], instance: str = "") ->
 
 
 def _memory(sample: Sample) -> Iterator[str]:
-    for group in ("Memory", "Pages", "Swap", "KSM", *groups_of_packages()):
+    for group in (one for one in groups() if one not in _OF_OTHER_FORM):
         figures = [figure for figure in figures_of_group(group) if figure.name in sample.layout.position]
         if figures:
             yield f"{group:<9} " + " | ".join(_words(sample, figures))

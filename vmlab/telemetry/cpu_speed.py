@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from vmlab.telemetry.host.group import FigureSource
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
 
-FIGURES = (HostFigure("cpu_speed_percent", "CPU speed", "of the best", "Speed", headline=True, chart="CPU speed"),)
+LABEL = "CPU speed"
+_CHART = HostChart(LABEL, stacked=False, top=100.0, page="% of the best", track=f"{LABEL} %")
+FIGURES = (HostFigure("cpu_speed_percent", LABEL, "of the best", "Speed", headline=True, chart=_CHART),)
 NO_TRACE = "no speed trace"
 BEST = "cpu_speed_best_ms"
 """The shortest time that the work took since the trace began: what speeds are relative to."""
 
-SPEED, LABEL = FIGURES[0].name, FIGURES[0].label
+SPEED = FIGURES[0].name
 CAUSES = "work on the other hardware thread of a core, frequency or temperature"
 """What makes a CPU slower than its best, without steal."""
 

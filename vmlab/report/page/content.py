@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from lxml import etree
 
@@ -16,7 +15,6 @@ from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_a
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
-from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.model.written import Written
@@ -25,50 +23,32 @@ from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
 from vmlab.report.run.table_heads import head_words, metric_of, metric_words, place_words
-from vmlab.telemetry.cpu_speed import LABEL
-from vmlab.telemetry.host.host_figures import figures_of_chart
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.host_figures import charts, figures_of_chart
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
 _LEAST_PLACES = 3
 """Of fewer places of the axes each has a chart of its own."""
-_GIB = 2.0**30
-_ORDERED_LIMIT = "ordered_memory_limit_bytes"
+_FACTORS = {"GiB": 2.0**-30, "MB/s": 1e-6}
+"""What a value is multiplied by for its number on a page; 1 in all other units."""
 
 
-class _HostChart(NamedTuple):
-    """A chart of the console as a page has it: in `unit`, of which a value times `factor` is the number; to `top`.
-
-    Where a timeline has it, `track` is its label there.
-    """
-
-    chart: str
-    unit: str
-    factor: float = 1.0
-    top: float | None = None
-    track: str = ""
-    stacked: bool = False
-
-    @property
-    def figures(self) -> list[HostFigure]:
-        """What it shows, what is idle over all others; of memory only the two that are in every table."""
-        shown = [one for one in figures_of_chart(self.chart) if one.drawn and (one.headline or self.chart != "Memory")]
-        return sorted(shown, key=lambda one: one.idle)
+def _drawn(chart: HostChart) -> list[HostFigure]:
+    """What a page shows of a chart, what is idle over all others."""
+    shown = [one for one in figures_of_chart(chart) if one.drawn and (one.headline or chart.whole)]
+    return sorted(shown, key=lambda one: one.idle)
 
 
-_HOST_CHARTS = (
-    _HostChart("CPU", "% of all CPUs", top=100.0, track="CPU %", stacked=True),
-    _HostChart(LABEL, "% of the best", top=100.0, track=f"{LABEL} %"),
-    _HostChart("Disk busy", "% of the time", top=100.0, track="disk busy %"),
-    _HostChart("Disk wait", "ms"),
-    _HostChart("Disk rate", "MB/s", 1e-6, track="MB/s"),
-    _HostChart("Memory", "GiB", 1 / _GIB, track="GiB", stacked=True),
-    _HostChart("Ordered memory", "GiB", 1 / _GIB, track=f"{ORDERED_HOST} GiB", stacked=True),
-    _HostChart("KSM", "GiB", 1 / _GIB),
-)
+def _top(chart: HostChart) -> float | str | None:
+    """The end of the scale on a page: a number, the name of a value whose course is known, or None for the largest."""
+    return chart.top if chart.whole else None
+
+
+_HOST_CHARTS = [chart for chart in charts() if chart.page]
+_TRACKS = [chart for chart in _HOST_CHARTS if chart.track]
 COURSES = (
-    *(name for chart in _HOST_CHARTS if chart.track for one in chart.figures for name in (one.name, *one.added)),
-    _ORDERED_LIMIT,
+    *(name for chart in _TRACKS for one in _drawn(chart) for name in (one.name, *one.added)),
+    *(top for chart in _TRACKS if isinstance(top := _top(chart), str)),
 )
 """The values whose courses timelines show."""
 
@@ -296,19 +276,19 @@ def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
         return []
     cells = [places[row] for row in rows]
     asked = [
-        (f"{one.chart}, {one.unit}", [_means(cells, figure, one.factor) for figure in one.figures], one.top)
+        (f"{one.name}, {one.page}", [_means(cells, figure, one) for figure in _drawn(one)], _top(one))
         for one in _HOST_CHARTS
     ]
     note = "" if len(places) == len(rows) else f"The first {len(rows)} of {len(places)} places."
     return [
-        Chart(title, bars(rows, lines, title, f"{prefix}h{number}-", top), note)
+        Chart(title, bars(rows, lines, title, f"{prefix}h{number}-", None if isinstance(top, str) else top), note)
         for number, (title, lines, top) in enumerate(asked)
         if any(any(line.values) for line in lines)
     ]
 
 
-def _means(cells: Sequence[Sequence[CellDocument]], figure: HostFigure, factor: float) -> Line:
-    names = (figure.name, *figure.added)
+def _means(cells: Sequence[Sequence[CellDocument]], figure: HostFigure, chart: HostChart) -> Line:
+    names, factor = (figure.name, *figure.added), _FACTORS.get(chart.page, 1.0)
     return Line(figure.short, values=[sum(_mean(group, name) for name in names) * factor for group in cells])
 
 
@@ -322,16 +302,18 @@ def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
     drawn = Timeline([Span("phases", since, until, name) for name, since, until in course.phases])
     drawn.marks += course.marks
     drawn.spans += [Span(name, since, until) for name, since, until in course.workloads[:MOST_ROWS]]
-    limit = max(course.values[_ORDERED_LIMIT].values, default=0.0) / _GIB or None
-    for chart in _HOST_CHARTS:
-        known = [one for one in chart.figures if course.values[one.name].seconds] if chart.track else []
-        if chart.stacked:
+    for chart in _TRACKS:
+        figures, factor, top = _drawn(chart), _FACTORS.get(chart.page, 1.0), _top(chart)
+        stacked = chart.stacked and len(figures) > 1
+        known = [one for one in figures if course.values[one.name].seconds]
+        if stacked:
             known = [one for one in known if _count(course, one) == _count(course, known[0])]
         if known:
             seconds = [course.values[one.name].seconds for one in known]
-            lines = [Line(one.short, values=_added(course, one, chart.factor), idle=one.idle) for one in known]
-            top = limit if chart.chart == "Ordered memory" else chart.top
-            drawn.tracks.append(Track(chart.track, seconds, lines, stacked=chart.stacked, top=top))
+            lines = [Line(one.short, values=_added(course, one, factor), idle=one.idle) for one in known]
+            if isinstance(top, str):
+                top = max(course.values[top].values, default=0.0) * factor or None
+            drawn.tracks.append(Track(chart.track, seconds, lines, stacked=stacked, top=top))
     for label, guests in course.guests:
         lines = [Line(name, values=one.values) for name, one in guests.items()]
         drawn.tracks.append(Track(label, [one.seconds for one in guests.values()], lines))

@@ -9,16 +9,17 @@ from operator import sub
 
 from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
 
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 """The columns of /proc/stat in order. The last two are part of ``user`` and ``nice`` already."""
 
+_CHART = HostChart("CPU", panel=1, top=100.0, page="% of all CPUs", track="CPU %")
 FIGURES = (
-    HostFigure("cpu_user_percent", "CPU user", "user", "CPU", headline=True, of_stages=True, chart="CPU", tone="one"),
+    HostFigure("cpu_user_percent", "CPU user", "user", "CPU", headline=True, of_stages=True, chart=_CHART, tone="one"),
     HostFigure(
-        "cpu_system_percent", "CPU system", "system", "CPU", headline=True, of_stages=True, chart="CPU", tone="two"
+        "cpu_system_percent", "CPU system", "system", "CPU", headline=True, of_stages=True, chart=_CHART, tone="two"
     ),
     HostFigure(
         "cpu_iowait_percent",
@@ -27,18 +28,18 @@ FIGURES = (
         "CPU",
         headline=True,
         of_stages=True,
-        chart="CPU",
+        chart=_CHART,
         tone="rest",
         idle=True,
     ),
-    HostFigure("cpu_steal_percent", "CPU steal", "steal", "CPU", chart="CPU", tone="four"),
+    HostFigure("cpu_steal_percent", "CPU steal", "steal", "CPU", chart=_CHART, tone="four"),
     HostFigure("cpu_idle_percent", "CPU idle", "idle", "CPU"),
     HostFigure(
         "cpu_nice_percent",
         "CPU nice and interrupts",
         "nice+irq",
         "",
-        chart="CPU",
+        chart=_CHART,
         tone="five",
         minor=True,
         added=("cpu_irq_percent", "cpu_softirq_percent"),

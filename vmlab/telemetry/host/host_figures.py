@@ -6,7 +6,7 @@ from functools import cache
 
 from vmlab.system.entry_points import HOST_FIGURES, Entry, Loaded, leave_out
 from vmlab.telemetry.host.group import LAST, FigureSource
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
 
 
 @cache
@@ -68,12 +68,20 @@ def figures_of_group(group: str) -> tuple[HostFigure, ...]:
     return tuple(figure for figure in host_figures() if figure.group == group)
 
 
-def figures_of_chart(chart: str) -> tuple[HostFigure, ...]:
-    """The figures of one chart of the console."""
+def groups() -> tuple[str, ...]:
+    """The lines of `vmlab top`."""
+    return tuple(dict.fromkeys(figure.group for figure in host_figures() if figure.group))
+
+
+def figures_of_chart(chart: HostChart) -> tuple[HostFigure, ...]:
+    """The figures of one chart."""
     return tuple(figure for figure in host_figures() if figure.chart == chart)
 
 
-def groups_of_packages() -> tuple[str, ...]:
-    """The lines of `vmlab top` that other packages add."""
-    found = (one.group for entry, source in figure_sources().items() if not entry.is_own for one in source.figures)
-    return tuple(dict.fromkeys(group for group in found if group))
+@cache
+def charts() -> tuple[HostChart, ...]:
+    """All charts, those of each source together in the order of their panels."""
+    of_sources = (
+        dict.fromkeys(one.chart for one in source.figures if one.chart) for source in figure_sources().values()
+    )
+    return tuple(chart for own in of_sources for chart in sorted(own, key=lambda one: one.panel or 0))

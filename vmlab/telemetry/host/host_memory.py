@@ -7,24 +7,25 @@ from pathlib import Path
 
 from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growths
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
 
+_CHART = HostChart("Memory", panel=2, top="memory_total_bytes", page="GiB", track="GiB", whole=False)
 FIGURES = (
-    HostFigure("memory_used_bytes", "memory used", "used", "Memory", headline=True, chart="Memory", tone="one"),
+    HostFigure("memory_used_bytes", "memory used", "used", "Memory", headline=True, chart=_CHART, tone="one"),
     HostFigure(
         "memory_cached_bytes",
         "memory cached",
         "cached",
         "Memory",
         headline=True,
-        chart="Memory",
+        chart=_CHART,
         tone="two",
         area=(("memory_cached_bytes", 1), ("memory_reclaimable_slab_bytes", 1), ("memory_dirty_bytes", -1)),
     ),
-    HostFigure("memory_dirty_bytes", "memory dirty", "dirty", "Pages", chart="Memory", tone="three"),
-    HostFigure("memory_buffers_bytes", "memory buffers", "buffers", "Memory", chart="Memory", tone="four"),
-    HostFigure("memory_free_bytes", "memory free", "free", "Memory", chart="Memory", tone="rest", drawn=False),
+    HostFigure("memory_dirty_bytes", "memory dirty", "dirty", "Pages", chart=_CHART, tone="three"),
+    HostFigure("memory_buffers_bytes", "memory buffers", "buffers", "Memory", chart=_CHART, tone="four"),
+    HostFigure("memory_free_bytes", "memory free", "free", "Memory", chart=_CHART, tone="rest", drawn=False),
     HostFigure("memory_writeback_bytes", "memory written back", "writeback", "Pages"),
     HostFigure("memory_reclaimable_slab_bytes", "memory of slab cache", "slab cache", "Pages"),
     HostFigure("swap_in_bytes_per_second", "swapped in", "in", "Swap"),

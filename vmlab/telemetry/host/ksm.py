@@ -7,12 +7,13 @@ from pathlib import Path
 
 from vmlab.telemetry.host.counter import NAN, growth, growth_within, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
+_CHART = HostChart("KSM", panel=7, page="GiB")
 FIGURES = (
-    HostFigure("ksm_saved_bytes", "KSM saved", "saved", "KSM", headline=True, chart="KSM", tone="one"),
-    HostFigure("ksm_pages_sharing", "KSM sharing", "sharing", "KSM", chart="KSM", tone="rest", drawn=False),
+    HostFigure("ksm_saved_bytes", "KSM saved", "saved", "KSM", headline=True, chart=_CHART, tone="one"),
+    HostFigure("ksm_pages_sharing", "KSM sharing", "sharing", "KSM", chart=_CHART, tone="rest", drawn=False),
     HostFigure("ksm_pages_shared", "KSM shared", "shared", "KSM"),
     HostFigure("ksmd_cpu_percent", "ksmd", "ksmd", "KSM"),
 )

@@ -6,15 +6,23 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from vmlab.model.ordered import ORDERED_HOST
 from vmlab.telemetry.host.counter import NAN, growth_within, growths, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.host.host_memory import Memory
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines
 
 _GROUP = "Ordered"
-_MEMORY = "Ordered memory"
+_MEMORY = HostChart(
+    "Ordered memory",
+    top="ordered_memory_limit_bytes",
+    title=f"{ORDERED_HOST.capitalize()} memory",
+    page="GiB",
+    track=f"{ORDERED_HOST} GiB",
+)
+"""The upper edge is the limit."""
 
 FIGURES = (
     HostFigure("ordered_cpu_percent", "ordered host CPU", "cpu", _GROUP),

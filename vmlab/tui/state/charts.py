@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.telemetry.cpu_speed import LABEL
-from vmlab.telemetry.host.host_figures import figures_of_chart
-from vmlab.telemetry.host.shown_figure import HostFigure, Terms
+from vmlab.telemetry.host.host_figures import charts, figures_of_chart
+from vmlab.telemetry.host.shown_figure import HostChart, HostFigure, Terms
 
 
 class Series(NamedTuple):
@@ -29,11 +29,7 @@ class Series(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Series that share one scale. `unit` is ``%``, ``ms``, ``B`` or ``B/s``.
-
-    `top` is the end of the scale: a number, the name of a value such as the total of memory, or None for the largest
-    value in sight. `stacked` series add up; others are lines.
-    """
+    """Series that share one scale. `unit` is ``%``, ``ms``, ``B`` or ``B/s``; `stacked` and `top` as of `HostChart`."""
 
     title: str
     unit: str
@@ -61,25 +57,21 @@ def _series(figure: HostFigure, unit: str) -> Series:
     )
 
 
-def _chart(name: str, *, stacked: bool = True, top: float | str | None = None, title: str = "") -> Chart:
-    """The chart that the table of figures calls `name`; its unit is that of its first figure."""
-    figures = figures_of_chart(name)
+def _chart(host: HostChart) -> Chart:
+    """With the unit of its first figure."""
+    figures = figures_of_chart(host)
     unit = figures[0].unit
-    return Chart(title or name, unit, tuple(_series(figure, unit) for figure in figures), stacked, top)
+    series = tuple(_series(figure, unit) for figure in figures)
+    return Chart(host.title or host.name, unit, series, host.stacked, host.top)
 
 
-CPU = _chart("CPU", top=100.0)
-CPU_SPEED = _chart(LABEL, stacked=False, top=100.0)
-MEMORY = _chart("Memory", top="memory_total_bytes")
-ORDERED_MEMORY = _chart("Ordered memory", top="ordered_memory_limit_bytes", title=f"{ORDERED_HOST.capitalize()} memory")
-"""The upper edge is the limit."""
-_DISK = "Disk"
-DISK_BUSY = _chart("Disk busy", top=100.0, title=_DISK)
-DISK_WAIT = _chart("Disk wait", title=_DISK)
-DISK_RATE = _chart("Disk rate", stacked=False, title=_DISK)
-KSM = _chart("KSM")
-PRESSURE = _chart("Pressure", stacked=False, top=100.0)
-NETWORK = _chart("Lab network")
+_CHARTS = {host: _chart(host) for host in charts()}
+_BY_NAME = {host.name: chart for host, chart in _CHARTS.items()}
+CPU, CPU_SPEED, MEMORY, ORDERED_MEMORY = (_BY_NAME[name] for name in ("CPU", LABEL, "Memory", "Ordered memory"))
+DISK_BUSY, DISK_WAIT, DISK_RATE = (_BY_NAME[f"Disk {name}"] for name in ("busy", "wait", "rate"))
+KSM, PRESSURE = _BY_NAME["KSM"], _BY_NAME["Pressure"]
+IN_PANELS = tuple(_CHARTS[host] for host in sorted(_CHARTS, key=lambda one: one.panel or 0) if host.panel is not None)
+"""Those that do not stand in the place of another, in their order."""
 
 
 def chart_of(chart: Chart, ordered: Sequence[str]) -> Chart:
@@ -94,4 +86,4 @@ def title_of(chart: Chart, ordered: Sequence[str]) -> str:
 
 def is_of_disk(chart: Chart) -> bool:
     """Whether `chart` has figures of the disk that the guests' files are on."""
-    return chart.title == _DISK
+    return chart.title == DISK_BUSY.title

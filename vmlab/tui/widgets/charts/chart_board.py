@@ -21,9 +21,9 @@ from vmlab.tui.state.charts import (
     DISK_BUSY,
     DISK_RATE,
     DISK_WAIT,
+    IN_PANELS,
     KSM,
     MEMORY,
-    NETWORK,
     PRESSURE,
     Chart,
     chart_of,
@@ -54,9 +54,7 @@ Panel = tuple[Chart, ...]
 Times = Sequence[tuple[float, float]] | None
 """Begins and ends on the monotonic clock; None for all times."""
 SIX: tuple[Panel, ...] = ((CPU,), (MEMORY,), (DISK_BUSY, DISK_WAIT), (DISK_RATE,), (KSM,), (PRESSURE,))
-EIGHT: tuple[Panel, ...] = tuple(
-    (chart,) for chart in (CPU, MEMORY, DISK_BUSY, DISK_WAIT, DISK_RATE, PRESSURE, KSM, NETWORK)
-)
+EACH: tuple[Panel, ...] = tuple((chart,) for chart in IN_PANELS)
 _NARROWEST = 24
 _GAP = 1
 _LEAST_ROWS = 5
@@ -133,9 +131,9 @@ class ChartBoard(Painted):
     def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
         """Charts side by side, columns of each, and which ones there are."""
         if height >= 28 and width < 120:
-            across, panels = 2, EIGHT
+            across, panels = 2, EACH
         elif height >= 20:
-            across, panels = 4, EIGHT
+            across, panels = 4, EACH
         else:
             across, panels = 3, SIX
         across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
