@@ -13,8 +13,8 @@ from tests.e2e.test_real_runs import ON_A_BUSY_MACHINE
 from tests.experiments.judged import faults_beside, faults_of_run
 from tests.experiments.run_claims import CONTROL
 from vmlab.plan.scenario_file.loading import load
+from vmlab.workloads.kinds.memcpy import parse_mbw
 from vmlab.workloads.reports.fio_report import parse_fio
-from vmlab.workloads.reports.mbw_report import parse_mbw
 
 pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
 

@@ -23,16 +23,16 @@ from vmlab.plan.validating import validate_all
 from vmlab.store.archive import SCHEMA, unpack
 from vmlab.store.reader import RunReader
 from vmlab.system.removal import remove_tree
+from vmlab.workloads.kinds.bonnie import parse_bonnie
+from vmlab.workloads.kinds.http import parse_paced
+from vmlab.workloads.kinds.memcpy import parse_mbw
 from vmlab.workloads.query_log import parse_general_log
 from vmlab.workloads.reports.ab_report import parse_ab, parse_percentiles
-from vmlab.workloads.reports.bonnie_report import parse_bonnie
 from vmlab.workloads.reports.fio_report import parse_fio
 from vmlab.workloads.reports.iperf3_report import parse_iperf3
-from vmlab.workloads.reports.mbw_report import parse_mbw
-from vmlab.workloads.reports.paced_report import parse_paced
-from vmlab.workloads.reports.sysbench_report import parse_database_report, parse_memory_report, parse_report
-from vmlab.workloads.suites.reports.specjvm_report import parse_specjvm
-from vmlab.workloads.suites.reports.unixbench_report import parse_unixbench
+from vmlab.workloads.reports.sysbench_report import DatabaseReport, MemoryReport, Report, parse_sysbench
+from vmlab.workloads.suites.specjvm import parse_specjvm
+from vmlab.workloads.suites.unixbench import parse_unixbench
 from vmlab.workloads.verification import read_from_a_guest
 
 ROOT = Path(__file__).parents[2]
@@ -102,9 +102,9 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "mbw": parse_mbw,
     "paced": partial(parse_paced, requests=100, pace=10.0),
     "specjvm": parse_specjvm,
-    "sysbench": parse_report,
-    "sysbench-database": parse_database_report,
-    "sysbench-memory": parse_memory_report,
+    "sysbench": partial(parse_sysbench, Report),
+    "sysbench-database": partial(parse_sysbench, DatabaseReport),
+    "sysbench-memory": partial(parse_sysbench, MemoryReport),
     "unixbench": parse_unixbench,
 }
 TARGETS: dict[str, Target] = {

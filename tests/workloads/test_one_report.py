@@ -15,18 +15,21 @@ from typing import Any
 import pytest
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.account import parse_account
+from vmlab.workloads.kinds.bonnie import parse_bonnie
+from vmlab.workloads.kinds.jvm import parse_suite
+from vmlab.workloads.kinds.memcpy import parse_mbw
+from vmlab.workloads.kinds.system import parse_system
 from vmlab.workloads.pace import told_latencies
-from vmlab.workloads.programs import last_object, only_document
+from vmlab.workloads.programs import parse_account
 from vmlab.workloads.reports.ab_report import parse_ab, parse_percentiles
-from vmlab.workloads.reports.bonnie_report import parse_bonnie
 from vmlab.workloads.reports.fio_report import parse_fio
 from vmlab.workloads.reports.iperf3_report import parse_iperf3
-from vmlab.workloads.reports.jvm_report import parse_suite
-from vmlab.workloads.reports.mbw_report import parse_mbw
-from vmlab.workloads.reports.sysbench_report import parse_database_report, parse_memory_report, parse_report
-from vmlab.workloads.reports.system_report import parse_system
+from vmlab.workloads.reports.sysbench_report import DatabaseReport, MemoryReport, Report, parse_sysbench
+from vmlab.workloads.verification import last_object, only_document
 
+parse_report, parse_memory_report, parse_database_report = (
+    partial(parse_sysbench, part) for part in (Report, MemoryReport, DatabaseReport)
+)
 parse_client = partial(parse_iperf3, side="iperf3's client")
 PARSERS: list[tuple[Callable[[str], object], str]] = [
     (parse_report, "sysbench-cpu.txt"),

@@ -16,13 +16,12 @@ from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads import payload
 from vmlab.workloads.contract import Finished, Progress, WorkloadContext
-from vmlab.workloads.kinds.http import Http, HttpParams
+from vmlab.workloads.kinds.http import Http, HttpParams, parse_paced
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 from vmlab.workloads.kinds.smtp import Smtp, SmtpParams
 from vmlab.workloads.pace import delivered_percent, demand_not_early, due_operations, percentile
 from vmlab.workloads.payload import smtp_client
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.reports.paced_report import parse_paced
 from vmlab.workloads.reports.sysbench_report import parse_queue
 
 Json = dict[str, Any]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.reports.sysbench_report import IntervalCount, parse_database_report, parse_report
+from vmlab.workloads.reports.sysbench_report import DatabaseReport, IntervalCount, Report, parse_sysbench
 
 
 def test_a_report_of_primes_is_read(captured: Path) -> None:
-    report = parse_report((captured / "sysbench-cpu.txt").read_text())
+    report = parse_sysbench(Report, (captured / "sysbench-cpu.txt").read_text())
     assert report.events == 2500
     assert report.total_time == pytest.approx(5.0, abs=0.5)
     assert 0.002 < report.latency_avg < report.latency_p95 <= report.latency_max < 1
@@ -17,7 +17,7 @@ def test_a_report_of_primes_is_read(captured: Path) -> None:
 
 def test_a_report_of_transactions_is_read(captured: Path) -> None:
     text = (captured / "oltp-deadlocks.txt").read_text()
-    report, counts = parse_report(text), parse_database_report(text)
+    report, counts = parse_sysbench(Report, text), parse_sysbench(DatabaseReport, text)
     assert (report.total_time, report.events) == (11.4497, 300)
     assert (report.latency_avg, report.latency_p95, report.latency_max) == (0.15256, 1.0136, 2.02204)
     assert (counts.transactions, counts.queries, counts.ignored_errors, counts.reconnects) == (300, 6454, 26, 0)
@@ -26,19 +26,19 @@ def test_a_report_of_transactions_is_read(captured: Path) -> None:
 def test_a_report_cut_short_is_refused_with_its_last_line(captured: Path) -> None:
     text = (captured / "oltp-deadlocks.txt").read_text().split("General statistics")[0]
     with pytest.raises(WorkloadError, match=r"no 'total time'; its last line is 'reconnects:"):
-        parse_report(text)
+        parse_sysbench(Report, text)
 
 
 @pytest.mark.parametrize("value", ["", "-nan", "11.4497 s s", "inf s"])
 def test_a_number_that_is_none_is_quoted(captured: Path, value: str) -> None:
     text = (captured / "oltp-deadlocks.txt").read_text().replace("11.4497s", value)
     with pytest.raises(WorkloadError, match="cannot be read: 'total time:"):
-        parse_report(text)
+        parse_sysbench(Report, text)
 
 
 def test_what_a_silent_tool_printed_is_refused() -> None:
     with pytest.raises(WorkloadError, match="no 'transactions'"):
-        parse_database_report("")
+        parse_sysbench(DatabaseReport, "")
 
 
 def test_rates_each_second_add_up_to_about_the_count(captured: Path) -> None:

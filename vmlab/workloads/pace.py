@@ -15,7 +15,7 @@ from types import MappingProxyType
 from vmlab.model.errors import WorkloadError
 from vmlab.model.units import format_seconds
 from vmlab.workloads.metrics import Metric
-from vmlab.workloads.programs import is_amount, objects
+from vmlab.workloads.verification import is_amount, objects
 
 DELIVERED = "delivered_percent"
 PACE_METRICS: Mapping[str, Metric] = MappingProxyType({DELIVERED: Metric("%", "more", "delivered share of the pace")})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
-from typing import Any, TypeGuard
+from typing import Any
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
-from vmlab.workloads.contract import Shell
+from vmlab.workloads.contract import Progress, Shell
+from vmlab.workloads.verification import is_amount, last_object, line_object
 
 _PYTHON = ("/usr/bin/python3", "-I", "-S")
 
@@ -36,88 +37,47 @@ async def ask(shell: Shell, name: str, options: dict[str, Any], *, deadline: flo
     return last_object(completed.stdout, f"{name} on {shell.name}")
 
 
-def last_object(text: str, origin: str) -> dict[str, Any]:
-    """The JSON object on the last line of `text`. Raises WorkloadError that quotes the line otherwise."""
-    *before, line = text.strip().split("\n")
-    answer = line_object(line)
-    if answer is None:
-        raise WorkloadError(f"{origin} should end with a JSON object, not {line[:200]!r}")
-    alike = sum(one.keys() == answer.keys() for one in map(line_object, before) if one is not None)
-    if alike and len(answer) > 1:
-        raise WorkloadError(f"{origin} printed {alike + 1} accounts, not one")
-    return answer
-
-
-def objects(text: str) -> list[dict[str, Any]]:
-    """Every line of `text` that is a JSON object, in order; other lines are passed over."""
-    return [found for line in text.split("\n") if (found := line_object(line)) is not None]
-
-
-def line_object(line: str) -> dict[str, Any] | None:
-    """The JSON object on one line, or None."""
-    if not line.startswith("{"):
+def told_progress(
+    line: str, unit: str, *, done: str = "done", total: str | float = "total", stage: str = "stage"
+) -> Progress | None:
+    """The progress in a line of JSON, by the keys `done`, `total` (or that number) and `stage`; None in any other."""
+    told = line_object(line)
+    if told is None or done not in told:
         return None
-    try:
-        found = _READER.decode(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return Progress(
+        float(told[done]), float(told[total] if isinstance(total, str) else total), unit, str(told.get(stage, ""))
+    )
 
 
-def only_document(text: str, origin: str) -> tuple[dict[str, Any], str]:
-    """The one JSON object that begins a line of `text`, and what was printed before it, such as a warning.
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a client and its children read from storage and wrote towards it, in bytes, and how long it ran, in seconds.
 
-    Raises WorkloadError for none and for several, for NaN, and for one that is nested too deeply to be read.
+    `direct` maps each file that was seen open to whether it was open with O_DIRECT.
     """
-    starts = [0, *(place + 1 for place, one in enumerate(text) if one == "\n")]
-    start = next((place for place in starts if text.startswith("{", place)), None)
+
+    seconds: float
+    read: int
+    written: int
+    direct: dict[str, bool]
+
+
+def accounted(argv: Sequence[str], folder: str = "", files: int = 0) -> tuple[str, ...]:
+    """The argv that runs a program under account, until `files` files below `folder` were seen open."""
+    return command("accounted", {"argv": list(argv), "folder": folder, "files": files})
+
+
+def parse_account(text: str) -> Account:
+    """The account on the last line of a client's output. Raises WorkloadError."""
+    said = last_object(text, "the account of the client")
     try:
-        if start is None:
+        if not all(is_amount(said[key]) for key in ("seconds", "read", "written")):
             raise ValueError
-        document, end = _READER.raw_decode(text, start)
-    except (ValueError, RecursionError) as error:
-        last = text.strip().split("\n")[-1].strip()[:200]
-        why = " nested too deeply" if isinstance(error, RecursionError) else ""
-        raise WorkloadError(f"{origin} should print a JSON document, but printed {last or 'nothing'}{why}") from error
-    if "\n{" in text[end:]:
-        raise WorkloadError(f"{origin} printed several JSON documents, not one")
-    return document, text[:start].strip()
-
-
-def _finite(text: str) -> float:
-    """A number of JSON. Raises ValueError for one that no float holds, and for NaN."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is no number")
-    return value
-
-
-_READER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
-
-
-def figures_by_name(text: str, program: str, name: str, mark: str) -> dict[str, dict[str, Any]]:
-    """The objects in `text` that have the key `mark`, by what their key `name` says, in order.
-
-    Raises WorkloadError where `program` printed one twice.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for said in objects(text):
-        if mark in said:
-            called = str(said.get(name))
-            if called in found:
-                raise WorkloadError(f"{program} printed figures of {called} twice")
-            found[called] = said
-    return found
-
-
-def number_of(said: Mapping[str, Any], key: str, program: str, of: object) -> float:
-    """A number in what `program` said of one part. Raises WorkloadError where there is none."""
-    value = said.get(key)
-    if not is_amount(value):
-        raise WorkloadError(f"{program} printed no {key} of {of}")
-    return float(value)
-
-
-def is_amount(value: object) -> TypeGuard[int | float]:
-    """Whether a value of JSON is a number of 0 or above; true and false are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        return Account(
+            seconds=float(said["seconds"]),
+            read=int(said["read"]),
+            written=int(said["written"]),
+            direct={str(path): bool(direct) for path, direct in said["open"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WorkloadError(f"the account of the client cannot be read: {str(said)[:200]!r}") from error

@@ -1,13 +1,19 @@
-"""Checks of a client that ended, and of the text that a tool printed, for all workloads."""
+"""Reads what a client printed: how it ended, the one report of a tool by its labels, and lines of JSON."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeGuard, TypeVar
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Finished
+
+R = TypeVar("R")
 
 
 def demand_success(finished: Finished, tool: str) -> None:
@@ -80,3 +86,118 @@ def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:
         raise WorkloadError(f"{tool} printed a line that cannot be read: {said[0][:200]!r}")
     last = lines[-1][:200] if lines else ""
     raise WorkloadError(f"{tool} printed no {label!r}; its last line is {last!r}")
+
+
+def said(label: str, pattern: str = "([0-9]+)", *, divisor: float = 1.0, default: float | None = None) -> Any:
+    """A field of a report's dataclass: what stands behind ``label:``, see `labelled`, of which `pattern` has a group.
+
+    A number is divided by `divisor`. Without a `default` the report must have the line.
+    """
+    return dataclasses.field(metadata={"label": label, "pattern": pattern, "divisor": divisor, "default": default})
+
+
+def read_labelled(kind: type[R], text: str, tool: str) -> R:
+    """A report of `kind`, a dataclass whose fields are all made by `said`. Raises WorkloadError as `labelled` does."""
+    assert dataclasses.is_dataclass(kind)
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        label, pattern, divisor, default = (field.metadata[key] for key in ("label", "pattern", "divisor", "default"))
+        if default is not None and f"\n{label}:" not in text:
+            values[field.name] = default
+            continue
+        found = labelled(text, label, pattern, tool)[1]
+        match field.type:
+            case "str":
+                values[field.name] = found
+            case "int":
+                values[field.name] = int(found.partition(".")[0])
+            case _:
+                values[field.name] = float(found) / divisor
+    return kind(**values)
+
+
+def last_object(text: str, origin: str) -> dict[str, Any]:
+    """The JSON object on the last line of `text`. Raises WorkloadError that quotes the line otherwise."""
+    *before, line = text.strip().split("\n")
+    answer = line_object(line)
+    if answer is None:
+        raise WorkloadError(f"{origin} should end with a JSON object, not {line[:200]!r}")
+    alike = sum(one.keys() == answer.keys() for one in map(line_object, before) if one is not None)
+    if alike and len(answer) > 1:
+        raise WorkloadError(f"{origin} printed {alike + 1} accounts, not one")
+    return answer
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """Every line of `text` that is a JSON object, in order; other lines are passed over."""
+    return [found for line in text.split("\n") if (found := line_object(line)) is not None]
+
+
+def line_object(line: str) -> dict[str, Any] | None:
+    """The JSON object on one line, or None."""
+    if not line.startswith("{"):
+        return None
+    try:
+        found = _READER.decode(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def only_document(text: str, origin: str) -> tuple[dict[str, Any], str]:
+    """The one JSON object that begins a line of `text`, and what was printed before it, such as a warning.
+
+    Raises WorkloadError for none and for several, for NaN, and for one that is nested too deeply to be read.
+    """
+    starts = [0, *(place + 1 for place, one in enumerate(text) if one == "\n")]
+    start = next((place for place in starts if text.startswith("{", place)), None)
+    try:
+        if start is None:
+            raise ValueError
+        document, end = _READER.raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        last = text.strip().split("\n")[-1].strip()[:200]
+        why = " nested too deeply" if isinstance(error, RecursionError) else ""
+        raise WorkloadError(f"{origin} should print a JSON document, but printed {last or 'nothing'}{why}") from error
+    if "\n{" in text[end:]:
+        raise WorkloadError(f"{origin} printed several JSON documents, not one")
+    return document, text[:start].strip()
+
+
+def _finite(text: str) -> float:
+    """A number of JSON. Raises ValueError for one that no float holds, and for NaN."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number")
+    return value
+
+
+_READER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def figures_by_name(text: str, program: str, name: str, mark: str) -> dict[str, dict[str, Any]]:
+    """The objects in `text` that have the key `mark`, by what their key `name` says, in order.
+
+    Raises WorkloadError where `program` printed one twice.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for said in objects(text):
+        if mark in said:
+            called = str(said.get(name))
+            if called in found:
+                raise WorkloadError(f"{program} printed figures of {called} twice")
+            found[called] = said
+    return found
+
+
+def number_of(said: Mapping[str, Any], key: str, program: str, of: object) -> float:
+    """A number in what `program` said of one part. Raises WorkloadError where there is none."""
+    value = said.get(key)
+    if not is_amount(value):
+        raise WorkloadError(f"{program} printed no {key} of {of}")
+    return float(value)
+
+
+def is_amount(value: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON is a number of 0 or above; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0

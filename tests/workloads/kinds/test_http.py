@@ -11,7 +11,7 @@ from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Completed, Finished, Progress, StagingContext, WorkloadContext
 from vmlab.workloads.kinds.http import Http, HttpParams
-from vmlab.workloads.mariadb import parse_selects
+from vmlab.workloads.services import parse_selects
 
 PAGE = {"status": 200, "length": 30000, "generator": "WordPress 6.1.1", "complete": True}
 

@@ -24,8 +24,7 @@ from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Finished, WorkloadContext
-from vmlab.workloads.kinds.jvm import Jvm, JvmParams
-from vmlab.workloads.reports.jvm_report import CHECKSUMS, score_name
+from vmlab.workloads.kinds.jvm import MEMBERS, Jvm, JvmParams, score_name
 
 ASKED = JvmParams(operations=4, warmup=1, threads=2, heap=2**28)
 SOURCES = PAYLOAD / "root/usr/lib/vmlab/jvm/source/members"
@@ -41,12 +40,12 @@ async def test_scores_are_operations_a_minute(source: FakeShell, text: str) -> N
     alone = WorkloadContext(workload="suite", tile=1, cell=1, seed=1, source=source)
     values = (await Jvm(ASKED).collect(alone, Finished(0, 600.0, text, ""))).values
     took = {said["member"]: said["seconds"] for line in text.splitlines() if "seconds" in (said := json.loads(line))}
-    assert sorted(took) == sorted(CHECKSUMS)
+    assert sorted(took) == sorted(MEMBERS)
     assert values["xml_score"] == pytest.approx(4 / (took["xml"] / 60))
     assert values["run_time"] == pytest.approx(sum(took.values()))
     logs = [math.log(values[score_name(name)]) for name in took]
-    assert math.log(values["score"]) == pytest.approx(sum(logs) / len(CHECKSUMS))
-    assert values["operations"] == 4 * len(CHECKSUMS)
+    assert math.log(values["score"]) == pytest.approx(sum(logs) / len(MEMBERS))
+    assert values["operations"] == 4 * len(MEMBERS)
     assert set(values) == set(Jvm.metrics)
 
 
@@ -99,7 +98,7 @@ def test_progress_is_told_by_operation(text: str) -> None:
     assert [(step.stage, step.done, step.total) for step in steps][:4] == [
         ("compiler", done, 4) for done in range(1, 5)
     ]
-    assert len(steps) == 4 * len(CHECKSUMS)
+    assert len(steps) == 4 * len(MEMBERS)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_amounts_that_make_no_sense(wrong: dict[str, object]) -> None:
 
 
 def test_the_suite_has_each_member_and_no_other() -> None:
-    assert set(re.findall(r'case "([\w.]+)" ->', (SOURCES / "Suite.java").read_text())) == set(CHECKSUMS)
+    assert set(re.findall(r'case "([\w.]+)" ->', (SOURCES / "Suite.java").read_text())) == set(MEMBERS)
 
 
 def _numbers(seed: int) -> Iterator[int]:
@@ -151,7 +150,7 @@ def test_compress_gives_what_another_implementation_gives() -> None:
         codes.append(table[prefix])
         prefix = longer[-1:]
     codes.append(table[prefix])
-    assert f"{zlib.crc32(b''.join(code.to_bytes(2, 'big') for code in codes)):x}" == CHECKSUMS["compress"]
+    assert f"{zlib.crc32(b''.join(code.to_bytes(2, 'big') for code in codes)):x}" == MEMBERS["compress"].checksum
 
 
 def test_crypto_gives_what_another_implementation_gives() -> None:
@@ -162,7 +161,7 @@ def test_crypto_gives_what_another_implementation_gives() -> None:
     d = pow(e, -1, (p - 1) * (q - 1))
     key = RSAPrivateNumbers(p, q, d, d % (p - 1), d % (q - 1), pow(q, -1, p), RSAPublicNumbers(e, p * q)).private_key()
     made += [key.sign(held[at * 1024 : (at + 1) * 1024], PKCS1v15(), hashes.SHA256()) for at in range(20)]
-    assert f"{zlib.crc32(b''.join(made)):x}" == CHECKSUMS["crypto"]
+    assert f"{zlib.crc32(b''.join(made)):x}" == MEMBERS["crypto"].checksum
 
 
 def test_derby_gives_what_another_implementation_gives() -> None:
@@ -190,14 +189,14 @@ def test_derby_gives_what_another_implementation_gives() -> None:
         for kind, (price, _) in enumerate(rates):
             lasted = [seconds for _, called, seconds in calls if called == kind]
             lines.append(f"{kind} {len(lasted)} {sum(lasted) * price:f}\n")
-    assert f"{zlib.crc32(''.join(lines).encode()):x}" == CHECKSUMS["derby"]
+    assert f"{zlib.crc32(''.join(lines).encode()):x}" == MEMBERS["derby"].checksum
 
 
 def test_startup_gives_what_its_members_give() -> None:
     total = 0
     for member in ("compress", "crypto", "serial"):
-        total = total * 31 + int(CHECKSUMS[member], 16)
-    assert f"{total:x}" == CHECKSUMS["startup"]
+        total = total * 31 + int(MEMBERS[member].checksum, 16)
+    assert f"{total:x}" == MEMBERS["startup"].checksum
 
 
 def _encrypted(algorithm: Any, first: bytes, held: bytes) -> bytes:

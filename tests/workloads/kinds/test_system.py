@@ -15,9 +15,9 @@ from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Finished, WorkloadContext
+from vmlab.workloads.kinds import system
 from vmlab.workloads.kinds.system import BUFFERS, System, SystemParams
 from vmlab.workloads.payload.copy_source import content
-from vmlab.workloads.reports import system_report
 
 ASKED = SystemParams(runs=2_000_000, cycles=200, passes=20)
 OWN = "/data/vmlab-small"
@@ -153,7 +153,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _compile(PAYLOAD / "programs", tmp_path_factory.mktemp("root"))
 
 
-def _source(folder: Path, size: int, blocks: int = system_report.BLOCKS) -> bytes:
+def _source(folder: Path, size: int, blocks: int = system.BLOCKS) -> bytes:
     held = content("4711", f"source.{size}", size * blocks)
     (folder / f"source.{size}").write_bytes(held)
     return held
@@ -216,11 +216,11 @@ def test_a_program_that_computes_something_else_fails(
     test = file.removesuffix(".c")
     amount = "copy-256:10" if test == "copy" else f"{test}:20000" if test == "dhrystone" else f"{test}:20"
     done = subprocess.run([_compile(folder, tmp_path), tmp_path, amount], capture_output=True, text=True, check=True)
-    said = system_report.parse_system(done.stdout)[amount.split(":")[0]]
+    said = system.parse_system(done.stdout)[amount.split(":")[0]]
     with pytest.raises(WorkloadError, match=f"^{re.escape(reason)}"):
         if test == "dhrystone":
-            system_report.demand_dhrystone(said, 20_000)
+            system.demand_dhrystone(said, 20_000)
         elif test == "whetstone":
-            system_report.demand_whetstone(said, 20)
+            system.demand_whetstone(said, 20)
         else:
-            system_report.demand_copy(said, 256, 10)
+            system.demand_copy(said, 256, 10)

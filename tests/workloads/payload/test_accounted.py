@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.account import parse_account
+from vmlab.workloads.programs import parse_account
 
 PROGRAM = Path("vmlab/workloads/payload/accounted.py").resolve()
 

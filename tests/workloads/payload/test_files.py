@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from vmlab.workloads.kinds.filecopy import first_differences
 from vmlab.workloads.payload import filecopy_client, tree_digest, tree_make
-from vmlab.workloads.tree_listing import first_differences
 
 Json = dict[str, Any]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -11,43 +13,39 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
-from vmlab.workloads.account import (
-    Folder,
-    accounted,
-    draw,
-    make_own_folder,
-    own_folder,
-    parse_account,
-    remove_own_folder,
-)
 from vmlab.workloads.contract import (
     Client,
-    Collected,
     Finished,
     Footprint,
     Progress,
     StagingContext,
     Stored,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import install
-from vmlab.workloads.reports.bonnie_report import (
-    BY_CHARACTER,
-    MACHINE,
-    STAGES,
-    BonnieReport,
-    TooQuick,
-    parse_bonnie,
-    stage_seconds,
-)
+from vmlab.workloads.own_files import Folder, draw, make_own_folder, own_folder, remove_own_folder
+from vmlab.workloads.programs import accounted, install, parse_account
 from vmlab.workloads.services import LAB_USER
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import demand_equal, demand_one_report
 
 _MIB = 2**20
+STAGES = ("putc", "put_block", "rewrite", "getc", "get_block", "seeks")
+BY_CHARACTER = ("putc", "getc")
+_ROUNDED = 0.5
+"""Rates are whole KiB in a second, and whole seeks below 10,000."""
+_FIRST = 9
+"""Fields 9 to 20: rate and CPU of each stage in this order."""
+_FIELDS = 50
+_FORMAT = "1.98"
+_UNITS = {"k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_KIB = 1024
+MACHINE = "vmlab"
+"""The name that bonnie++ is given for its table."""
+_TABLE = re.compile(rf"^{MACHINE} +[0-9]+[kMGT](?::([0-9]+)(k?))? ", re.MULTILINE)
+_USUAL_CHUNK = 8192
 _CHARACTERS_PER_SECOND = {"kvm": 1.8e6, "tcg": 0.2e6}
 _BYTES_PER_SECOND = {"kvm": 200e6, "tcg": 40e6}
 _SEEKS = 8192
@@ -58,8 +56,6 @@ _TIMES_WRITTEN = 2
 _TIMES_READ = 2
 """By rewriting, and then by block."""
 _UNTIMED = 0.05
-_AROUND = {"kvm": 1.0, "tcg": 3.0}
-"""Starting, syncing between stages, and removing the files: measured beside other guests under TCG."""
 _WORDS = {
     "putc": "writing by character",
     "put_block": "writing by block",
@@ -105,7 +101,7 @@ class BonnieParams(WorkloadParams):
         return tuple(name for name in STAGES if self.characters or name not in BY_CHARACTER)
 
 
-class Bonnie(Workload[BonnieParams]):
+class Bonnie(ToolWorkload[BonnieParams]):
     """``bonnie++`` without its test of many small files."""
 
     kind = "bonnie"
@@ -113,6 +109,9 @@ class Bonnie(Workload[BonnieParams]):
     Params = BonnieParams
     tools = (("bonnie++",), ())
     texts = ("bonnie",)
+    tool = "bonnie++"
+    around: ClassVar = {"kvm": 1.0, "tcg": 3.0}
+    """Starting, syncing between stages, and removing the files: measured beside other guests under TCG."""
     summary = "bonnie++ writes, rewrites and reads large files, and seeks in them."
     metrics = with_run_time(
         **{
@@ -173,13 +172,10 @@ class Bonnie(Workload[BonnieParams]):
         self._done = min(self._done + 1, total)
         return Progress(self._done, total, "stages")
 
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """Every stage ran over as much as was asked and has a figure, and the kernel saw the files written."""
-        demand_success(finished, "bonnie++")
-        texts = {"bonnie": finished.stdout}
-        values = self.figures(texts, finished.seconds)
+    async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """All is told by the texts; the files go."""
         await remove_own_folder(context.source, self.params.folder, context.workload)
-        return Collected(values, {**texts, "stderr": finished.stderr})
+        return {}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From bonnie++'s line of figures, which the account of the kernel beside it bears out."""
@@ -214,7 +210,7 @@ class Bonnie(Workload[BonnieParams]):
         """Of all stages, by their rates; files are made before and removed afterwards."""
         params, stages = self.params, parse_bonnie(texts["bonnie"]).stages
         took = sum(stage_seconds(*one, params.size, params.characters, _SEEKS) for one in stages.items())
-        return ToolTime(took, _AROUND[accelerator] + _UNTIMED * took)
+        return ToolTime(took, self.around[accelerator] + _UNTIMED * took)
 
     def _demand(self, report: BonnieReport) -> None:
         params = self.params
@@ -223,3 +219,76 @@ class Bonnie(Workload[BonnieParams]):
         demand_equal("concurrency of bonnie++", report.concurrency, 1)
         if tuple(report.stages) != params.stages:
             raise WorkloadError(f"bonnie++ ran {', '.join(report.stages)}, not {', '.join(params.stages)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`rate` in bytes per second, seeks in seeks per second; `cpu` in percent of one processor."""
+
+    rate: float
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class BonnieReport:
+    """`size` of all files and `chunk` in bytes; only stages that ran."""
+
+    size: int
+    chunk: int
+    concurrency: int
+    stages: dict[str, Stage]
+
+
+def stage_seconds(name: str, stage: Stage, size: int, characters: int, seeks: int) -> float:
+    """The least that a stage took, by its rate as it was rounded: over all files, or over so many `characters`."""
+    if name == "seeks":
+        return seeks / (stage.rate + _ROUNDED)
+    return (characters if name in BY_CHARACTER else size) / (stage.rate + _ROUNDED * _KIB)
+
+
+class TooQuick(WorkloadError):
+    """A stage took less than half a second, so that bonnie++ printed no figure; `stage` names it."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        super().__init__(f"bonnie++'s stage {stage} was too quick to be measured; give it more")
+
+
+def parse_bonnie(text: str) -> BonnieReport:
+    """Find the line in what bonnie++ printed. Raises TooQuick, or WorkloadError where there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.startswith(f"{_FORMAT},")]
+    if len(lines) != 1:
+        last = text.strip().splitlines()[-1][:200] if text.strip() else ""
+        raise WorkloadError(f"bonnie++ printed {len(lines)} lines of figures, not one; its last line is {last!r}")
+    fields = lines[0].split(",")
+    size = re.fullmatch(r"([0-9]+)([kMGT])", fields[5]) if len(fields) == _FIELDS else None
+    if size is None or not fields[3].isdigit():
+        raise WorkloadError(f"bonnie++ printed a line that cannot be read: {lines[0][:200]!r}")
+    found = ((name, _stage(name, *fields[at : at + 2])) for name, at in zip(STAGES, range(_FIRST, 21, 2), strict=True))
+    return BonnieReport(
+        size=int(size[1]) * _UNITS[size[2]],
+        chunk=_chunk(text),
+        concurrency=int(fields[3]),
+        stages={name: stage for name, stage in found if stage is not None},
+    )
+
+
+def _chunk(text: str) -> int:
+    """Version 2.00a leaves this field of the line empty; its table has it after the size, unless it is the default."""
+    row = _TABLE.search(text)
+    if row is None:
+        raise WorkloadError("bonnie++ printed no table")
+    demand_one_report(text, _TABLE.pattern, tool="bonnie++")
+    return int(row[1]) * (_KIB if row[2] else 1) if row[1] else _USUAL_CHUNK
+
+
+def _stage(name: str, rate: str, cpu: str) -> Stage | None:
+    """A stage that did not run has empty fields, and one that was too quick has plus signs."""
+    if rate == "" and cpu == "":
+        return None
+    if rate.startswith("+"):
+        raise TooQuick(name)
+    try:
+        return Stage(float(rate) * (1 if name == "seeks" else _KIB), float(cpu))
+    except ValueError:
+        raise WorkloadError(f"bonnie++ printed {rate!r} and {cpu!r} for its stage {name}") from None

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import Field
 
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.contract import (
     Client,
-    Collected,
-    Finished,
     Footprint,
     Progress,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.reports.sysbench_report import (
     IntervalCount,
+    Report,
     demand_threads,
     half_of,
     parse_prime_limit,
-    parse_report,
+    parse_sysbench,
 )
-from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import demand_equal
 
 _EVENT_SECONDS = {"kvm": 0.0022, "tcg": 0.014}
 """One event of max_prime 50,000: measured under TCG, and on the host itself, which KVM is close to."""
-_AROUND = {"kvm": 0.1, "tcg": 0.5}
 _PRIME_EXPONENT = 1.4
 """How an event grows with max_prime, from events of 10,000 and 50,000."""
 
@@ -46,7 +44,7 @@ class CpuParams(WorkloadParams):
     """Events of all threads together."""
 
 
-class Cpu(Workload[CpuParams]):
+class Cpu(ToolWorkload[CpuParams]):
     """``sysbench cpu``, on a guest or on the host inside the image's own root file system.
 
     Under TCG an event takes 14 ms with max_prime 50,000, 4 ms with 20,000 and 1.6 ms with 10,000, against 2.1 ms,
@@ -58,6 +56,9 @@ class Cpu(Workload[CpuParams]):
     Params = CpuParams
     tools = (("sysbench",), ())
     texts = ("sysbench",)
+    tool = "sysbench cpu"
+    around: ClassVar = {"kvm": 0.1, "tcg": 0.5}
+    first_run = ("sysbench", "cpu", "--cpu-max-prime=100", "--events=1", "--time=0", "run")
     summary = "sysbench looks for prime numbers with a number of threads."
     metrics = with_run_time(
         events=Metric("1", None, "events"),
@@ -83,10 +84,6 @@ class Cpu(Workload[CpuParams]):
         event = _EVENT_SECONDS[accelerator] * (self.params.max_prime / 50_000) ** _PRIME_EXPONENT
         return Footprint(disk_bytes=0, seconds=1 + self.params.events * event / min(self.params.threads, 2))
 
-    async def prepare(self, context: WorkloadContext) -> None:
-        """Load program and libraries once, so that the first cell does not pay for reading them."""
-        await context.source.run(["sysbench", "cpu", "--cpu-max-prime=100", "--events=1", "--time=0", "run"])
-
     def client(self, context: WorkloadContext) -> Client:
         """sysbench itself, with nothing around it."""
         params = self.params
@@ -101,23 +98,16 @@ class Cpu(Workload[CpuParams]):
                 "--report-interval=1",
                 "run",
             ),
-            deadline=300 + 60 * self.footprint("tcg").seconds,
+            deadline=self.patience,
         )
 
     def progress(self, line: str) -> Progress | None:
         """Events done, from sysbench's own rate each second."""
-        done = self._count.feed(line)
-        return None if done is None else Progress(done, self.params.events, "events")
-
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """All events were done, or WorkloadError."""
-        demand_success(finished, "sysbench cpu")
-        texts = {"sysbench": finished.stdout}
-        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
+        return self._count.progress(line, "events")
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From sysbench's report, which says that all events were done."""
-        report = parse_report(texts["sysbench"])
+        report = parse_sysbench(Report, texts["sysbench"])
         demand_equal("limit of sysbench's prime numbers", parse_prime_limit(texts["sysbench"]), self.params.max_prime)
         demand_threads(report, self.params.threads)
         demand_equal("events of sysbench cpu", report.events, self.params.events)
@@ -132,7 +122,3 @@ class Cpu(Workload[CpuParams]):
             "latency_max": report.latency_max,
             **halves,
         }
-
-    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
-        """sysbench's own; it starts before."""
-        return ToolTime(values[RUN_TIME], _AROUND[accelerator])

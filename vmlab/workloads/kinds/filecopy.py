@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -14,32 +14,29 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
-from vmlab.workloads.contents import Contents, own_seed
 from vmlab.workloads.contract import (
     Client,
-    Collected,
     Finished,
     Footprint,
     Progress,
     Shell,
     StagingContext,
     Stored,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import ask, command, install, is_amount, last_object, line_object, objects
+from vmlab.workloads.own_files import Contents, own_seed
+from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.tree_listing import first_differences
-from vmlab.workloads.verification import demand_success
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import is_amount, last_object, objects
 
 _BLOCK = 4096
 _ROUNDED = 0.001
 _FILE_OVERHEAD = 1_500
 """Inode, folder entry and journal; like all such constants below, what the guests' disks really counted."""
-_AROUND = {"kvm": 0.3, "tcg": 2.2}
 _FILE_SECONDS = {"kvm": 0.0015, "tcg": 0.011}
 _BYTES_PER_SECOND = {"kvm": 200e6, "tcg": 20e6}
 """Of one way. Measured on two idle cores under TCG; its figure for KVM is a guess."""
@@ -79,7 +76,7 @@ class _Places:
         return cls(f"/srv/{workload}", f"/mnt/{workload}", f"{SHARE_FOLDER}/{workload}")
 
 
-class Filecopy(Workload[FilecopyParams]):
+class Filecopy(ToolWorkload[FilecopyParams]):
     """``cp -r`` to a Samba share that is mounted with SMB 3.1.1, and ``cp -r`` back."""
 
     kind = "filecopy"
@@ -88,6 +85,8 @@ class Filecopy(Workload[FilecopyParams]):
     Params = FilecopyParams
     tools = (("mount.cifs",), ())
     texts = ("client",)
+    tool = "the file copy"
+    around: ClassVar = {"kvm": 0.3, "tcg": 2.2}
     summary = "A tree of small files is copied over SMB to another guest and back."
     metrics = with_run_time(
         copy_there_time=Metric("s", "less", "time there"),
@@ -104,12 +103,6 @@ class Filecopy(Workload[FilecopyParams]):
     def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
         """The time back, where nothing is copied back."""
         return frozenset() if params.get("back", True) else frozenset({"copy_back_time"})
-
-    def __init__(self, params: FilecopyParams) -> None:
-        super().__init__(params)
-        self._made: dict[str, Any] = {}
-        self._there: dict[str, Any] = {}
-        self._back: dict[str, Any] = {}
 
     def footprint(self, accelerator: str) -> Footprint:
         """The tree, its copy and its copy back, each file rounded up to blocks of 4 KiB."""
@@ -161,7 +154,7 @@ class Filecopy(Workload[FilecopyParams]):
             "bytes": self.params.bytes,
             "seed": seed,
         }
-        made = await ask(shell, "tree_make", options, deadline=self._patience())
+        made = await ask(shell, "tree_make", options, deadline=self.patience)
         await shell.write(f"{places.root}/made", json.dumps(made).encode())
 
     async def rehearse(self, context: StagingContext) -> None:
@@ -182,9 +175,10 @@ class Filecopy(Workload[FilecopyParams]):
         """Remove both copies, the far one over the share: what the near side has cached of it goes with it."""
         places = _Places.of(context.workload)
         copies = [f"{places.mount}/{context.workload}/tree", f"{places.root}/back"]
-        await context.source.run(["rm", "-rf", *copies], deadline=self._patience())
+        await context.source.run(["rm", "-rf", *copies], deadline=self.patience)
 
-    def _patience(self) -> float:
+    @property
+    def patience(self) -> float:
         """Deadline in seconds of a step over all files, enough for the slowest machine that is useful."""
         return 300 + self.params.files * 0.25 + self.params.bytes / 200e3
 
@@ -198,27 +192,25 @@ class Filecopy(Workload[FilecopyParams]):
             "idle": self.params.idle,
             "files": self.params.files,
         }
-        return Client(command("filecopy_client", options), deadline=2 * self._patience() + self.params.idle)
+        return Client(command("filecopy_client", options), deadline=2 * self.patience + self.params.idle)
 
     def progress(self, line: str) -> Progress | None:
         """Files in the stages ``there`` and ``back``, seconds in ``idle``."""
-        said = line_object(line)
-        if said is None or "stage" not in said:
-            return None
-        unit = "s" if said["stage"] == "idle" else "files"
-        return Progress(float(said["done"]), float(said["total"]), unit, str(said["stage"]))
+        found = told_progress(line, "files")
+        return replace(found, unit="s") if found is not None and found.stage == "idle" else found
 
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """Both copies hold what the manifest says, and both ways crossed the network."""
-        demand_success(finished, "the file copy")
-        texts = {"client": finished.stdout}
-        values = self.figures(texts, finished.seconds)
+    async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """Both copies hold what the manifest says."""
         places = _Places.of(context.workload)
-        await run_all([self._look_there(context, places), self._look_back(context, places)])
-        await self._demand_same(context, context.peer, f"{places.far}/tree", self._there, places)
+        far, near = f"{places.far}/tree", f"{places.root}/back"
+        there, back = await run_all([self._digest(context, context.peer, far), self._look_near(context, places, near)])
+        made = back.pop("made")
+        if not isinstance(made, dict):
+            raise WorkloadError(f"{places.root}/made on {context.source.name} holds no JSON object")
+        await self._demand_same(context, context.peer, far, there, made)
         if self.params.back:
-            await self._demand_same(context, context.source, f"{places.root}/back", self._back, places)
-        return Collected(values, {**texts, "stderr": finished.stderr})
+            await self._demand_same(context, context.source, near, back, made)
+        return {}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From what the client said of each stage; that both copies are whole is known from the guests alone."""
@@ -229,7 +221,7 @@ class Filecopy(Workload[FilecopyParams]):
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """The client's, with its pause; it starts before."""
-        return ToolTime(values["elapsed"], _AROUND[accelerator])
+        return ToolTime(values["elapsed"], self.around[accelerator])
 
     def _demand_times(self, stages: Mapping[str, Mapping[str, float]]) -> None:
         """The whole took as long as its ways and the pause between them."""
@@ -248,39 +240,31 @@ class Filecopy(Workload[FilecopyParams]):
                     f"the tree has {self.params.bytes}"
                 )
 
-    async def _look_there(self, context: WorkloadContext, places: _Places) -> None:
-        self._there = await self._digest(context, context.peer, f"{places.far}/tree", "")
-
-    async def _look_back(self, context: WorkloadContext, places: _Places) -> None:
-        """What came back, and in the same program what was made."""
+    async def _look_near(self, context: WorkloadContext, places: _Places, back: str) -> dict[str, Any]:
+        """What came back, and in the same program what was `made`."""
         made = f"{places.root}/made"
         if self.params.back:
-            self._back = await self._digest(context, context.source, f"{places.root}/back", made)
-            found = self._back.pop("made", None)
-            if not isinstance(found, dict):
-                raise WorkloadError(f"{made} on {context.source.name} holds no JSON object")
-            self._made = found
-        else:
-            text = (await context.source.run(["cat", made])).stdout
-            self._made = last_object(text, f"{made} on {context.source.name}")
+            return {"made": None, **await self._digest(context, context.source, back, made)}
+        text = (await context.source.run(["cat", made])).stdout
+        return {"made": last_object(text, f"{made} on {context.source.name}")}
 
-    async def _digest(self, context: WorkloadContext, where: Shell, folder: str, made: str) -> dict[str, Any]:
+    async def _digest(self, context: WorkloadContext, where: Shell, folder: str, made: str = "") -> dict[str, Any]:
         options = {"folder": folder, "listing": _listing(context), "made": made}
-        found = await ask(where, "tree_digest", options, deadline=self._patience())
+        found = await ask(where, "tree_digest", options, deadline=self.patience)
         if not made:
             found.pop("made", None)
         return found
 
     async def _demand_same(
-        self, context: WorkloadContext, where: Shell, folder: str, found: dict[str, Any], places: _Places
+        self, context: WorkloadContext, where: Shell, folder: str, found: dict[str, Any], made: dict[str, Any]
     ) -> None:
-        if found == self._made:
+        if found == made:
             return
-        manifest = (await context.source.run(["cat", f"{places.root}/manifest"])).stdout
+        manifest = (await context.source.run(["cat", f"{_Places.of(context.workload).root}/manifest"])).stdout
         differences = first_differences(manifest, (await where.run(["cat", _listing(context)])).stdout)
         raise WorkloadError(
             f"{folder} on {where.name} has {found.get('files')} files and {found.get('bytes')} bytes, "
-            f"the tree {self._made.get('files')} and {self._made.get('bytes')}: {differences}"
+            f"the tree {made.get('files')} and {made.get('bytes')}: {differences}"
         )
 
     def _values(self, stages: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -325,3 +309,33 @@ def _listing(context: WorkloadContext) -> str:
 async def _mount(client: Shell, server: str, places: _Places) -> None:
     options = f"username={LAB_USER},password={LAB_PASSWORD},vers=3.1.1"
     await client.run(["mount", "-t", "cifs", f"//{server}/{SHARE}", places.mount, "-o", options])
+
+
+_SHOWN = 3
+
+
+def first_differences(wanted: str, found: str) -> str:
+    """The first paths, in order, that are missing, too many or different, with what is wrong with each."""
+    expected, actual = _by_path(wanted), _by_path(found)
+    wrong = [
+        f"{path} {word}" for path in sorted(expected.keys() | actual.keys()) if (word := _word(path, expected, actual))
+    ]
+    if not wrong:
+        return "the listings agree, but their digests do not"
+    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    return ", ".join(wrong[:_SHOWN]) + more
+
+
+def _word(path: str, expected: dict[str, tuple[str, str]], actual: dict[str, tuple[str, str]]) -> str:
+    if path not in actual:
+        return "is missing"
+    if path not in expected:
+        return "does not belong there"
+    if expected[path][0] != actual[path][0]:
+        return f"has {actual[path][0]} bytes instead of {expected[path][0]}"
+    return "" if expected[path] == actual[path] else "has other content"
+
+
+def _by_path(listing: str) -> dict[str, tuple[str, str]]:
+    entries = (line.split("\t") for line in listing.splitlines())
+    return {path: (size, digest) for path, size, digest in entries}

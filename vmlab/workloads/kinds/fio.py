@@ -4,49 +4,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
-from vmlab.workloads.account import (
-    Folder,
-    accounted,
-    demand_disk,
-    draw,
-    make_own_folder,
-    own_folder,
-    parse_account,
-    remove_own_folder,
-)
-from vmlab.workloads.contents import Contents, file_seed
 from vmlab.workloads.contract import (
     Client,
-    Collected,
     Finished,
     Footprint,
     Progress,
     StagingContext,
     Stored,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import install
+from vmlab.workloads.own_files import (
+    Contents,
+    Folder,
+    demand_disk,
+    draw,
+    file_seed,
+    make_own_folder,
+    own_folder,
+    remove_own_folder,
+    windows_folder,
+    windows_place,
+    windows_report,
+)
+from vmlab.workloads.programs import accounted, install, parse_account
 from vmlab.workloads.reports.fio_report import PERCENTILES, FioReport, parse_fio
 from vmlab.workloads.reports.fio_verdict import Asked, demand_access, demand_layout, demand_sizes, demand_work
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_success
-from vmlab.workloads.windows import windows_folder, windows_place, windows_report
+from vmlab.workloads.tool_workload import ToolWorkload
 
 _BLOCK_SECONDS = {"kvm": 0.0001, "tcg": 0.001}
 _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}
 """One block at any depth, and the bytes in it; also of laying out. Measured on the host itself; for TCG a guess."""
-_AROUND = {"kvm": 0.4, "tcg": 4.5}
-"""Until fio and the program that watches it have started, found the files and ended."""
 _ON_WINDOWS = 3
 """How much longer Windows may take to start a program: a guess."""
 _LAYOUT_BLOCK = 2**20
@@ -145,7 +142,7 @@ def _metrics(prefix: str = "", words: str = "") -> dict[str, Metric]:
     }
 
 
-class Fio(Workload[FioParams]):
+class Fio(ToolWorkload[FioParams]):
     """``fio``, over files that were written in full before."""
 
     kind = "fio"
@@ -153,6 +150,9 @@ class Fio(Workload[FioParams]):
     Params = FioParams
     tools = (("fio",), ())
     texts = ("fio", "client")
+    tool = "fio"
+    around: ClassVar = {"kvm": 0.4, "tcg": 4.5}
+    """Until fio and the program that watches it have started, found the files and ended."""
     summary = "fio reads or writes blocks of files, in order or at random."
     metrics = with_run_time(
         **_metrics(),
@@ -211,8 +211,7 @@ class Fio(Workload[FioParams]):
             *(("--verify=crc32c", "--do_verify=0") if params.verify else ()),
             *((f"--randseed={file_seed(params.contents, context)}", "--refill_buffers=1") if params.contents else ()),
         ]
-        patience = 300 + 60 * self.footprint("tcg").seconds
-        await shell.run(argv, deadline=patience)
+        await shell.run(argv, deadline=self.patience)
         if params.on_windows:
             demand_sizes(await windows_place(shell).sizes(own), params.size, params.jobs)
             return
@@ -282,7 +281,7 @@ class Fio(Workload[FioParams]):
             f"--percentile_list={':'.join(map(str, PERCENTILES))}",
             *("--output-format=json", f"--output={self._report(context)}", "--eta=always", "--eta-newline=1"),
         )
-        deadline = 300 + 60 * self.footprint("tcg").seconds if not params.time else 600 + 3 * params.time
+        deadline = 600 + 3 * params.time if params.time else self.patience
         return Client(argv if windows else accounted(argv, own, params.jobs), deadline)
 
     def progress(self, line: str) -> Progress | None:
@@ -290,21 +289,22 @@ class Fio(Workload[FioParams]):
         found = _DONE.findall(line) if line.startswith("Jobs:") else []
         return Progress(float(found[-1]), 100.0, "%") if found else None
 
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """fio met no error, did all that was asked and as it was asked, and a Linux kernel saw it do so."""
-        demand_success(finished, "fio")
+    async def printed(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """fio's report, and what the program beside it saw."""
         shell, report = context.source, self._report(context)
         if self.params.on_windows:
             text = await windows_place(shell).read(report)
         else:
             text = (await shell.run(["cat", report])).stdout
-        texts = {"fio": text, "client": finished.stdout}
-        values = self.figures(texts, finished.seconds)
+        return {"fio": text, "client": finished.stdout}
+
+    async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """All is told by the texts; the files go."""
         if self.params.on_windows:
-            await windows_place(shell).remove_folder(windows_folder(context.workload))
+            await windows_place(context.source).remove_folder(windows_folder(context.workload))
         else:
-            await remove_own_folder(shell, self.params.folder, context.workload)
-        return Collected(values, {**texts, "stderr": finished.stderr})
+            await remove_own_folder(context.source, self.params.folder, context.workload)
+        return {}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From fio's report, which the account of a Linux kernel beside it bears out."""
@@ -326,7 +326,7 @@ class Fio(Workload[FioParams]):
         """fio's own, with what it reads again to verify; files are looked for before."""
         report, params = parse_fio(texts["fio"]), self.params
         again = report.read.seconds if params.verify and params.writes else 0.0
-        around = _AROUND[accelerator] * (_ON_WINDOWS if params.on_windows else 1)
+        around = self.around[accelerator] * (_ON_WINDOWS if params.on_windows else 1)
         return ToolTime(values[RUN_TIME] + again, around)
 
     def _values(self, report: FioReport) -> dict[str, float]:

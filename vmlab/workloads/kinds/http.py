@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -21,14 +22,23 @@ from vmlab.workloads.contract import (
     Progress,
     Shell,
     StagingContext,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.mariadb import selects, selects_since
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.pace import PACE_METRICS, check_pace, idle_of_pace, paced_seconds
-from vmlab.workloads.programs import ask, command, install, line_object
+from vmlab.workloads.pace import (
+    DELIVERED,
+    PACE_METRICS,
+    check_pace,
+    delivered_percent,
+    demand_not_early,
+    due_operations,
+    idle_of_pace,
+    paced_seconds,
+    percentile,
+    told_latencies,
+)
+from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.reports.ab_report import (
     AbReport,
     RequestCount,
@@ -37,15 +47,14 @@ from vmlab.workloads.reports.ab_report import (
     parse_ab,
     parse_percentiles,
 )
-from vmlab.workloads.reports.paced_report import parse_paced
-from vmlab.workloads.services import ACCESS_LOG
-from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.services import ACCESS_LOG, selects, selects_since
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import demand_equal, demand_success, is_amount, last_object
 
 _REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
 """Measured on two idle cores under TCG; its figure for KVM is a guess."""
-_AROUND = {"kvm": 0.2, "tcg": 1.0}
 _LOG_BYTES = 5_000
+_CLIENT = "the paced client"
 _SILENT_BELOW = 200
 """With fewer requests ab prints little or no progress, so it is run with an option to print each answer's header."""
 _PAGES_BEFORE = 1
@@ -76,7 +85,7 @@ class HttpParams(WorkloadParams):
 
 
 @dataclass(frozen=True, slots=True)
-class _Answered:
+class Answered:
     """What the client says of its requests, all of which were served: received bytes, and figures by their metric.
 
     `texts` are raw outputs by their names.
@@ -88,7 +97,7 @@ class _Answered:
     texts: Mapping[str, str]
 
 
-class Http(Workload[HttpParams]):
+class Http(ToolWorkload[HttpParams]):
     """``ab`` with a connection for each request."""
 
     kind = "http"
@@ -96,6 +105,7 @@ class Http(Workload[HttpParams]):
     roles = (None, "web")
     Params = HttpParams
     tools = (("ab",), ())
+    around: ClassVar = {"kvm": 0.2, "tcg": 1.0}
     summary = "ab asks Apache for a page that WordPress makes from a database."
     metrics = with_run_time(
         requests=Metric("1", None, "requests"),
@@ -204,15 +214,17 @@ class Http(Workload[HttpParams]):
     def progress(self, line: str) -> Progress | None:
         """Requests done, in steps of a tenth part, or of some ten requests when there are few."""
         if self.params.pace is not None:
-            said = line_object(line)
-            return Progress(float(said["done"]), self.params.requests, "requests") if said and "done" in said else None
+            return told_progress(line, "requests", total=self.params.requests)
         done = self._count.feed(line)
         return None if done is None else Progress(done, self.params.requests, "requests")
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """The client, Apache's log and MariaDB's counter agree that every request was served, and by queries."""
-        demand_success(finished, "ab" if self.params.pace is None else "the paced client")
-        told = self._paced(finished) if self.params.pace is not None else self._of_ab(context, finished)
+        demand_success(finished, "ab" if self.params.pace is None else _CLIENT)
+        if self.params.pace is None:
+            told = self._of_ab(context, finished)
+        else:
+            told = parse_paced(finished.stdout, self.params.requests, self.params.pace)
         # Side by side on both guests, and one after the other on each, whose processor they share.
         seen: list[Any] = await run_all([self._percentile_text(context), self._demand_served(context, told)])
         percentile_text, queries = seen
@@ -230,7 +242,7 @@ class Http(Workload[HttpParams]):
         values |= {"queries_per_request": queries / pages, "bytes": told.bytes}
         return Collected(values, {**texts, "stderr": finished.stderr})
 
-    def _of_ab(self, context: WorkloadContext, finished: Finished) -> _Answered:
+    def _of_ab(self, context: WorkloadContext, finished: Finished) -> Answered:
         report = parse_ab(finished.stdout)
         self._demand_all(report)
         found, asked = f"{report.host}:{report.port}{report.path}", f"{context.peer_address}:80{self.params.path}"
@@ -243,15 +255,7 @@ class Http(Workload[HttpParams]):
             "requests_per_second": report.requests / report.total_time,
             "latency_mean": report.latency_mean,
         }
-        return _Answered("ab", report.transferred, values, {"ab": finished.stdout})
-
-    def _paced(self, finished: Finished) -> _Answered:
-        report = parse_paced(finished.stdout, self.params.requests, float(self.params.pace or 0))
-        return _Answered("the paced client", report.bytes, report.values, {"client": finished.stdout})
-
-    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
-        """The client's; it starts before."""
-        return ToolTime(values[RUN_TIME], _AROUND[accelerator])
+        return Answered("ab", report.transferred, values, {"ab": finished.stdout})
 
     def _demand_all(self, report: AbReport) -> None:
         demand_equal("concurrency of ab", report.concurrency, self.params.concurrency)
@@ -266,13 +270,13 @@ class Http(Workload[HttpParams]):
             return ""
         return (await context.source.run(["cat", _percentile_file(context)])).stdout
 
-    async def _demand_served(self, context: WorkloadContext, told: _Answered) -> int:
+    async def _demand_served(self, context: WorkloadContext, told: Answered) -> int:
         """Hold the client's account against the log; the queries that MariaDB answered since it was counted."""
         await self._demand_log(context, told)
         before, after = await selects_since(context.peer, _queries_file(context.workload))
         return after - before
 
-    async def _demand_log(self, context: WorkloadContext, told: _Answered) -> None:
+    async def _demand_log(self, context: WorkloadContext, told: Answered) -> None:
         """ab takes a connection that closes without an answer for a complete request; the server's log does not."""
         options = {"log": ACCESS_LOG, "agent": context.tag}
         log = await ask(context.peer, "access_count", options, deadline=300)
@@ -291,3 +295,27 @@ def _queries_file(workload: str) -> str:
 
 def _percentile_file(context: WorkloadContext) -> str:
     return f"{WORKLOADS_FOLDER}/{context.workload}.csv"
+
+
+def parse_paced(text: str, requests: int, pace: float) -> Answered:
+    """Read the end of a client that was asked for `requests` at `pace` a second. Raises WorkloadError.
+
+    Latencies count from the due moments.
+    """
+    said = last_object(text, _CLIENT)
+    keys = ("requests", "bytes", "seconds", "last_began")
+    if not all(is_amount(said.get(key)) for key in keys) or not said["seconds"] > 0:
+        raise WorkloadError(f"{_CLIENT} printed a line that cannot be read: {str(said)[:200]!r}")
+    demand_equal(f"requests of {_CLIENT}", said["requests"], requests)
+    demand_not_early(float(said["last_began"]), requests, pace, _CLIENT)
+    latencies = told_latencies(text, requests, _CLIENT)
+    values = {
+        RUN_TIME: float(said["seconds"]),
+        "requests": requests,
+        "requests_per_second": requests / said["seconds"],
+        "latency_mean": math.fsum(latencies) / requests,
+        **{f"latency_p{percent}": percentile(latencies, percent) for percent in (50, 95, 99)},
+        "latency_max": max(latencies),
+        DELIVERED: delivered_percent(requests, due_operations(float(said["last_began"]), pace)),
+    }
+    return Answered(_CLIENT, int(said["bytes"]), values, {"client": text})

@@ -21,8 +21,15 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.reports.iperf3_report import Iperf3Report, Sum, parse_iperf3
-from vmlab.workloads.reports.iperf3_verdict import demand_arrived, demand_lasted, demand_time, rate_reached
+from vmlab.workloads.reports.iperf3_report import (
+    Iperf3Report,
+    Sum,
+    demand_arrived,
+    demand_lasted,
+    demand_time,
+    parse_iperf3,
+    rate_reached,
+)
 from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,24 +14,24 @@ from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Client,
-    Collected,
-    Finished,
     Footprint,
     Progress,
-    Workload,
+    Shell,
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.java import SETTINGS, prepare_java
-from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import line_object
-from vmlab.workloads.reports.jvm_report import parse_suite, score_name, seconds_of
+from vmlab.workloads.programs import told_progress
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_success
+from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
+from vmlab.workloads.verification import demand_equal, figures_by_name, number_of
 
 FOLDER = "/usr/lib/vmlab/jvm"
 """Sources and, compiled when the image is built, classes."""
+SETTINGS = "@/run/vmlab-java"
+"""Java's argument file, as `prepare_java` writes it."""
+EMULATED = "-XX:TieredStopAtLevel=1"
+"""Java's second compiler replaces code of the first one while it runs, which QEMU before 8.1 does not always see."""
 _LIBRARIES = (
     *("eclipse-jdt-core", "eclipse-jdt-core-compiler-batch", "jl"),
     *("sunflow", "janino", "commons-compiler", "derby"),
@@ -40,44 +41,53 @@ _SETTINGS = ("-XX:+UseG1GC", "-XX:-UsePerfData")
 """Java would choose its collector by the guest's processors and memory; and it would write counters to /tmp."""
 _MIB = 2**20
 
-Member = Literal[
-    "compiler",
-    "compress",
-    "crypto",
-    "derby",
-    "mpegaudio",
-    "scimark",
-    "scimark.large",
-    "serial",
-    "startup",
-    "sunflow",
-    "xml",
-]
 
-_MEMBERS: tuple[Member, ...] = get_args(Member)
-_SECONDS: Mapping[Member, float] = {
-    "compiler": 0.75,
-    "compress": 0.1,
-    "crypto": 0.17,
-    "derby": 1.6,
-    "mpegaudio": 0.11,
-    "scimark": 0.16,
-    "scimark.large": 0.6,
-    "serial": 0.19,
-    "startup": 1.6,
-    "sunflow": 0.7,
-    "xml": 0.35,
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A program of the suite. `seconds` is the processor time of one of its first operations, measured in a guest under
+    TCG beside other work; `checksum` that of its result, as its source defines it. Those of compress, crypto and derby
+    are tested against other implementations.
+    """
+
+    seconds: float
+    checksum: str
+
+
+MEMBERS: Mapping[str, Member] = {
+    "compiler": Member(0.75, "fffff68a8edecb55"),
+    "compress": Member(0.1, "b9a3f9cd"),
+    "crypto": Member(0.17, "f50f2439"),
+    "derby": Member(1.6, "49a3f5de"),
+    "mpegaudio": Member(0.11, "7c270838"),
+    "scimark": Member(0.16, "99c27b8c1e7ed950"),
+    "scimark.large": Member(0.6, "7bb868e881cd3ac2"),
+    "serial": Member(0.19, "5b3b2a1c"),
+    "startup": Member(1.6, "2d6e89d4790"),
+    "sunflow": Member(0.7, "579ec7c0"),
+    "xml": Member(0.35, "5fdfd178"),
 }
-"""Processor time of one of a member's first operations: measured in a guest under TCG, beside other work."""
+if TYPE_CHECKING:
+    MemberName = str
+else:
+    MemberName = Literal[*MEMBERS]
 _START_SECONDS = 0.2
 _EMULATED = 20.0
 """How much longer TCG takes, as it was with most members."""
+
+_LEAST_SECONDS = 0.001
+_CLOCK = 1e-6
+"""Sums of times that were printed, one by one."""
+
+
+def score_name(member: str) -> str:
+    """The metric of a member's score."""
+    return f"{member.replace('.', '_')}_score"
 
 
 class JvmParams(WorkloadParams):
     """Amounts of the ``jvm`` workload."""
 
-    members: Annotated[tuple[Member, ...], EACH_ONCE] = Field(default=_MEMBERS, min_length=1)
+    members: Annotated[tuple[MemberName, ...], EACH_ONCE] = Field(default=tuple(MEMBERS), min_length=1)
     """Which members run, one after another, in this order; all by default."""
     operations: int = Field(default=20, ge=1, le=100_000)
     """Operations of each member that are timed, of all threads together."""
@@ -97,19 +107,20 @@ class JvmParams(WorkloadParams):
         return self
 
 
-class Jvm(Workload[JvmParams]):
+class Jvm(ToolWorkload[JvmParams]):
     """The suite ``members.Suite``, on the Java that Debian has."""
 
     kind = "jvm"
     sides = 1
     Params = JvmParams
     texts = ("suite",)
+    tool = "java"
     summary = (
         "Java programs compile, compress, encrypt, decode, calculate, render, start, and use SQL, XML and objects."
     )
     metrics = with_run_time(
         score=Metric("1", "more", "score: operations a minute, the geometric mean of all members"),
-        **{score_name(name): Metric("1", "more", f"{name}: operations a minute") for name in _MEMBERS},
+        **{score_name(name): Metric("1", "more", f"{name}: operations a minute") for name in MEMBERS},
         operations=Metric("1", None, "operations"),
     )
 
@@ -118,14 +129,14 @@ class Jvm(Workload[JvmParams]):
     @classmethod
     def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
         """The scores of members that do not run."""
-        ran = params.get("members", _MEMBERS)
-        return frozenset(score_name(name) for name in _MEMBERS if name not in ran)
+        ran = params.get("members", MEMBERS)
+        return frozenset(score_name(name) for name in MEMBERS if name not in ran)
 
     def footprint(self, accelerator: str) -> Footprint:
         """Threads share two processors at most, as the plan's idle host has two."""
         params = self.params
         each = params.operations + params.warmup * params.threads
-        work = sum(_SECONDS[name] * each for name in params.members) / min(params.threads, 2)
+        work = sum(MEMBERS[name].seconds * each for name in params.members) / min(params.threads, 2)
         return Footprint(disk_bytes=0, seconds=(_START_SECONDS + work) * (_EMULATED if accelerator == "tcg" else 1.0))
 
     async def prepare(self, context: WorkloadContext) -> None:
@@ -144,21 +155,12 @@ class Jvm(Workload[JvmParams]):
                 *("members.Suite", str(params.threads), str(params.warmup)),
                 *(f"{name}:{params.operations}" for name in params.members),
             ),
-            deadline=300 + 60 * self.footprint("tcg").seconds,
+            deadline=self.patience,
         )
 
     def progress(self, line: str) -> Progress | None:
         """Operations of each member."""
-        said = line_object(line)
-        if said is None or "done" not in said:
-            return None
-        return Progress(float(said["done"]), float(said["of"]), "operations", str(said["member"]))
-
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """Each member did all operations, and each had the known result."""
-        demand_success(finished, "java")
-        texts = {"suite": finished.stdout}
-        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
+        return told_progress(line, "operations", total="of", stage="member")
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From the times of each member."""
@@ -179,6 +181,50 @@ class Jvm(Workload[JvmParams]):
         """The members'; Java starts before, and each thread warms up."""
         params = self.params
         each = params.warmup * params.threads
-        warm = sum(_SECONDS[name] for name in params.members) * each / min(params.threads, 2)
+        warm = sum(MEMBERS[name].seconds for name in params.members) * each / min(params.threads, 2)
         alone = (2 * _START_SECONDS + 1.5 * warm) * (_EMULATED if accelerator == "tcg" else 1.0)
         return ToolTime(values[RUN_TIME], alone + values[RUN_TIME] * each / params.operations)
+
+
+async def prepare_java(shell: Shell) -> None:
+    """Write the argument file, and start Java once, so that the first cell does not pay for reading it."""
+    found = await shell.run(["systemd-detect-virt", "--vm"], check=False)
+    settings = f"{EMULATED}\n" if found.stdout.strip() == "qemu" else ""
+    await shell.write(SETTINGS.removeprefix("@"), settings.encode())
+    await shell.run(["java", SETTINGS, "-version"])
+
+
+def parse_suite(text: str) -> dict[str, dict[str, Any]]:
+    """The line of figures of each member, by its name. Raises WorkloadError where one stands twice."""
+    return figures_by_name(text, "the suite", "member", "checksums")
+
+
+def seconds_of(said: Mapping[str, Any], operations: int, threads: int, warmup: int, heap: int) -> float:
+    """The seconds in which a member did all operations, each with the known result. Raises WorkloadError."""
+    name = str(said["member"])
+    demand_equal(f"threads of {name}", _number(said, "threads"), threads)
+    demand_equal(f"heap of {name} in bytes", _number(said, "heap"), heap)
+    _demand_results(name, said["checksums"], operations + threads * warmup)
+    times, seconds = said.get("times"), _number(said, "seconds")
+    if not isinstance(times, list) or not all(isinstance(one, float) and one > 0 for one in times):
+        raise WorkloadError(f"the suite printed no times of {name}")
+    demand_equal(f"operations of {name}", len(times), operations)
+    if seconds < _LEAST_SECONDS:
+        raise WorkloadError(f"{name} took {seconds:.6f} s, too quick to be measured; ask for more operations")
+    if not max(times) - _CLOCK <= seconds or sum(times) > threads * seconds + _CLOCK * len(times):
+        raise WorkloadError(f"the operations of {name} do not fit into its {seconds:.3f} s with {threads} threads")
+    return seconds
+
+
+def _demand_results(name: str, checksums: object, operations: int) -> None:
+    if not isinstance(checksums, dict):
+        raise WorkloadError(f"the suite printed no checksums of {name}")
+    right = MEMBERS[name].checksum
+    wrong = [checksum for checksum in checksums if checksum != right]
+    if wrong:
+        raise WorkloadError(f"{name} gave a wrong result: its checksum is {wrong[0]}, and should be {right}")
+    demand_equal(f"results of {name}", checksums.get(right, 0), operations)
+
+
+def _number(said: Mapping[str, Any], name: str) -> float:
+    return number_of(said, name, "the suite", said["member"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,27 +14,33 @@ from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Client,
-    Collected,
-    Finished,
     Footprint,
     Progress,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.reports.mbw_report import MethodReport, demand_average, demand_measurable, parse_block, parse_mbw
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
+from vmlab.workloads.verification import demand_equal, demand_one_report
 
 Method = Literal["memcpy", "dumb", "mcblock"]
 
 _OPTIONS: dict[Method, str] = {"memcpy": "-t0", "dumb": "-t1", "mcblock": "-t2"}
 _MIB = 2**20
+_LINE = re.compile(
+    r"(?P<run>AVG|[0-9]+)\tMethod: (?P<method>[A-Z]+)\tElapsed: (?P<elapsed>[0-9]+\.[0-9]{5})"
+    r"\tMiB: (?P<mib>[0-9]+\.[0-9]+)\tCopy: (?P<rate>[0-9]+\.[0-9]{3}) MiB/s"
+)
+_ELAPSED_GRAIN = 0.5e-5
+_RATE_GRAIN = 0.5e-3
+"""Half of the last digit that mbw prints, in seconds and in MiB/s."""
+_SLACK = 1.001
+_LEAST_SECONDS = 1e-4
+"""mbw takes its times from gettimeofday(2), in microseconds: below this a step of them would be more than 1 %."""
+_BLOCK = re.compile(r"^Using ([0-9]+) bytes as blocks for memcpy block copy test\.$", re.MULTILINE)
 _COPY_BYTES_PER_SECOND = {"kvm": 8e9, "tcg": 1e9}
 _FILL_BYTES_PER_SECOND = {"kvm": 1.2e9, "tcg": 0.15e9}
-_AROUND = {"kvm": 0.1, "tcg": 0.5}
 """Measured on the host itself; for TCG a guess."""
 
 
@@ -57,7 +65,7 @@ class MemcpyParams(WorkloadParams):
         return self
 
 
-class Memcpy(Workload[MemcpyParams]):
+class Memcpy(ToolWorkload[MemcpyParams]):
     """``mbw``."""
 
     kind = "memcpy"
@@ -65,6 +73,9 @@ class Memcpy(Workload[MemcpyParams]):
     Params = MemcpyParams
     tools = (("mbw",), ())
     texts = ("mbw",)
+    tool = "mbw"
+    around: ClassVar = {"kvm": 0.1, "tcg": 0.5}
+    first_run = ("mbw", "-q", "-n", "1", "1")
     needs_cpu = True
     summary = "mbw copies an array in memory with up to three methods."
     metrics = with_run_time(
@@ -95,10 +106,6 @@ class Memcpy(Workload[MemcpyParams]):
         filled = 2 * array / _FILL_BYTES_PER_SECOND[accelerator]
         return Footprint(disk_bytes=0, seconds=1 + filled + self._copies * array / _COPY_BYTES_PER_SECOND[accelerator])
 
-    async def prepare(self, context: WorkloadContext) -> None:
-        """Load program and libraries once, so that the first cell does not pay for reading them."""
-        await context.source.run(["mbw", "-q", "-n", "1", "1"])
-
     def client(self, context: WorkloadContext) -> Client:
         """mbw itself, with nothing around it. It prints into a buffer: under TCG a line written out between two copies
         slowed them by a quarter, so progress comes late.
@@ -108,7 +115,7 @@ class Memcpy(Workload[MemcpyParams]):
         size = str(params.array // _MIB)
         return Client(
             argv=("mbw", "-n", str(params.runs), *methods, "-b", str(params.block), size),
-            deadline=300 + 60 * self.footprint("tcg").seconds,
+            deadline=self.patience,
         )
 
     def progress(self, line: str) -> Progress | None:
@@ -117,12 +124,6 @@ class Memcpy(Workload[MemcpyParams]):
             return None
         self._done = min(self._done + 1, self._copies)
         return Progress(self._done, self._copies, "copies")
-
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """Each method ran as often as asked, over the whole array, and its average agrees with its readings."""
-        demand_success(finished, "mbw")
-        texts = {"mbw": finished.stdout}
-        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From mbw's readings of each copy, which agree with its averages."""
@@ -146,7 +147,7 @@ class Memcpy(Workload[MemcpyParams]):
         """The copies; both arrays are filled before."""
         filled = 2 * self.params.array / _FILL_BYTES_PER_SECOND[accelerator]
         # Where memory is slow, as in a guest that is swapped out, filling is as slow as a copy.
-        return ToolTime(values[RUN_TIME], _AROUND[accelerator] + filled + values[RUN_TIME] / self._copies)
+        return ToolTime(values[RUN_TIME], self.around[accelerator] + filled + values[RUN_TIME] / self._copies)
 
     def _demand(self, method: str, report: MethodReport) -> None:
         demand_equal(f"runs of mbw's {method}", len(report.copies), self.params.runs)
@@ -158,3 +159,92 @@ class Memcpy(Workload[MemcpyParams]):
     def _rate(self, report: MethodReport) -> float:
         """Bytes per second over all copies, as mbw's own average: the amount divided by the mean time."""
         return self.params.array * len(report.copies) / report.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One reading, or an average: seconds and MiB/s as printed, and the MiB that were copied."""
+
+    elapsed: float
+    mib: float
+    rate: float
+
+    @property
+    def seconds(self) -> float:
+        """The time that follows from the rate, which is printed with more digits where the time is short."""
+        return self.mib / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class MethodReport:
+    """What mbw printed for one method."""
+
+    copies: tuple[Copy, ...]
+    average: Copy
+
+    @property
+    def seconds(self) -> float:
+        """Of all copies together."""
+        return sum(copy.seconds for copy in self.copies)
+
+
+def parse_mbw(text: str) -> dict[str, MethodReport]:
+    """Method to its readings. Raises WorkloadError for a line that cannot be read, and for a method without average."""
+    copies: dict[str, list[Copy]] = {}
+    averages: dict[str, Copy] = {}
+    for line in text.splitlines():
+        if "Method:" not in line:
+            continue
+        match = _LINE.fullmatch(line.strip())
+        copy = Copy(float(match["elapsed"]), float(match["mib"]), float(match["rate"])) if match else None
+        if match is None or copy is None or copy.rate <= 0:
+            raise WorkloadError(f"mbw printed a line that cannot be read: {line[:200]!r}")
+        if match["method"] in averages:
+            raise WorkloadError(f"mbw printed more of {match['method']} behind its average, so it is not one report")
+        if match["run"] == "AVG":
+            averages[match["method"]] = copy
+        elif int(match["run"]) != len(copies.setdefault(match["method"], [])):
+            raise WorkloadError(f"mbw printed the runs of {match['method']} out of order: {line[:200]!r}")
+        else:
+            copies[match["method"]].append(copy)
+    for method in copies:
+        if method not in averages:
+            raise WorkloadError(f"mbw printed no average of {method}")
+    return {method: MethodReport(tuple(made), averages[method]) for method, made in copies.items()}
+
+
+def parse_block(text: str) -> int:
+    """The size of the blocks of ``mcblock``, in bytes. Raises WorkloadError."""
+    demand_one_report(text, _BLOCK.pattern, tool="mbw")
+    match = _BLOCK.search(text)
+    if match is None:
+        raise WorkloadError("mbw did not print the size of its blocks")
+    return int(match[1])
+
+
+def demand_measurable(method: str, report: MethodReport) -> None:
+    """Raises WorkloadError for a copy that was too quick for mbw's clock."""
+    shortest = min(copy.seconds for copy in report.copies)
+    if shortest < _LEAST_SECONDS:
+        raise WorkloadError(
+            f"a copy of mbw's {method} took {shortest:.6f} s, too quick to be measured; make array larger"
+        )
+
+
+def demand_average(method: str, report: MethodReport) -> None:
+    """Raises WorkloadError when mbw's average does not follow from its single readings.
+
+    mbw divides the sum of the times by the number of runs, and the amount by that. Both sides may differ by what
+    rounding takes from each printed number.
+    """
+    mean = report.seconds / len(report.copies)
+    copies = report.copies
+    grain = sum(copy.seconds * _RATE_GRAIN / copy.rate for copy in copies) / len(copies)
+    said = report.average
+    by_time = abs(said.elapsed - mean) <= (_ELAPSED_GRAIN + grain) * _SLACK
+    by_rate = abs(said.seconds - mean) <= (grain + said.seconds * _RATE_GRAIN / said.rate) * _SLACK + _ELAPSED_GRAIN
+    if not (by_time and by_rate):
+        raise WorkloadError(
+            f"mbw's average of {method}, {said.rate:.3f} MiB/s in {said.elapsed:.5f} s, does not agree with its "
+            f"{len(copies)} readings, whose mean time is {mean:.5f} s"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,18 +12,16 @@ from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, format_bytes
 from vmlab.workloads.contract import (
     Client,
-    Collected,
-    Finished,
     Footprint,
     Progress,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.reports.sysbench_report import IntervalCount, demand_threads, parse_memory_report, parse_report
+from vmlab.workloads.reports.sysbench_report import IntervalCount, MemoryReport, Report, demand_threads, parse_sysbench
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import demand_equal
 
 _BLOCK_SECONDS = {"kvm": 0.16e-6, "tcg": 2e-6}
 _BYTES_PER_SECOND = {"kvm": 20e9, "tcg": 2e9}
@@ -31,7 +29,6 @@ _BYTES_PER_SECOND = {"kvm": 20e9, "tcg": 2e9}
 TCG a guess from how much slower ``cpu`` is there."""
 _FILL_BYTES_PER_SECOND = {"kvm": 1.2e9, "tcg": 0.15e9}
 """As with ``memcpy``."""
-_AROUND = {"kvm": 0.1, "tcg": 0.5}
 _LEAST_SECONDS = 0.05
 """sysbench rounds its total time to 0.1 ms; below this that would be more than 0.1 %."""
 
@@ -64,7 +61,7 @@ class MemoryParams(WorkloadParams):
         return self.total // self.block // self.threads * self.threads
 
 
-class Memory(Workload[MemoryParams]):
+class Memory(ToolWorkload[MemoryParams]):
     """``sysbench memory``, with sequential access."""
 
     kind = "memory"
@@ -72,6 +69,9 @@ class Memory(Workload[MemoryParams]):
     Params = MemoryParams
     tools = (("sysbench",), ())
     texts = ("sysbench",)
+    tool = "sysbench memory"
+    around: ClassVar = {"kvm": 0.1, "tcg": 0.5}
+    first_run = ("sysbench", "memory", "--memory-total-size=1M", "--time=0", "run")
     summary = "sysbench reads or writes blocks of memory with a number of threads."
     metrics = with_run_time(
         bandwidth=Metric("B/s", "more", "bandwidth"),
@@ -93,10 +93,6 @@ class Memory(Workload[MemoryParams]):
         alone = params.operations * (_BLOCK_SECONDS[accelerator] + params.block / _BYTES_PER_SECOND[accelerator])
         return Footprint(disk_bytes=0, seconds=1 + alone / min(params.threads, 2))
 
-    async def prepare(self, context: WorkloadContext) -> None:
-        """Load program and libraries once, so that the first cell does not pay for reading them."""
-        await context.source.run(["sysbench", "memory", "--memory-total-size=1M", "--time=0", "run"])
-
     def client(self, context: WorkloadContext) -> Client:
         """sysbench itself, with nothing around it."""
         params = self.params
@@ -109,24 +105,18 @@ class Memory(Workload[MemoryParams]):
                 f"--memory-oper={params.oper}",
                 *("--memory-access-mode=seq", "--time=0", "--report-interval=1", "run"),
             ),
-            deadline=300 + 60 * self.footprint("tcg").seconds,
+            deadline=self.patience,
         )
 
     def progress(self, line: str) -> Progress | None:
         """Bytes moved, from sysbench's own rate each second."""
-        done = self._moved.feed(line)
-        return None if done is None else Progress(done, self._moved.total, "B")
-
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """sysbench did the test that was asked for, and exactly as many operations, or WorkloadError."""
-        demand_success(finished, "sysbench memory")
-        texts = {"sysbench": finished.stdout}
-        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
+        return self._moved.progress(line, "B")
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """The rates that sysbench prints are rounded; ours follow from the exact count of operations."""
         params = self.params
-        report, memory = parse_report(texts["sysbench"]), parse_memory_report(texts["sysbench"])
+        report = parse_sysbench(Report, texts["sysbench"])
+        memory = parse_sysbench(MemoryReport, texts["sysbench"])
         demand_equal("operations of sysbench memory", memory.operations, params.operations)
         demand_equal("events of sysbench memory", report.events, params.operations)
         demand_equal("KiB of sysbench's blocks", memory.block_kib, params.block // 1024)
@@ -153,4 +143,4 @@ class Memory(Workload[MemoryParams]):
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """sysbench's own; it starts and fills its blocks before."""
         blocks = self.params.block * (self.params.threads if self.params.scope == "local" else 1)
-        return ToolTime(values[RUN_TIME], _AROUND[accelerator] + blocks / _FILL_BYTES_PER_SECOND[accelerator])
+        return ToolTime(values[RUN_TIME], self.around[accelerator] + blocks / _FILL_BYTES_PER_SECOND[accelerator])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -13,14 +12,12 @@ from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Pace
 from vmlab.workloads.contract import (
     Client,
-    Collected,
     Finished,
     Footprint,
     Progress,
     Shell,
     StagingContext,
     Stored,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
@@ -29,16 +26,17 @@ from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_
 from vmlab.workloads.reports.sysbench_report import (
     DatabaseReport,
     IntervalCount,
+    Report,
     demand_threads,
-    parse_database_report,
     parse_queue,
-    parse_report,
     parse_seed,
+    parse_sysbench,
     parse_target_rate,
 )
 from vmlab.workloads.services import DATABASE
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import demand_equal
 
 _SOCKET_FOLDER = "/var/run/postgresql"
 """Where the server listens on its own guest, network or not."""
@@ -49,7 +47,6 @@ _TRANSACTION_SECONDS = {"kvm": 0.003, "tcg": 0.026}
 _READS, _RANGES, _OTHERS = 10, 4, 6
 """Statements of one transaction of sysbench's oltp_read_write; ranges are reads, BEGIN and COMMIT others, as is what
 wrote no row."""
-_AROUND = {"kvm": 0.3, "tcg": 3.5}
 _CONNECTION_SECONDS = {"kvm": 0.05, "tcg": 0.6}
 """Until sysbench has started, and for each connection: measured beside other guests under TCG."""
 _ROW_SECONDS = {"kvm": 2e-5, "tcg": 1.5e-4}
@@ -86,7 +83,7 @@ class OltpParams(WorkloadParams):
         return self
 
 
-class Oltp(Workload[OltpParams]):
+class Oltp(ToolWorkload[OltpParams]):
     """``sysbench oltp_read_write`` with one transaction for each event."""
 
     kind = "oltp"
@@ -95,6 +92,8 @@ class Oltp(Workload[OltpParams]):
     Params = OltpParams
     tools = (("sysbench",), ())
     texts = ("sysbench",)
+    tool = "sysbench oltp_read_write"
+    around: ClassVar = {"kvm": 0.3, "tcg": 3.5}
     summary = "sysbench runs read/write transactions against PostgreSQL."
     metrics = with_run_time(
         transactions=Metric("1", None, "transactions"),
@@ -203,31 +202,27 @@ class Oltp(Workload[OltpParams]):
 
     def progress(self, line: str) -> Progress | None:
         """Transactions done, from sysbench's own rate each second."""
-        done = self._count.feed(line)
-        return None if done is None else Progress(done, self.params.transactions, "transactions")
+        return self._count.progress(line, "transactions")
 
     async def renew(self, context: WorkloadContext) -> None:
         """Count the server's commits anew; the tables are as large as they were."""
         await _keep_commits(context.peer, context.workload)
 
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """sysbench's count is the one asked for, the server committed as many, and no row was lost."""
-        demand_success(finished, "sysbench oltp_read_write")
-        texts = {"sysbench": finished.stdout}
-        values = self.figures(texts, finished.seconds)
+    async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """The server committed as many transactions as were asked for, and no row was lost."""
         demand_equal("seed of sysbench", parse_seed(finished.stdout), _seed(context.seed, context.tile))
-        seen = await _served(context.peer, _commits_file(context.workload), self._tables())
-        commits = seen.commits - seen.commits_before
+        commits, rows = await _served(context.peer, context.workload, self._tables())
         if commits < self.params.transactions:
             raise WorkloadError(
                 f"PostgreSQL committed {commits} transactions, but {self.params.transactions} were asked for"
             )
-        self._demand_rows(seen.rows)
-        return Collected(values, {**texts, "stderr": finished.stderr, "xact_commit": f"{commits}\n"})
+        self._demand_rows(rows)
+        return {"xact_commit": f"{commits}\n"}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From sysbench's report; what the server committed is known from the server alone."""
-        report, counts = parse_report(texts["sysbench"]), parse_database_report(texts["sysbench"])
+        report = parse_sysbench(Report, texts["sysbench"])
+        counts = parse_sysbench(DatabaseReport, texts["sysbench"])
         demand_equal("transactions of sysbench", counts.transactions, self.params.transactions)
         self._demand_statements(counts)
         demand_equal("threads of sysbench", report.threads, self.params.concurrency)
@@ -260,7 +255,7 @@ class Oltp(Workload[OltpParams]):
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """sysbench's own; it starts and connects before."""
-        around = _AROUND[accelerator] + _CONNECTION_SECONDS[accelerator] * self.params.concurrency
+        around = self.around[accelerator] + _CONNECTION_SECONDS[accelerator] * self.params.concurrency
         return ToolTime(values[RUN_TIME], around)
 
     def _tables(self) -> list[str]:
@@ -311,54 +306,36 @@ _TRIES = 60
 _PAUSE = 0.5
 
 
-async def _commits(server: Shell) -> int:
-    """Transactions committed in the benchmark's database so far."""
-    for _ in range(_TRIES):
-        answer = await _sql(server, "postgres", _SESSIONS, _COMMITS, deadline=600)
-        if answer[:1] == ["0"]:
-            return _whole("xact_commit", answer[-1])
-        await _pause()
-    raise _still_open()
-
-
-async def _keep_commits(server: Shell, workload: str) -> None:
-    """Keep the commits so far in a file on the server, for `_served`."""
-    await server.write(_commits_file(workload), f"{await _commits(server)}\n".encode())
-
-
-@dataclass(frozen=True, slots=True)
-class _Served:
-    """What the server counted: commits before the start and now, and the rows of each table, as it printed them."""
-
-    commits_before: int
-    commits: int
-    rows: list[str]
-
-
-async def _served(server: Shell, commits_file: str, tables: Sequence[str]) -> _Served:
-    """All that is asked of the server after the client, in one command: each one costs an emulated guest time."""
-    counts = [f"SELECT count(*) FROM {table}" for table in tables]
-    argv = _psql("postgres", _SESSIONS, _COMMITS, f"\\connect {DATABASE}", *counts)
-    for _ in range(_TRIES):
-        answer = (await server.run(["sh", "-c", 'cat "$0"; exec "$@"', commits_file, *argv], deadline=600)).stdout
-        before, sessions, commits, *rows = [*answer.splitlines(), "", "", ""]
-        if sessions == "0":
-            known = _whole("xact_commit before the start", before)
-            return _Served(known, _whole("xact_commit", commits), rows[:-3])
-        await _pause()
-    raise _still_open()
-
-
-async def _pause() -> None:
+async def _when_closed(server: Shell, argv: Sequence[str], *, sessions: int) -> list[str]:
+    """The lines that `argv` prints once that of the open `sessions`, by its place among them, is 0."""
     # Late, as in `model.concurrency`.
     import asyncio
 
-    await asyncio.sleep(_PAUSE)
+    for _ in range(_TRIES):
+        answer = (await server.run(argv, deadline=600)).stdout.splitlines()
+        if answer[sessions : sessions + 1] == ["0"]:
+            return answer
+        await asyncio.sleep(_PAUSE)
+    raise WorkloadError(f"connections to PostgreSQL were still open {_TRIES * _PAUSE:g} s after sysbench had ended")
 
 
-def _still_open() -> WorkloadError:
-    seconds = _TRIES * _PAUSE
-    return WorkloadError(f"connections to PostgreSQL were still open {seconds:g} s after sysbench had ended")
+async def _keep_commits(server: Shell, workload: str) -> None:
+    """Keep the transactions committed in the benchmark's database so far in a file on the server, for `_served`."""
+    answer = await _when_closed(server, _psql("postgres", _SESSIONS, _COMMITS), sessions=0)
+    await server.write(_commits_file(workload), f"{_whole('xact_commit', answer[-1])}\n".encode())
+
+
+async def _served(server: Shell, workload: str, tables: Sequence[str]) -> tuple[int, list[str]]:
+    """Commits since they were kept, and the rows of each table as the server printed them.
+
+    All that is asked of the server after the client, in one command: each one costs an emulated guest time.
+    """
+    counts = [f"SELECT count(*) FROM {table}" for table in tables]
+    asked = _psql("postgres", _SESSIONS, _COMMITS, f"\\connect {DATABASE}", *counts)
+    argv = ["sh", "-c", 'cat "$0"; exec "$@"', _commits_file(workload), *asked]
+    before, _, commits, *rows = [*await _when_closed(server, argv, sessions=1), ""]
+    known = _whole("xact_commit before the start", before)
+    return _whole("xact_commit", commits) - known, rows[:-1]
 
 
 def _whole(what: str, text: str) -> int:

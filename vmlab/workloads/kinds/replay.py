@@ -24,11 +24,11 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.mariadb import selects, sql
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import ask, command, install, last_object, line_object
+from vmlab.workloads.programs import ask, command, install, told_progress
+from vmlab.workloads.services import selects, sql
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.verification import demand_equal, demand_success, last_object
 
 _DATABASE = "replay"
 _PORT = 3306
@@ -142,10 +142,7 @@ class Replay(Workload[ReplayParams]):
 
     def progress(self, line: str) -> Progress | None:
         """Connections of the log that were replayed, in the first pass or the second."""
-        found = line_object(line)
-        if found is None or "done" not in found:
-            return None
-        return Progress(found["done"], found["total"], "connections", found["stage"])
+        return told_progress(line, "connections")
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """Both passes'; the log is read and connections are made before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -15,12 +15,10 @@ from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Pace, Seconds
 from vmlab.workloads.contract import (
     Client,
-    Collected,
     Finished,
     Footprint,
     Progress,
     StagingContext,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
@@ -37,15 +35,14 @@ from vmlab.workloads.pace import (
     percentile,
     told_latencies,
 )
-from vmlab.workloads.programs import ask, command, install, is_amount, last_object, line_object
+from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
-from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import demand_equal, demand_success, is_amount, last_object
 
 _CLOCK_PORT = 40025
 _MESSAGE_SECONDS = {"kvm": 0.01, "tcg": 0.1}
 """Measured on two idle cores under TCG; its figure for KVM is a guess."""
-_AROUND = {"kvm": 0.3, "tcg": 2.0}
 _TIMES_WRITTEN = 3
 _MESSAGE_OVERHEAD = 16_384
 """Queue, mailbox and journal with a flush for each, as a guest's disk counted them."""
@@ -93,7 +90,7 @@ class SmtpParams(WorkloadParams):
         return self.pause * (self.batches if self.burst else max(0, self.batches - 1))
 
 
-class Smtp(Workload[SmtpParams]):
+class Smtp(ToolWorkload[SmtpParams]):
     """``smtp-source`` against Postfix, which delivers into a Maildir."""
 
     kind = "smtp"
@@ -101,6 +98,8 @@ class Smtp(Workload[SmtpParams]):
     roles = (None, "mail")
     Params = SmtpParams
     texts = ("client", "drain")
+    tool = "the mail client"
+    around: ClassVar = {"kvm": 0.3, "tcg": 2.0}
     summary = "smtp-source sends mail to Postfix in batches and a burst, until all of it is delivered."
     metrics = with_run_time(
         sending_time=Metric("s", "less", "sending time"),
@@ -146,9 +145,6 @@ class Smtp(Workload[SmtpParams]):
         await install(context.shell, "queue_watch", "mail_count")
         await context.shell.run(["find", f"{MAILDIR}/new", "-type", "f", "-delete"], deadline=600)
 
-    async def prepare(self, context: WorkloadContext) -> None:
-        """Does nothing: `stage` has prepared all."""
-
     def client(self, context: WorkloadContext) -> Client:
         """The sending program."""
         options = {
@@ -163,10 +159,7 @@ class Smtp(Workload[SmtpParams]):
 
     def progress(self, line: str) -> Progress | None:
         """Messages accepted, in the stages ``batches`` and ``burst``."""
-        said = line_object(line)
-        if said is None or "stage" not in said:
-            return None
-        return Progress(float(said["done"]), float(said["total"]), "messages", str(said["stage"]))
+        return told_progress(line, "messages")
 
     async def settle(self, context: WorkloadContext, finished: Finished) -> None:
         """Wait until Postfix's queue is empty, and measure how far the two guests' clocks are apart."""
@@ -192,18 +185,19 @@ class Smtp(Workload[SmtpParams]):
         before = replace(context, round=context.round - 1)
         await context.peer.run(["sh", "-c", _REMOVE, f"Subject: {before.tag}", f"{MAILDIR}/new"], deadline=600)
 
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """Every message was accepted and lies in the mailbox, whole."""
-        demand_success(finished, "the mail client")
-        texts = {"client": finished.stdout, "drain": json.dumps(self._drain)}
-        values = self.figures(texts, finished.seconds)
+    async def printed(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """What the client said, and what was seen of the queue."""
+        return {"client": finished.stdout, "drain": json.dumps(self._drain)}
+
+    async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """Every message lies in the mailbox, whole."""
         mail = await ask(context.peer, "mail_count", {"maildir": MAILDIR, "subject": context.tag}, deadline=300)
         demand_equal("delivered messages", float(mail.get("delivered", 0)), self.params.total)
         if mail.get("sizes") != {str(self.params.size + _FINAL_LINE_END): self.params.total}:
             raise WorkloadError(
                 f"messages of {self.params.size} bytes were sent; delivered (bytes: messages): {mail['sizes']}"
             )
-        return Collected(values, {**texts, "stderr": finished.stderr, "mailbox": json.dumps(mail)})
+        return {"mailbox": json.dumps(mail)}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From what client and queue said; that all messages lie in the mailbox is known from the server alone."""
@@ -219,10 +213,6 @@ class Smtp(Workload[SmtpParams]):
             "bytes": self.params.total * self.params.size,
             **self._kept_pace(texts["client"], sent),
         }
-
-    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
-        """The client's, with its pauses; it starts before."""
-        return ToolTime(values[RUN_TIME], _AROUND[accelerator])
 
     def _demand_times(self, sent: Mapping[str, float]) -> None:
         """The client's times are those of what was asked for: its pauses, and a burst where there is one."""

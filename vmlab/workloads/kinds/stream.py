@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -13,18 +13,16 @@ from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Client,
-    Collected,
-    Finished,
     Footprint,
     Progress,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import is_amount, last_object, line_object
+from vmlab.workloads.programs import told_progress
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import demand_equal, is_amount, last_object
 
 PROGRAM = "/usr/lib/vmlab/stream"
 """Compiled when the image is built, from ``stream.c`` of its payload."""
@@ -36,7 +34,6 @@ _ARRAYS_MOVED = sum(KERNELS.values())
 _BYTES_PER_SECOND = {"kvm": 10e9, "tcg": 1e9}
 _FILL_BYTES_PER_SECOND = {"kvm": 1.2e9, "tcg": 0.15e9}
 """Measured on the host itself; for TCG a guess."""
-_AROUND = {"kvm": 0.1, "tcg": 1.0}
 _LEAST_SECONDS = 1e-4
 """Waking the threads takes some ten microseconds."""
 _AGREEMENT = 1e-6
@@ -61,7 +58,7 @@ class StreamParams(WorkloadParams):
         return self
 
 
-class Stream(Workload[StreamParams]):
+class Stream(ToolWorkload[StreamParams]):
     """COPY, SCALE, ADD and TRIAD; the program checks every element of its arrays afterwards."""
 
     kind = "stream"
@@ -69,6 +66,9 @@ class Stream(Workload[StreamParams]):
     Params = StreamParams
     tools = ((PROGRAM,), ())
     texts = ("stream",)
+    tool = "stream"
+    around: ClassVar = {"kvm": 0.1, "tcg": 1.0}
+    first_run = (PROGRAM, "1", "1", "2")
     needs_cpu = True
     summary = "Four kernels (copy, scale, add, triad) run over arrays in memory, as in STREAM."
     metrics = with_run_time(
@@ -90,30 +90,17 @@ class Stream(Workload[StreamParams]):
         moved = params.runs * _ARRAYS_MOVED * params.array / _BYTES_PER_SECOND[accelerator]
         return Footprint(disk_bytes=0, seconds=1 + moved + 3 * params.array / _FILL_BYTES_PER_SECOND[accelerator])
 
-    async def prepare(self, context: WorkloadContext) -> None:
-        """Run the program once over nearly nothing, so that it is there, and read from the disk."""
-        await context.source.run([PROGRAM, "1", "1", "2"])
-
     def client(self, context: WorkloadContext) -> Client:
         """The program itself, with nothing around it."""
         params = self.params
         return Client(
             argv=(PROGRAM, str(params.threads), str(params.array // _WORD), str(params.runs)),
-            deadline=300 + 60 * self.footprint("tcg").seconds,
+            deadline=self.patience,
         )
 
     def progress(self, line: str) -> Progress | None:
         """Runs of all four kernels."""
-        said = line_object(line)
-        if said is None or "run" not in said:
-            return None
-        return Progress(float(said["run"]), float(self.params.runs), "runs")
-
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """The program found every element right, and its figures follow from the times that it took."""
-        demand_success(finished, "stream")
-        texts = {"stream": finished.stdout}
-        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
+        return told_progress(line, "runs", done="run", total=self.params.runs)
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From the times of each kernel, which agree with the program's summary."""
@@ -139,7 +126,7 @@ class Stream(Workload[StreamParams]):
         filled = 3 * self.params.array / _FILL_BYTES_PER_SECOND[accelerator]
         # Where memory is slow, as in a guest that is swapped out, filling and checking are as slow as the kernels.
         alike = values[RUN_TIME] * 6 / (_ARRAYS_MOVED * self.params.runs)
-        return ToolTime(values[RUN_TIME], _AROUND[accelerator] + filled + alike)
+        return ToolTime(values[RUN_TIME], self.around[accelerator] + filled + alike)
 
 
 def _number(said: dict[str, Any], name: str) -> float:

@@ -4,43 +4,60 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER
 from vmlab.model.run import RUN_TIME
-from vmlab.workloads.account import Folder, demand_disk, draw, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.contract import (
     Client,
-    Collected,
     Finished,
     Footprint,
     Progress,
     StagingContext,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import command, install, line_object
-from vmlab.workloads.reports.system_report import (
-    BLOCKS,
-    demand_copy,
-    demand_dhrystone,
-    demand_whetstone,
-    number,
-    parse_system,
-    seconds_of,
-)
-from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_success
+from vmlab.workloads.own_files import Folder, demand_disk, draw, make_own_folder, own_folder, remove_own_folder
+from vmlab.workloads.programs import command, install, told_progress
+from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
+from vmlab.workloads.verification import demand_equal, figures_by_name, number_of
 
 PROGRAM = "/usr/lib/vmlab/system"
 """Compiled when the image is built, from the sources in ``system/`` of its payload."""
 BUFFERS = (256, 1024, 4096)
+SLICES = 10
+BLOCKS = 2000
+"""Blocks of a file that is copied: as many as UnixBench's files of 500, 2000 and 8000 KiB have."""
+_LEAST_SECONDS = 0.001
+"""Of a whole test; reading the clock takes less than a microsecond."""
+_OWN_BYTES = 4096
+"""What the program reads and writes beside the copied files: its counters, and a line for each slice."""
+
+DHRYSTONE_NAMES = (
+    *("Int_Glob", "Bool_Glob", "Ch_1_Glob", "Ch_2_Glob", "Arr_1_Glob[8]", "Arr_2_Glob[8][7]"),
+    *("Ptr_Glob->Discr", "Ptr_Glob->Enum_Comp", "Ptr_Glob->Int_Comp", "Ptr_Glob->Str_Comp"),
+    *("Next_Ptr_Glob->Discr", "Next_Ptr_Glob->Enum_Comp", "Next_Ptr_Glob->Int_Comp", "Next_Ptr_Glob->Str_Comp"),
+    *("Int_1_Loc", "Int_2_Loc", "Int_3_Loc", "Enum_Loc", "Str_1_Loc", "Str_2_Loc"),
+)
+_SOME, _FIRST, _SECOND = (f"DHRYSTONE PROGRAM, {word} STRING" for word in ("SOME", "1'ST", "2'ND"))
+
+WHETSTONE_VALUES = (
+    "0 0 0 1.0000e+00 -1.0000e+00 -1.0000e+00 -1.0000e+00",
+    "120 140 120 -6.8342e-02 -4.6264e-01 -7.2972e-01 -1.1240e+00",
+    "140 120 120 -5.5336e-02 -4.4744e-01 -7.1097e-01 -1.1031e+00",
+    "3450 1 1 1.0000e+00 -1.0000e+00 -1.0000e+00 -1.0000e+00",
+    "2100 1 2 6.0000e+00 6.0000e+00 -7.1097e-01 -1.1031e+00",
+    "320 1 2 4.9041e-01 4.9041e-01 4.9039e-01 4.9039e-01",
+    "8990 1 2 1.0000e+00 1.0000e+00 9.9994e-01 9.9994e-01",
+    "6160 1 2 3.0000e+00 2.0000e+00 3.0000e+00 -1.1031e+00",
+    "0 2 3 1.0000e+00 -1.0000e+00 -1.0000e+00 -1.0000e+00",
+    "930 2 3 8.3467e-01 8.3467e-01 8.3467e-01 8.3467e-01",
+)
+"""N, J, K, X1 to X4 as Whetstone prints them with LOOP = 10, at the end of its modules 1 to 4 and 6 to 11."""
 
 Test = Literal["dhrystone", "whetstone", "copy"]
 
@@ -51,7 +68,6 @@ _CYCLE_SECONDS = {"kvm": 1.1e-4, "tcg": 1.3e-3}
 _BLOCK_SECONDS = {"kvm": 1.2e-6, "tcg": 7e-6}
 """One run of Dhrystone, one cycle of Whetstone, one block read and written: measured on the host itself, and in a
 guest under TCG beside other work."""
-_AROUND = {"kvm": 0.1, "tcg": 0.6}
 _ONE_CODE = "glibc.cpu.hwcaps=-AVX,-AVX2,-FMA,-FMA4"
 """glibc otherwise chooses the code of its sine and logarithm by the processor, and a guest's may be another model."""
 
@@ -71,7 +87,7 @@ class SystemParams(WorkloadParams):
     """Where the files of ``copy`` lie, in a folder of the workload's own."""
 
 
-class System(Workload[SystemParams]):
+class System(ToolWorkload[SystemParams]):
     """A program of our own, which prints what it computed; and the digests of the copied files."""
 
     kind = "system"
@@ -79,6 +95,8 @@ class System(Workload[SystemParams]):
     Params = SystemParams
     tools = ((PROGRAM,), ())
     texts = ("system",)
+    tool = "system"
+    around: ClassVar = {"kvm": 0.1, "tcg": 0.6}
     needs_cpu = True
     summary = "The algorithms of Dhrystone and Whetstone, and files copied with buffers of 256, 1,024 and 4,096 B."
     metrics = with_run_time(
@@ -139,25 +157,18 @@ class System(Workload[SystemParams]):
         """The program itself, with nothing around it."""
         own = own_folder(self.params.folder, context.workload)
         amounts = [f"{name}:{amount}" for name, amount in self._asked()]
-        deadline = 300 + 60 * self.footprint("tcg").seconds
-        return Client((PROGRAM, own, *amounts), deadline, environment={"GLIBC_TUNABLES": _ONE_CODE})
+        return Client((PROGRAM, own, *amounts), self.patience, environment={"GLIBC_TUNABLES": _ONE_CODE})
 
     def progress(self, line: str) -> Progress | None:
         """Slices of each test."""
-        said = line_object(line)
-        if said is None or "slice" not in said:
-            return None
-        return Progress(float(said["slice"]), float(said["of"]), "slices", str(said["test"]))
+        return told_progress(line, "slices", done="slice", total="of", stage="test")
 
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """The tests computed what is published, and each copied file is what its source was made to be."""
-        demand_success(finished, "system")
-        texts = {"system": finished.stdout}
-        values = self.figures(texts, finished.seconds)
+    async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """Each copied file is what its source was made to be."""
         if "copy" in self.params.tests:
             await self._demand_files(context)
             await remove_own_folder(context.source, self.params.folder, context.workload)
-        return Collected(values, {**texts, "stderr": finished.stderr})
+        return {}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From the times of each test, which did all that was asked and computed what it should."""
@@ -177,10 +188,6 @@ class System(Workload[SystemParams]):
         if "copy" in self.params.tests:
             values |= self._copied(said, took)
         return values
-
-    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
-        """The tests'; the program starts before."""
-        return ToolTime(values[RUN_TIME], _AROUND[accelerator])
 
     def _asked(self) -> Iterator[tuple[str, int]]:
         params = self.params
@@ -214,3 +221,68 @@ class System(Workload[SystemParams]):
 
 def _seed(context: WorkloadContext) -> str:
     return str(draw(context))
+
+
+def dhrystone_values(runs: int) -> tuple[int | str, ...]:
+    """The final values that version 2.1 of Dhrystone says its variables should have, in the order of the names."""
+    whole = (5, 1, "A", "B", 7, runs + 10)
+    return (*whole, 0, 2, 17, _SOME, 0, 1, 18, _SOME, 5, 13, 7, 1, _FIRST, _SECOND)
+
+
+def parse_system(text: str) -> dict[str, dict[str, Any]]:
+    """The line of figures of each test, by its name. Raises WorkloadError where one stands twice."""
+    return figures_by_name(text, "system", "test", "times")
+
+
+def seconds_of(said: Mapping[str, Any], amount: int) -> float:
+    """The seconds of a test, which did as much as was asked of it, in its slices. Raises WorkloadError."""
+    name = said["test"]
+    demand_equal(f"amount of system's {name}", number(said, "amount"), amount)
+    times = said["times"]
+    if not isinstance(times, list) or not all(isinstance(one, float) and one >= 0 for one in times):
+        raise WorkloadError(f"system printed no times of {name}")
+    demand_equal(f"slices of system's {name}", len(times), min(amount, SLICES))
+    if sum(times) < _LEAST_SECONDS:
+        raise WorkloadError(f"system's {name} took {sum(times):.6f} s, too quick to be measured; ask for more of it")
+    return float(sum(times))
+
+
+def demand_dhrystone(said: Mapping[str, Any], runs: int) -> None:
+    """Raises WorkloadError, naming the first variable whose final value is not the published one."""
+    found, right = said.get("values"), dhrystone_values(runs)
+    if not isinstance(found, list) or len(found) != len(right):
+        raise WorkloadError("system printed no values of dhrystone")
+    for name, one, other in zip(DHRYSTONE_NAMES, found, right, strict=True):
+        if one != other:
+            raise WorkloadError(f"dhrystone computed {name} = {one!r}, and should {other!r}")
+
+
+def demand_whetstone(said: Mapping[str, Any], cycles: int) -> None:
+    """Raises WorkloadError, naming the first module whose values are not the published ones, or were not always so."""
+    found = said.get("values")
+    if not isinstance(found, list) or len(found) != len(WHETSTONE_VALUES):
+        raise WorkloadError("system printed no values of whetstone")
+    for row, right in zip(found, WHETSTONE_VALUES, strict=True):
+        if not isinstance(row, list) or not all(isinstance(one, int | float) for one in row):
+            raise WorkloadError("system printed no values of whetstone")
+        written = " ".join([*(f"{one:.0f}" for one in row[:3]), *(f"{one:.4e}" for one in row[3:])])
+        if written != right:
+            raise WorkloadError(f"whetstone computed {written}, and should {right}")
+    demand_equal("cycles of whetstone with the values of its first", number(said, "equal"), cycles)
+
+
+def demand_copy(said: Mapping[str, Any], block: int, passes: int) -> None:
+    """Raises WorkloadError where the kernel counted other reads and writes than copying the file takes."""
+    name = said["test"]
+    demand_equal(f"blocks of system's {name}", number(said, "blocks"), BLOCKS)
+    demand_equal(f"writes of system's {name}, as the kernel counted them", number(said, "writes"), passes * BLOCKS)
+    moved = passes * BLOCKS * block
+    for word in ("read", "written"):
+        counted = number(said, word)
+        if not moved <= counted <= moved + _OWN_BYTES:
+            raise WorkloadError(f"the kernel counted {counted:.0f} B {word} by system's {name}, and should {moved} B")
+
+
+def number(said: Mapping[str, Any], name: str) -> float:
+    """A number of a test's figures. Raises WorkloadError where there is none."""
+    return number_of(said, name, "system", said["test"])

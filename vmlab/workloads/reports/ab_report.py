@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.verification import demand_one_report, labelled
+from vmlab.workloads.verification import demand_one_report, read_labelled, said
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _MARKS = ("^This is ApacheBench, Version ", "^Server Software:")
@@ -19,19 +19,22 @@ _COMPLETED = re.compile(r"Completed ([0-9]+) requests")
 
 @dataclass(frozen=True, slots=True)
 class AbReport:
-    """Times in seconds, bytes with headers. `host`, `port`, `path` and `concurrency` are what ab was told."""
+    """Times in seconds, bytes with headers. `host`, `port`, `path` and `concurrency` are what ab was told.
 
-    host: str
-    port: int
-    path: str
-    concurrency: int
-    total_time: float
-    requests: int
-    failed: int
-    write_errors: int
-    non_2xx: int
-    transferred: int
-    latency_mean: float
+    ab leaves the lines of write errors and of other responses out when their count is 0.
+    """
+
+    host: str = said("Server Hostname", "(.+)")
+    port: int = said("Server Port")
+    path: str = said("Document Path", "(.+)")
+    concurrency: int = said("Concurrency Level")
+    total_time: float = said("Time taken for tests", _NUMBER + " seconds")
+    requests: int = said("Complete requests", _NUMBER)
+    failed: int = said("Failed requests", _NUMBER)
+    write_errors: int = said("Write errors", _NUMBER, default=0)
+    non_2xx: int = said("Non-2xx responses", _NUMBER, default=0)
+    transferred: int = said("Total transferred", _NUMBER + " bytes")
+    latency_mean: float = said("Time per request", _NUMBER + r" \[ms\] \(mean\)", divisor=1000)
 
 
 def parse_ab(text: str) -> AbReport:
@@ -39,31 +42,7 @@ def parse_ab(text: str) -> AbReport:
     read, and for several reports.
     """
     demand_one_report(text, *_MARKS, tool="ab")
-    text = text[max(0, text.rfind("\nServer Software:")) :]
-
-    def told(label: str, pattern: str = "(.+)") -> str:
-        return labelled(text, label, pattern, "ab")[1]
-
-    def field(label: str, pattern: str) -> float:
-        return float(told(label, pattern))
-
-    def rare(label: str) -> int:
-        """ab omits these lines when their count is 0."""
-        return int(field(label, _NUMBER)) if f"\n{label}:" in text else 0
-
-    return AbReport(
-        host=told("Server Hostname"),
-        port=int(told("Server Port", "([0-9]+)")),
-        path=told("Document Path"),
-        concurrency=int(told("Concurrency Level", "([0-9]+)")),
-        total_time=field("Time taken for tests", _NUMBER + " seconds"),
-        requests=int(field("Complete requests", _NUMBER)),
-        failed=int(field("Failed requests", _NUMBER)),
-        write_errors=rare("Write errors"),
-        non_2xx=rare("Non-2xx responses"),
-        transferred=int(field("Total transferred", _NUMBER + " bytes")),
-        latency_mean=field("Time per request", _NUMBER + r" \[ms\] \(mean\)") / 1000,
-    )
+    return read_labelled(AbReport, text[max(0, text.rfind("\nServer Software:")) :], "ab")
 
 
 def demand_mean(report: AbReport) -> None:

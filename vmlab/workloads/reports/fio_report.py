@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.programs import is_amount, only_document
+from vmlab.workloads.verification import is_amount, only_document
 
 PERCENTILES = (50, 95, 99)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.account import Account
+from vmlab.workloads.programs import Account
 from vmlab.workloads.reports.fio_report import Direction, FioReport
 from vmlab.workloads.verification import demand_equal
 

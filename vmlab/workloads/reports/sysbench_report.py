@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.verification import demand_equal, demand_one_report, labelled
+from vmlab.workloads.contract import Progress
+from vmlab.workloads.verification import R, demand_equal, demand_one_report, labelled, read_labelled, said
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
@@ -23,91 +24,47 @@ _MEMORY_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] {_NUMBER} MiB/sec")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The part that every test prints. Latencies are in seconds, as is `total_time`; `latency_sum` is that of all
-    events of all `threads`."""
+    """``General statistics`` and ``Latency``, which every test prints. Latencies are in seconds, as is `total_time`;
+    `latency_sum` is that of all events of all `threads`."""
 
-    threads: int
-    total_time: float
-    events: int
-    latency_avg: float
-    latency_p95: float
-    latency_max: float
-    latency_sum: float
+    threads: int = said("Number of threads", _NUMBER)
+    total_time: float = said("total time", _NUMBER + "s")
+    events: int = said("total number of events", _NUMBER)
+    latency_avg: float = said("avg", _NUMBER, divisor=1000)
+    latency_p95: float = said("95th percentile", _NUMBER, divisor=1000)
+    latency_max: float = said("max", _NUMBER, divisor=1000)
+    latency_sum: float = said("sum", _NUMBER, divisor=1000)
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseReport:
-    """The part that tests of databases print besides; plain counts."""
+    """``SQL statistics``, which tests of databases print besides; plain counts."""
 
-    reads: int
-    writes: int
-    other: int
-    transactions: int
-    queries: int
-    ignored_errors: int
-    reconnects: int
-
-
-def parse_report(text: str) -> Report:
-    """Read ``General statistics`` and ``Latency`` of the one report. Raises WorkloadError."""
-    demand_one_report(text, *_MARKS, tool="sysbench")
-
-    def field(label: str, pattern: str = _NUMBER) -> float:
-        return float(labelled(text, label, pattern, "sysbench")[1])
-
-    return Report(
-        threads=int(field("Number of threads")),
-        total_time=field("total time", _NUMBER + "s"),
-        events=int(field("total number of events")),
-        latency_avg=field("avg") / 1000,
-        latency_p95=field("95th percentile") / 1000,
-        latency_max=field("max") / 1000,
-        latency_sum=field("sum") / 1000,
-    )
-
-
-def parse_database_report(text: str) -> DatabaseReport:
-    """Read ``SQL statistics`` of the one report. Raises WorkloadError."""
-    demand_one_report(text, *_MARKS, tool="sysbench")
-
-    def count(label: str) -> int:
-        return int(float(labelled(text, label, _RATED, "sysbench")[1]))
-
-    def statements(kind: str) -> int:
-        return int(labelled(text, kind, "([0-9]+)", "sysbench")[1])
-
-    return DatabaseReport(
-        transactions=count("transactions"),
-        queries=count("queries"),
-        ignored_errors=count("ignored errors"),
-        reconnects=count("reconnects"),
-        reads=statements("read"),
-        writes=statements("write"),
-        other=statements("other"),
-    )
+    transactions: int = said("transactions", _RATED)
+    queries: int = said("queries", _RATED)
+    ignored_errors: int = said("ignored errors", _RATED)
+    reconnects: int = said("reconnects", _RATED)
+    reads: int = said("read")
+    writes: int = said("write")
+    other: int = said("other")
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """What the test of the memory prints besides, without its rounded rates; KiB and MiB are rounded down."""
+    """What the test of the memory prints besides, without its rounded rates, and the options that sysbench repeats; KiB
+    and MiB are rounded down."""
 
-    operations: int
-    operation: str
-    scope: str
-    block_kib: int
-    total_mib: int
+    operations: int = said("Total operations", rf"([0-9]+) \( *{_NUMBER} per second\)")
+    operation: str = said("operation", "(read|write)")
+    scope: str = said("scope", "(local|global)")
+    block_kib: int = said("block size", "([0-9]+)KiB")
+    total_mib: int = said("total size", "([0-9]+)MiB")
 
 
-def parse_memory_report(text: str) -> MemoryReport:
-    """Read ``Total operations`` and the options that sysbench repeats, of the one report. Raises WorkloadError."""
+def parse_sysbench(kind: type[R], text: str) -> R:
+    """One part of the one report. Raises WorkloadError."""
     demand_one_report(text, *_MARKS, tool="sysbench")
-    return MemoryReport(
-        operations=int(labelled(text, "Total operations", rf"([0-9]+) \( *{_NUMBER} per second\)", "sysbench")[1]),
-        operation=labelled(text, "operation", "(read|write)", "sysbench")[1],
-        scope=labelled(text, "scope", "(local|global)", "sysbench")[1],
-        block_kib=int(labelled(text, "block size", "([0-9]+)KiB", "sysbench")[1]),
-        total_mib=int(labelled(text, "total size", "([0-9]+)MiB", "sysbench")[1]),
-    )
+    return read_labelled(kind, text, "sysbench")
 
 
 def parse_prime_limit(text: str) -> int:
@@ -199,3 +156,8 @@ class IntervalCount:
         self._done = min(self._done + rate * max(0.0, at - self.at), self.total)
         self.at = at
         return self._done
+
+    def progress(self, line: str, unit: str) -> Progress | None:
+        """How far a line shows the test to be."""
+        done = self.feed(line)
+        return None if done is None else Progress(done, self.total, unit)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,39 +13,21 @@ from vmlab.model.asset import AssetForm
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
-from vmlab.workloads.account import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.assets import asset_folder, asset_of, unpack
 from vmlab.workloads.contract import (
     Client,
-    Collected,
     Finished,
     Footprint,
     StagingContext,
-    Workload,
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.listed_names import EACH_ONCE
-from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.suites.reports.unixbench_report import TESTS, figures_of, parse_unixbench, passes
+from vmlab.workloads.metrics import Metric, Unit, with_run_time
+from vmlab.workloads.own_files import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.suites.unixbench_build import built
 from vmlab.workloads.tool_time import ToolTime
-from vmlab.workloads.verification import demand_success
-
-Test = Literal[
-    "dhry2reg",
-    "whetstone-double",
-    "execl",
-    "fstime",
-    "fsbuffer",
-    "fsdisk",
-    "pipe",
-    "context1",
-    "spawn",
-    "syscall",
-    "shell1",
-    "shell8",
-]
+from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
+from vmlab.workloads.verification import demand_equal
 
 _BEFORE_A_PASS = 3.0
 """Run empties the buffers and sleeps before each pass."""
@@ -51,10 +35,68 @@ _LARGEST_FILES = 2 * 4096 * 8000
 """Source and copy of the largest file copy, ``fsdisk``."""
 
 
+_KIB = 1024.0
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test of ``Run``: the name in reports, the unit there, and the metric with that unit's factor.
+
+    `seconds` is what one pass takes; a `long` test has as many passes as there are iterations, others a third.
+    """
+
+    title: str
+    label: str
+    metric: str
+    unit: Unit
+    factor: float
+    seconds: float
+    long: bool = False
+
+
+def _rate(title: str, metric: str, seconds: float, *, long: bool = False) -> Test:
+    return Test(title, "lps", metric, "1/s", 1.0, seconds, long)
+
+
+def _copy(block: int, blocks: int) -> Test:
+    title = f"File Copy {block} bufsize {blocks} maxblocks"
+    # A copy of 30 s comes after 2 s of writing and 2 s of reading, which make the file.
+    return Test(title, "KBps", f"copy_{block}_throughput", "B/s", _KIB, 34.0)
+
+
+TESTS: Mapping[str, Test] = {
+    "dhry2reg": _rate("Dhrystone 2 using register variables", "dhrystones_per_second", 10.0, long=True),
+    "whetstone-double": Test(
+        "Double-Precision Whetstone", "MWIPS", "whetstones_per_second", "1/s", 1e6, 10.0, long=True
+    ),
+    "execl": _rate("Execl Throughput", "execs_per_second", 30.0),
+    "fstime": _copy(1024, 2000),
+    "fsbuffer": _copy(256, 500),
+    "fsdisk": _copy(4096, 8000),
+    "pipe": _rate("Pipe Throughput", "pipe_messages_per_second", 10.0, long=True),
+    "context1": _rate("Pipe-based Context Switching", "context_switches_per_second", 10.0, long=True),
+    "spawn": _rate("Process Creation", "processes_per_second", 30.0),
+    "syscall": _rate("System Call Overhead", "system_calls_per_second", 10.0, long=True),
+    "shell1": Test("Shell Scripts (1 concurrent)", "lpm", "shell_1_per_second", "1/s", 1 / 60, 60.0),
+    "shell8": Test("Shell Scripts (8 concurrent)", "lpm", "shell_8_per_second", "1/s", 1 / 60, 60.0),
+}
+"""The tests of UnixBench's index, by the names that ``Run`` takes."""
+if TYPE_CHECKING:
+    TestName = str
+else:
+    TestName = Literal[*TESTS]
+
+_SCORE = re.compile(
+    r"(?P<title>\S.*?) +(?P<score>\d+\.\d) (?P<label>\S+) +\((?P<time>\d+\.\d) s, (?P<kept>\d+) samples\)"
+)
+_COPIES = re.compile(r"\d+ CPUs? in system; running (?P<copies>\d+) parallel (?:copy|copies) of tests")
+_INDEX = re.compile(r"System Benchmarks Index Score(?: \(Partial Only\))? +(?P<index>\d+\.\d)")
+
+
 class UnixbenchParams(WorkloadParams):
     """Amounts of the ``unixbench`` workload."""
 
-    tests: Annotated[tuple[Test, ...], EACH_ONCE] = Field(
+    tests: Annotated[tuple[TestName, ...], EACH_ONCE] = Field(
         default=("dhry2reg", "whetstone-double", "fsdisk"), min_length=1
     )
     """Which tests of UnixBench's index run, by the names that its Run takes."""
@@ -66,7 +108,7 @@ class UnixbenchParams(WorkloadParams):
     """Where the files of the file copies lie, in a folder of the workload's own."""
 
 
-class Unixbench(Workload[UnixbenchParams]):
+class Unixbench(ToolWorkload[UnixbenchParams]):
     """``Run`` of the user's copy, with programs that were compiled on the host."""
 
     kind = "unixbench"
@@ -80,6 +122,7 @@ class Unixbench(Workload[UnixbenchParams]):
     )
     tools = (("perl", "tar"), ())
     texts = ("report",)
+    tool = "UnixBench"
     summary = "UnixBench, compiled from your own copy of its source (`--asset unixbench=PATH`)."
     metrics = with_run_time(
         **{test.metric: Metric(test.unit, "more", test.title) for test in TESTS.values()},
@@ -131,19 +174,20 @@ class Unixbench(Workload[UnixbenchParams]):
             },
         )
 
-    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """Read the report that ``Run`` has written; it is kept whole, with the log of all passes."""
-        demand_success(finished, "UnixBench")
+    async def printed(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """The report that ``Run`` has written; it is kept whole, with the log of all passes."""
         listed = (await context.source.run(["find", _results(context), "-type", "f"])).stdout.split()
         reports = [path for path in listed if not path.endswith((".html", ".log", ".csv"))]
         if len(reports) != 1:
             raise WorkloadError(f"UnixBench wrote {len(reports)} reports, not one")
         report = (await context.source.run(["cat", reports[0]])).stdout
         log = (await context.source.run(["cat", f"{reports[0]}.log"], check=False)).stdout
-        texts = {"report": report}
-        values = self.figures(texts, finished.seconds)
+        return {"report": report, "log": log, "stdout": finished.stdout}
+
+    async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
+        """All is told by the report; the files go."""
         await remove_own_folder(context.source, self.params.folder, context.workload)
-        return Collected(values, {**texts, "log": log, "stdout": finished.stdout, "stderr": finished.stderr})
+        return {}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From the report alone."""
@@ -158,3 +202,66 @@ class Unixbench(Workload[UnixbenchParams]):
 def _results(context: WorkloadContext) -> str:
     """A folder of this cell alone: places on the host outlive cells."""
     return f"{WORKLOADS_FOLDER}/unixbench-{context.cell}-{context.tile}-{context.workload}"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One line of scores: the score in its label's unit, the mean seconds of a pass, the passes that were kept."""
+
+    score: float
+    label: str
+    seconds: float
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report says of its one run of the tests; `scores` by the tests' titles."""
+
+    copies: int
+    scores: Mapping[str, Score]
+    index: float | None
+
+
+def passes(test: Test, iterations: int) -> int:
+    """How often ``Run -i ITERATIONS`` runs a test."""
+    return iterations if test.long else max(1, (iterations + 1) // 3)
+
+
+def parse_unixbench(text: str) -> Report:
+    """A report, read as a whole. Raises WorkloadError where it is not one run of tests."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    copies = [match for line in lines if (match := _COPIES.fullmatch(line))]
+    if len(copies) != 1:
+        raise WorkloadError(f"UnixBench's report has {len(copies)} runs of the tests, not one")
+    scores: dict[str, Score] = {}
+    for match in (match for line in lines if (match := _SCORE.fullmatch(line))):
+        if match["title"] in scores:
+            raise WorkloadError(f"UnixBench's report has {match['title']} twice")
+        scores[match["title"]] = Score(float(match["score"]), match["label"], float(match["time"]), int(match["kept"]))
+    indexes = [float(match["index"]) for line in lines if (match := _INDEX.fullmatch(line))]
+    if len(indexes) > 1:
+        raise WorkloadError(f"UnixBench's report has {len(indexes)} index scores")
+    return Report(int(copies[0]["copies"]), scores, indexes[0] if indexes else None)
+
+
+def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: int) -> dict[str, float]:
+    """The metrics of the tests, each of which ran as often as asked. Raises WorkloadError."""
+    demand_equal("parallel copies of UnixBench's tests", report.copies, copies)
+    wanted = {TESTS[name].title for name in tests}
+    if odd := sorted(wanted ^ set(report.scores)):
+        raise WorkloadError(f"UnixBench's report {'lacks' if odd[0] in wanted else 'has, unasked,'} {odd[0]}")
+    values = {RUN_TIME: 0.0}
+    for test in (TESTS[name] for name in tests):
+        found, ran = report.scores[test.title], passes(test, iterations)
+        if found.label != test.label:
+            raise WorkloadError(f"UnixBench has {test.title} in {found.label}, which should be {test.label}")
+        # Run leaves out the worst third of the passes.
+        demand_equal(f"passes that count of UnixBench's {test.title}", found.kept, ran - ran // 3)
+        if found.score <= 0:
+            raise WorkloadError(f"UnixBench's {test.title} has the score {found.score:g}")
+        values[test.metric] = found.score * test.factor
+        values[RUN_TIME] += found.seconds * found.kept
+    if report.index is not None:
+        values["index"] = report.index
+    return values

@@ -1,19 +1,19 @@
-"""What the kernel counted for a client, from the program ``accounted``; and the folder of the client's files."""
+"""The files that a workload makes: the folder of its own where they lie, and what they hold.
+
+Equal pages are what the host's KSM merges, so contents decide how much memory it saves.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, Protocol, cast
 
 from pydantic import AfterValidator, WithJsonSchema
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, IN_MEMORY
-from vmlab.workloads.contents import own_seed, tool_seed
 from vmlab.workloads.contract import Shell, WorkloadContext
-from vmlab.workloads.programs import command, is_amount, last_object
 
 _PLAIN_PATH = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 
@@ -28,38 +28,23 @@ Folder = Annotated[str, AfterValidator(_plain_path), WithJsonSchema({"type": "st
 """A folder of a place, without ``..`` and without a letter that a tool or a shell reads as something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What a client and its children read from storage and wrote towards it, in bytes, and how long it ran, in seconds.
-
-    `direct` maps each file that was seen open to whether it was open with O_DIRECT.
-    """
-
-    seconds: float
-    read: int
-    written: int
-    direct: dict[str, bool]
+Contents = Literal["identical", "unique"]
+"""The same in all guests, or in each its own."""
 
 
-def accounted(argv: Sequence[str], folder: str = "", files: int = 0) -> tuple[str, ...]:
-    """The argv that runs a program under account, until `files` files below `folder` were seen open."""
-    return command("accounted", {"argv": list(argv), "folder": folder, "files": files})
+def own_seed(context: WorkloadContext) -> str:
+    """A seed for what one guest alone has: of the run, the tile and the workload."""
+    return f"{context.seed}-{context.tile}-{context.workload}"
 
 
-def parse_account(text: str) -> Account:
-    """The account on the last line of a client's output. Raises WorkloadError."""
-    said = last_object(text, "the account of the client")
-    try:
-        if not all(is_amount(said[key]) for key in ("seconds", "read", "written")):
-            raise ValueError
-        return Account(
-            seconds=float(said["seconds"]),
-            read=int(said["read"]),
-            written=int(said["written"]),
-            direct={str(path): bool(direct) for path, direct in said["open"].items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise WorkloadError(f"the account of the client cannot be read: {str(said)[:200]!r}") from error
+def tool_seed(seed: str) -> int:
+    """A seed of 31 bits for a tool, from a seed in words; never 0."""
+    return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "big") % (2**31 - 1) + 1
+
+
+def file_seed(contents: Contents, context: WorkloadContext) -> int:
+    """The seed of files, for a tool: of the run alone where they are the same in all guests."""
+    return tool_seed(str(context.seed) if contents == "identical" else own_seed(context))
 
 
 def draw(context: WorkloadContext) -> int:
@@ -92,3 +77,41 @@ async def demand_disk(shell: Shell, folder: str) -> None:
     kind = (await shell.run(["stat", "-f", "-c", "%T", folder])).stdout.strip()
     if kind in IN_MEMORY:
         raise WorkloadError(f"{folder} on {shell.name} is in memory ({kind}), not on a disk")
+
+
+_WINDOWS_FOLDER = "C:/vmlab"
+
+
+class WindowsPlace(Shell, Protocol):
+    """`Shell.run` gives a program its words through cmd.exe. All raise GuestError and DeadlineExceeded."""
+
+    async def read(self, path: str) -> str:
+        """A file's text, with a newline alone where Windows ends a line."""
+        ...
+
+    async def make_folder(self, path: str) -> None:
+        """Make an empty folder, with those above it; what was in it is removed."""
+        ...
+
+    async def sizes(self, path: str) -> dict[str, int]:
+        """The bytes of each file in a folder, by its name."""
+        ...
+
+    async def remove_folder(self, path: str) -> None:
+        """Remove a folder with all that is in it; one that is not there is no error."""
+        ...
+
+
+def windows_place(shell: Shell) -> WindowsPlace:
+    """The shell of a guest with Windows as one. The plan lets no workload for Windows run elsewhere."""
+    return cast(WindowsPlace, shell)
+
+
+def windows_folder(workload: str) -> str:
+    """The workload's own folder."""
+    return f"{_WINDOWS_FOLDER}/vmlab-{workload}"
+
+
+def windows_report(workload: str) -> str:
+    """The file for what the workload's program reports."""
+    return f"{_WINDOWS_FOLDER}/{workload}.report"

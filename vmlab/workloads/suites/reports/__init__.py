@@ -1,1 +1,0 @@
-"""Parsers of what the benchmarks print."""
