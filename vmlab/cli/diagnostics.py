@@ -54,6 +54,18 @@ def run_and_report(command: Callable[[], object]) -> int:
     return result if isinstance(result, int) else int(ExitCode.PASSED)
 
 
+def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """The callback of an option whose value `parse` reads; its ValueError becomes a BadParameter with that value."""
+
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else parse(value)
+        except ValueError as error:
+            raise click.BadParameter(f"{(value or '')[:40]!r} {error}", ctx, param) from None
+
+    return callback
+
+
 def _stopped(code: ExitCode) -> int:
     say(words_for(code))
     return int(code)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from vmlab.cli.diagnostics import parsed
 from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_TILES
 from vmlab.model.scenarios.scenario import HYPERVISORS, SIZES
@@ -59,37 +60,25 @@ class _Repeats(click.IntRange):
         return value if value in FOR_CLAIMS else super().convert(value, param, ctx)
 
 
-def loop_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """``10min`` to seconds. Raises BadParameter for anything else, and for what is too long."""
-    if value is None:
-        return None
+def _loop_seconds(text: str) -> float:
+    """Raises ValueError."""
     try:
-        seconds = parse_seconds(value)
+        seconds = parse_seconds(text)
     except ValueError as error:
-        hint = f"{value[:40]!r} {error}; --loop stands after the scenario, or has a time, as --loop=10min"
-        raise click.BadParameter(hint, ctx, param) from None
+        raise ValueError(f"{error}; --loop stands after the scenario, or has a time, as --loop=10min") from None
     if not 0 < seconds <= LONGEST_LOOP:
-        raise click.BadParameter(f"must be more than 0 and at most {format_seconds(LONGEST_LOOP)}", ctx, param)
+        raise ValueError(f"must be more than 0 and at most {format_seconds(LONGEST_LOOP)}")
     return seconds
 
 
-def steady_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """``30s`` to seconds. Raises BadParameter for anything else."""
-    try:
-        return None if value is None else parse_seconds(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r:.40} {error}", ctx, param) from None
-
-
-def host_names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    """``hv1,hv2`` to names in the order given."""
-    return None if value is None else tuple(part.strip() for part in value.split(","))
+def _host_names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(","))
 
 
 wait_option = click.option("--wait", is_flag=True, help="Wait for its turn where another run measures on this host.")
 concurrent_option = click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
 hosts_option = click.option(
-    "--hosts", metavar="HOSTS", callback=host_names, help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
+    "--hosts", metavar="HOSTS", callback=parsed(_host_names), help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
 )
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="Workload size [default: demo]."),
@@ -136,13 +125,13 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         metavar="[TIME]",
         is_flag=False,
         flag_value=f"{USUAL_LOOP:.0f} s",
-        callback=loop_seconds,
+        callback=parsed(_loop_seconds),
         help="Restart each workload when it ends, for TIME (30min) of each cell; for demonstrations, not measured.",
     ),
     "--steady": click.option(
         "--steady",
         metavar="TIME",
-        callback=steady_seconds,
+        callback=parsed(parse_seconds),
         help="Wait up to TIME before each cell for steady CPU speed.",
     ),
     "--hypervisor": click.option(

@@ -8,7 +8,7 @@ import time
 import click
 
 from vmlab.analysis.document import run_document
-from vmlab.cli.diagnostics import say
+from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.lab.commands.stopping import stop_run
@@ -30,36 +30,28 @@ from vmlab.system.held_folder import suspect, why_lost
 _LOOK_SECONDS = 0.2
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A duration such as ``2h`` or ``500 ms``, longer than nothing. Raises BadParameter."""
-    if value is None:
-        return None
-    try:
-        seconds = parse_seconds(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
-    if seconds < LEAST_INTERVAL:
-        raise click.BadParameter(f"{value[:40]!r} is less than 20 ms", ctx, param)
+def _seconds(text: str) -> float:
+    """Raises ValueError."""
+    if (seconds := parse_seconds(text)) < LEAST_INTERVAL:
+        raise ValueError("is less than 20 ms")
     return seconds
 
 
-def _bytes(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    """A size of 1 MB or more. Raises BadParameter."""
-    try:
-        size = parse_bytes(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
-    if size < LEAST_BYTES:
-        raise click.BadParameter(f"{value[:40]!r} is less than 1 MB", ctx, param)
+def _bytes(text: str) -> int:
+    """Raises ValueError."""
+    if (size := parse_bytes(text)) < LEAST_BYTES:
+        raise ValueError("is less than 1 MB")
     return size
 
 
 @click.command()
-@click.option("--for", "duration", metavar="TIME", callback=_seconds, help="How long, such as 2h.")
+@click.option("--for", "duration", metavar="TIME", callback=parsed(_seconds), help="How long, such as 2h.")
 @click.option("--detach", is_flag=True, help="Record in the background; `vmlab stop` ends it.")
-@click.option("--interval", default="1 s", show_default=True, callback=_seconds, help="Sampling interval, from 20 ms.")
-@click.option("--keep", default="24 h", show_default=True, callback=_seconds, help="Keep the newest samples.")
-@click.option("--most", default="1 GB", show_default=True, callback=_bytes, help="Keep no more on the disk.")
+@click.option(
+    "--interval", default="1 s", show_default=True, callback=parsed(_seconds), help="Sampling interval, from 20 ms."
+)
+@click.option("--keep", default="24 h", show_default=True, callback=parsed(_seconds), help="Keep the newest samples.")
+@click.option("--most", default="1 GB", show_default=True, callback=parsed(_bytes), help="Keep no more on the disk.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def record(duration: float | None, detach: bool, interval: float, keep: float, most: int, as_json: bool) -> None:
     """Record this host and its own guests, read only, as a run without workloads; Ctrl-C ends it.

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from vmlab.cli.diagnostics import say
+from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.disk_watch import SilentDisks
 from vmlab.cli.domain_lines import domain_lines
 from vmlab.cli.interrupts import on_other_screen
@@ -37,20 +37,9 @@ _AROUND = 5
 _HOME, _END_OF_LINE, _BELOW = Control("\x1b[H"), Control("\x1b[K\n"), Control("\x1b[J")
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """``0.5``, ``500 ms`` or ``2 s`` to seconds. Raises BadParameter for anything else."""
-    try:
-        return parse_seconds(value if value[-1:].isalpha() else f"{value} s")
-    except ValueError as error:
-        raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
-
-
-def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> Address | None:
-    """Raises BadParameter for what is no address and port."""
-    try:
-        return None if value is None else read_address(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value[:40] if value else ''!r} {error}", ctx, param) from None
+def _seconds(text: str) -> float:
+    """``0.5``, ``500 ms`` or ``2 s`` to seconds. Raises ValueError for anything else."""
+    return parse_seconds(text if text[-1:].isalpha() else f"{text} s")
 
 
 @click.command()
@@ -58,10 +47,12 @@ def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> A
 @click.option(
     "--serve",
     metavar="ADDRESS:PORT",
-    callback=_address,
+    callback=parsed(read_address),
     help="Serve the figures as OpenMetrics at /metrics, such as 127.0.0.1:9000; a port alone is on loopback.",
 )
-@click.option("--interval", default="1 s", show_default=True, callback=_seconds, help="Sampling interval, from 20 ms.")
+@click.option(
+    "--interval", default="1 s", show_default=True, callback=parsed(_seconds), help="Sampling interval, from 20 ms."
+)
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Number of samples [default: until Ctrl-C].")
 def top(as_json: bool, serve: Address | None, interval: float, count: int | None) -> None:
     """Watch this host live: CPU, memory, disks, KSM, pressure, and the host's own guests, without any run."""
