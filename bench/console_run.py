@@ -25,6 +25,7 @@ from vmlab.model.event import (
 )
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 
 GUESTS = ("file-a", "file-b", "front", "database")
@@ -43,14 +44,8 @@ def busy_run(state: Path) -> Iterator[Path]:
     progress = threading.Thread(target=_progress, args=(writer, done))
     names = [f"t{tile}-{guest}" for tile in range(1, TILES + 1) for guest in GUESTS]
     made_up = SyntheticGuests(len(names), names)
-    recorder = Recorder(
-        1.0,
-        SampleWriter(writer),
-        made_up.tell,
-        None,
-        [state],
-        scope="process",
-    )
+    watched = Watched(lab_folders=[state], scope="process")
+    recorder = Recorder(1.0, SampleWriter(writer), watched, made_up.tell)
     recorder.start()
     progress.start()
     try:

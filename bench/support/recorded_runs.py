@@ -46,6 +46,7 @@ from vmlab.plan.terms import CellPlan, WorkloadPlan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.system.marks import make_marked
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.workloads.registry import kinds
 
@@ -68,7 +69,7 @@ def sampled_here(tiles: int) -> Sample:
         if len(found) == _TRIAL_TICKS:
             enough.set()
 
-    recorder = Recorder(0.2, keep, made_up.tell, None, [Path.cwd()], scope="process")
+    recorder = Recorder(0.2, keep, Watched(lab_folders=[Path.cwd()], scope="process"), made_up.tell)
     recorder.start()
     enough.wait(60)
     recorder.stop()

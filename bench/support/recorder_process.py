@@ -16,7 +16,8 @@ from pathlib import Path
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.telemetry.guest_readings import GuestAnswer, Timed
-from vmlab.telemetry.poller import Deliver
+from vmlab.telemetry.guests import Deliver
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 
 
@@ -85,14 +86,8 @@ def main(
     writer = RunWriter(store)
     inside = Path("/proc/self").readlink().name == "1"
     made_up = SyntheticGuests(guests)
-    recorder = make(
-        interval,
-        SampleWriter(writer),
-        made_up.tell,
-        None,
-        [store.parent],
-        scope="namespace" if inside else "process",
-    )
+    watched = Watched(lab_folders=[store.parent], scope="namespace" if inside else "process")
+    recorder = make(interval, SampleWriter(writer), watched, made_up.tell)
     recorder.start()
     wait()
     recorder.stop()

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,9 +22,8 @@ from vmlab.model.names import BRIDGE
 from vmlab.telemetry import recorder
 from vmlab.telemetry.guest_readings import GuestAnswers
 from vmlab.telemetry.guests import Guests
-from vmlab.telemetry.host.group import Group
+from vmlab.telemetry.host.host_figures import Group, Watched
 from vmlab.telemetry.host_groups import host_groups
-from vmlab.telemetry.lab_cpu import Scope
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import Roots
 
@@ -122,18 +121,11 @@ def metered_recorder(meter: Meter, host_proc: Path) -> Callable[..., Recorder]:
             figures: list[float] = meter.around(self.title, super().read)(mono, length)
             return figures
 
-    def make(interval: float, sink: Any, guests: Any, _: None, disks: Sequence[Path], scope: Scope) -> Recorder:
+    def make(interval: float, sink: Any, watched: Watched, guests: Any) -> Recorder:
         patch.object(GuestAnswers, "counters", meter.around(COUNTERS, GuestAnswers.counters)).start()
         with patch.multiple(recorder, host_groups=groups, Guests=MeteredGuests):
-            return Recorder(
-                interval,
-                meter.around(STORING, sink),
-                meter.around(ASKING, guests),
-                BRIDGE,
-                disks,
-                scope=scope,
-                roots=Roots(host_proc=host_proc),
-            )
+            host = watched._replace(network=BRIDGE, roots=Roots(host_proc=host_proc))
+            return Recorder(interval, meter.around(STORING, sink), host, meter.around(ASKING, guests))
 
     return make
 

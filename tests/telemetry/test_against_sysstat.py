@@ -20,6 +20,7 @@ import pytest
 
 from tests.telemetry import bounded_load
 from vmlab.model.sample import Sample
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.sample_summary import Summary, summarise
@@ -73,7 +74,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
 
 def watch(folder: Path, disk: str) -> Seen:
     samples: list[Sample] = []
-    recorder = Recorder(0.1, samples.append, None, None, [folder], scope="process")
+    recorder = Recorder(0.1, samples.append, Watched(lab_folders=[folder], scope="process"))
     recorder.start()
     time.sleep(0.5)
     began, sectors, ticks = time.monotonic(), sectors_written(disk), cpu_ticks()

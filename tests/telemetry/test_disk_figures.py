@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.telemetry.recorded import DISKSTATS, RecordedHost
+from vmlab.system.file_system import filesystem_of
 from vmlab.telemetry.host.disk import Disks
-from vmlab.telemetry.place import disks_under, filesystem_of, refuses_overlay
+from vmlab.telemetry.place import disks_under, refuses_overlay
 
 SDA = "   8       0 sda 1000 5 80000 2000 500 7 40000 3000 0 4000 5000 0 0 0 0 12 30\n"
 LATER = "   8       0 sda 1100 5 88000 2300 700 7 60000 4200 3 5000 6500 0 0 0 0 12 30\n"
@@ -256,9 +257,9 @@ def test_the_file_system_of_a_folder_is_that_of_its_device(host: RecordedHost, t
     own = f"{os.major(device)}:{os.minor(device)}"
     mounts = f"36 35 0:9999 / / rw - tmpfs tmpfs rw\n37 36 {own} /a /b rw shared:1 master:2 - ext4 /dev/vda rw\n"
     host.proc("self/mountinfo", mounts)
-    assert filesystem_of(tmp_path, host.roots) == "ext4"
+    assert filesystem_of(tmp_path, host.roots.proc) == "ext4"
     assert refuses_overlay(tmp_path, host.roots) is None
     host.proc("self/mountinfo", mounts.replace("- ext4 /dev/vda", "- overlay overlay"))
     assert refuses_overlay(tmp_path, host.roots) == "overlay"
     host.proc("self/mountinfo", "36 35 0:9999 / / rw - tmpfs tmpfs rw\n")
-    assert filesystem_of(tmp_path, host.roots) is None
+    assert filesystem_of(tmp_path, host.roots.proc) is None

@@ -13,8 +13,7 @@ import pytest
 
 from tests.telemetry.libvirt_stats import answer, domain
 from vmlab.telemetry.guest_readings import DISKS, QUICK, GuestAnswer, GuestAnswers, GuestRates, GuestStats, Part, Timed
-from vmlab.telemetry.guests import Guests, asked_of_loop
-from vmlab.telemetry.poller import Answer, Deliver, GuestPoller
+from vmlab.telemetry.guests import Answer, Deliver, Guests, Poller, asked_of_loop
 
 
 class Rates:
@@ -165,7 +164,7 @@ def test_a_source_that_hangs_delays_no_tick_and_comes_back(hypervisor: Hyperviso
 def test_a_question_that_hangs_is_left_behind_and_asked_again(
     hypervisor: Hypervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vmlab.telemetry.poller._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("vmlab.telemetry.guests._PATIENCE_SECONDS", 0.05)
     guests = Guests(hypervisor, 0.06)
     until(lambda: tick(guests).get("guest_cpu_percent[web]", 0) > 0)
     hypervisor.free.clear()
@@ -182,7 +181,7 @@ def test_a_question_that_hangs_is_left_behind_and_asked_again(
 
 def test_an_answer_that_is_late_for_its_tick_serves_the_next_one() -> None:
     asked: list[Deliver] = []
-    poller = GuestPoller(lambda deliver, whole: asked.append(deliver))
+    poller = Poller(lambda deliver, whole: asked.append(deliver), GuestAnswers().cut)
     assert poller.answer(0.0) is None
     asked[0](third := answer({"web": domain(3)}))
     late = poller.answer(0.0)
@@ -212,9 +211,9 @@ def test_no_rate_is_over_a_time_that_is_not_known(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_question_under_way_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.telemetry.poller._PATIENCE_SECONDS", 600.0)
+    monkeypatch.setattr("vmlab.telemetry.guests._PATIENCE_SECONDS", 600.0)
     asked: list[Deliver] = []
-    poller = GuestPoller(lambda deliver, whole: asked.append(deliver))
+    poller = Poller(lambda deliver, whole: asked.append(deliver), GuestAnswers().cut)
     assert [poller.answer(0.0) for _ in range(3)] == [None, None, None]
     assert len(asked) == 1
     assert poller.stuck == 0

@@ -11,7 +11,9 @@ from tests.telemetry.domains.own_guests import OwnGuests
 from tests.telemetry.libvirt_stats import answer, domain
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_ordered_host import ordered_group
+from vmlab.model.names import BRIDGE
 from vmlab.model.sample import Sample, split_name
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 
 PAGE = Path(__file__).parents[2] / "docs/reference/telemetry.md"
@@ -33,10 +35,8 @@ def recorded_names(host: RecordedHost) -> set[str]:
     recorder = Recorder(
         0.02,
         seen.append,
+        Watched(host.roots, network=BRIDGE, apart=os.getpid(), ordered=ordered),
         lambda deliver, whole: deliver(answer(guests)),
-        roots=host.roots,
-        apart=os.getpid(),
-        ordered=ordered,
         speed=True,
         domains=own.group,
     )

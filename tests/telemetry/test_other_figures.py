@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tests.telemetry.recorded import NET_DEV, PRESSURE, VMSTAT, RecordedHost
-from vmlab.telemetry.host.group import Group
+from vmlab.telemetry.host.host_figures import Group
 from vmlab.telemetry.host.host_memory import Memory, Paging
 from vmlab.telemetry.host.ksm import Ksm, Ksmd
 from vmlab.telemetry.host.network import BridgeTraffic

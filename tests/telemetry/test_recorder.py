@@ -13,8 +13,10 @@ import pytest
 from tests.telemetry.libvirt_stats import answer, domain
 from tests.telemetry.recorded import DISKSTATS, RecordedHost
 from tests.waiting import until
+from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample
-from vmlab.telemetry.poller import Deliver
+from vmlab.telemetry.guests import Deliver
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.recorder import ReadTimes, Recorder
 from vmlab.telemetry.recorder_clock import HostClocks
@@ -48,7 +50,8 @@ class CountedClocks(HostClocks):
 
 def recorder(host: RecordedHost, sink: Sink, told: list[str], **others: object) -> Recorder:
     host.proc("self/mountinfo", "")
-    return Recorder(0.02, sink.append, roots=host.roots, notify=told.append, **others)  # type: ignore[arg-type]
+    watched = Watched(host.roots, network=BRIDGE, notify=told.append)
+    return Recorder(0.02, sink.append, watched, **others)  # type: ignore[arg-type]
 
 
 def test_each_tick_is_a_sample_with_its_length_and_lateness(host: RecordedHost) -> None:
@@ -197,7 +200,7 @@ async def test_without_guests_the_hosts_counters_are_all(host: RecordedHost) -> 
 
 def test_an_interval_without_sense_is_refused(host: RecordedHost) -> None:
     with pytest.raises(ValueError, match="between"):
-        Recorder(0.0, lambda sample: None, roots=host.roots)
+        Recorder(0.0, lambda sample: None, Watched(host.roots))
 
 
 def test_other_work_is_what_the_lab_did_not_do(host: RecordedHost) -> None:
@@ -223,7 +226,7 @@ def test_priority_is_taken_or_its_refusal_told() -> None:
 
 def test_this_host_gives_figures_that_make_sense(tmp_path: Path) -> None:
     sink = Sink()
-    one = Recorder(0.1, sink.append, None, None, [tmp_path], scope="process")
+    one = Recorder(0.1, sink.append, Watched(lab_folders=[tmp_path], scope="process"))
     one.start()
     sample = sink.enough(5)[-1]
     one.stop()

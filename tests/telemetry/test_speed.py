@@ -20,6 +20,7 @@ import pytest
 from tests.waiting import until
 from vmlab.model.sample import Sample
 from vmlab.telemetry import speed_trace
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.speed_trace import CpuSpeed, speed_probe
 
@@ -90,7 +91,7 @@ async def test_a_recorder_without_a_probe_says_so_once_and_records_the_rest(
     monkeypatch.setattr(speed_trace, "cache_folder", lambda: tmp_path / "cache")
     told: list[str] = []
     seen: list[Sample] = []
-    recorder = Recorder(0.02, seen.append, None, None, notify=told.append, scope="process", speed=True)
+    recorder = Recorder(0.02, seen.append, Watched(scope="process", notify=told.append), speed=True)
     recorder.start()
     await until(lambda: len(seen) > 3, "samples")
     recorder.stop()

@@ -9,10 +9,11 @@ import pytest
 from vmlab.telemetry.recorder_clock import HostClocks, Moment, Ticker
 
 
-class HandClocks:
+class HandClocks(HostClocks):
     """Sleeps by moving on, plus what the next sleep is told to add to each clock."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.moment = Moment(mono=100.0, wall=1000.0, boot=500.0)
         self.late = self.step = self.suspend = 0.0
 
@@ -21,6 +22,7 @@ class HandClocks:
 
     def sleep(self, seconds: float) -> bool:
         passed = max(0.0, seconds) + self.late
+        super().__init__()
         self.moment = Moment(
             self.moment.mono + passed,
             self.moment.wall + passed + self.suspend + self.step,
@@ -28,12 +30,6 @@ class HandClocks:
         )
         self.late = self.step = self.suspend = 0.0
         return False
-
-    def wake(self) -> None:
-        """Nobody waits: a sleep moves on at once."""
-
-    def stop(self) -> None:
-        raise NotImplementedError
 
 
 def test_deadlines_are_absolute() -> None:

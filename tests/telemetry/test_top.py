@@ -17,6 +17,7 @@ from tests.telemetry.recorded import RecordedHost
 from vmlab.cli.commands.top_command import fitting, json_object
 from vmlab.cli.top_view import host_lines
 from vmlab.model.sample import Sample, SampleNames
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 
 HOST_KEYS = (
@@ -113,7 +114,7 @@ def test_a_terminal_gets_its_first_screen_back() -> None:
 def recorded(host: RecordedHost, tmp_path: Path) -> Sample:
     seen: list[Sample] = []
     host.proc("self/mountinfo", "")
-    recorder = Recorder(0.02, seen.append, None, None, [tmp_path], scope="process", roots=host.roots)
+    recorder = Recorder(0.02, seen.append, Watched(host.roots, [tmp_path], scope="process"))
     recorder.start()
     while not seen:
         time.sleep(0.01)

@@ -9,8 +9,7 @@ from functools import partial
 from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
 from vmlab.telemetry.cpu_speed import SPEED
-from vmlab.telemetry.host.host_figures import figures_of_group, groups
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.host_figures import HostFigure, figures_of_group, groups
 
 _NOTHING = "-"
 _MOST_CPUS = 16

@@ -20,10 +20,11 @@ from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.cpu_cores import read_cores
+from vmlab.system.file_system import filesystem_of
 from vmlab.system.meminfo import host_memory
 from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
 from vmlab.telemetry.domains.neighbours import neighbours
-from vmlab.telemetry.place import ON_A_DISK, filesystem_of, refuses_overlay
+from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
 from vmlab.telemetry.setting_files import unsettable
 from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.workloads.registry import kinds
@@ -35,7 +36,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
     """
     folder = next(place for place in (disk_folder.absolute(), *disk_folder.absolute().parents) if _in_sight(place))
     memory = host_memory()
-    kind = filesystem_of(folder, THE_HOST)
+    kind = filesystem_of(folder)
     works = kvm_device.may_work()
     return HostFacts(
         memory_available_bytes=memory.available,

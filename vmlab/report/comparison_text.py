@@ -19,7 +19,7 @@ from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
 from vmlab.report.writers.text import UNCUT, WIDTH, grid, paragraph, shorten
 from vmlab.system.text_width import width_of
-from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, took_words
+from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 
 _LONGEST_NAME = 24
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,26 @@ def _hierarchy(root: Path, kind: str, options: str) -> Mount | None:
 def mount_of(controller: str, mounts: Iterable[Mount]) -> Mount | None:
     """The hierarchy that has `controller`, which is one at most; None where there is none."""
     return next((mount for mount in mounts if controller in mount.controllers), None)
+
+
+def cgroups_in(text: bytes) -> Iterator[tuple[list[str], Path]]:
+    """The cgroups of a process or a thread, as the kernel lists them: each with its controllers, which one of version 2
+    does not have, and its place below the root of its hierarchy.
+    """
+    for line in text.splitlines():
+        _, controllers, inner = line.decode("utf-8", "surrogateescape").split(":", 2)
+        yield controllers.split(",") if controllers else [], Path(inner.lstrip("/"))
+
+
+def throttled_seconds(text: bytes) -> float | None:
+    """For how long a quota kept a cgroup from running, from its ``cpu.stat``: ``throttled_usec`` of version 2, or
+    ``throttled_time`` (ns) of version 1; None without a quota.
+    """
+    words = text.split()
+    for name, unit in ((b"throttled_usec", 1e6), (b"throttled_time", 1e9)):
+        if name in words:
+            return int(words[words.index(name) + 1]) / unit
+    return None
 
 
 def read_cpu_list(text: str) -> list[int]:

@@ -1,4 +1,7 @@
-"""The one place that sends signals, to a process that is certainly the one meant, not a later one with the same pid."""
+"""Processes by their ids: what /proc says of them, and the one place that sends them signals.
+
+A signal goes to a process that is certainly the one meant, not to a later one with the same pid.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def signal_process(process: int, number: signal.Signals, is_meant: Callable[[bytes], bool]) -> bool:
@@ -63,26 +69,54 @@ def has_job_control() -> bool:
 
 def parent_of(process: int) -> int:
     """A process's parent. Raises OSError for one that is gone."""
-    return int(_stat(process)[1])
+    return stat_of(Path(f"/proc/{process}")).parent
 
 
-def _stat(process: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; the name before it may contain anything. Raises OSError."""
-    return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+class ProcessStat(NamedTuple):
+    """What /proc/PID/stat says, see proc(5). Times are in clock ticks.
+
+    `ran` is what it used of CPUs itself, `reaped` what children used that it has waited for. `born` is when it was
+    started, from boot on: with its pid that names one process.
+    """
+
+    name: bytes
+    state: bytes
+    parent: int
+    flags: int
+    ran: int
+    reaped: int
+    born: int
+
+    @classmethod
+    def of(cls, text: bytes) -> ProcessStat:
+        """From the file's text; the name in it may contain anything. Raises ValueError for any other text."""
+        head, _, rest = text.rpartition(b") ")
+        fields = rest.split(None, 20)
+        if len(fields) < 20:
+            raise ValueError("/proc/PID/stat has another form than expected")
+        state, parent, flags, born = fields[0], fields[1], fields[6], fields[19]
+        user, system, reaped_user, reaped_system = map(int, fields[11:15])
+        name = head.partition(b"(")[2]
+        return cls(name, state, int(parent), int(flags), user + system, reaped_user + reaped_system, int(born))
+
+
+def stat_of(folder: Path) -> ProcessStat:
+    """That of the process with this folder of /proc. Raises OSError for one that is gone, and ValueError."""
+    return ProcessStat.of((folder / "stat").read_bytes())
 
 
 def start_of(process: int) -> int:
     """When a process was started, in clock ticks since boot: with its pid, it names one process. Raises OSError."""
-    return int(_stat(process)[19])
+    return stat_of(Path(f"/proc/{process}")).born
 
 
 def is_stopped(process: int, born: int | None = None) -> bool:
     """Whether a process is stopped, by a signal or a debugger; False for one that is gone or was not started `born`."""
     try:
-        fields = _stat(process)
+        stat = stat_of(Path(f"/proc/{process}"))
     except OSError:
         return False
-    return fields[0] in ("T", "t") and born in (None, int(fields[19]))
+    return stat.state in (b"T", b"t") and born in (None, stat.born)
 
 
 def stop_job() -> None:

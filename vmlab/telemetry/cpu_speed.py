@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry.host.group import FigureSource
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
+from vmlab.telemetry.host.host_figures import FigureSource, HostChart, HostFigure
 
 LABEL = "CPU speed"
 _CHART = HostChart(LABEL, stacked=False, top=100.0, page="% of the best", track=f"{LABEL} %")

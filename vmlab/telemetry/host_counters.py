@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from vmlab.telemetry.domains.neighbour_use import NeighbourUse
-from vmlab.telemetry.domains.neighbours import NeighbourCounters, between, counted_neighbours
+from vmlab.system.cgroup_mounts import cgroups_in, throttled_seconds
+from vmlab.system.processes import TICKS_PER_SECOND, stat_of
+from vmlab.telemetry.domains.neighbours import NeighbourCounters, NeighbourUse, between, counted_neighbours
 from vmlab.telemetry.host.counter import most_seconds
 from vmlab.telemetry.source import THE_HOST, Roots
 
@@ -87,18 +88,12 @@ def host_counters(roots: Roots = THE_HOST) -> HostCounters:
 
 
 def _kernel_threads(proc: Path) -> Iterator[tuple[tuple[int, int], float]]:
-    ticks = os.sysconf("SC_CLK_TCK")
-    for stat in proc.glob("[0-9]*/stat"):
-        try:
-            text = stat.read_bytes()
-        except OSError:
-            continue  # It ended after it was listed.
-        begin, end = text.find(b"("), text.rfind(b")")
-        # proc(5): after the name come the fields from 3 on; 9 is flags, 14 and 15 utime and stime, 22 the start.
-        fields = text[end + 2 :].split()
-        with suppress(ValueError, IndexError):
-            if int(fields[6]) & _KERNEL_THREAD and not text[begin + 1 : end].startswith(_SOFTIRQ):
-                yield (int(text[:begin]), int(fields[19])), (int(fields[11]) + int(fields[12])) / ticks
+    for folder in proc.glob("[0-9]*"):
+        # It may end after it was listed.
+        with suppress(OSError, ValueError):
+            stat = stat_of(folder)
+            if stat.flags & _KERNEL_THREAD and not stat.name.startswith(_SOFTIRQ):
+                yield (int(folder.name), stat.born), stat.ran / TICKS_PER_SECOND
 
 
 def _heat(sys: Path) -> Iterator[tuple[str, int]]:
@@ -111,23 +106,14 @@ def _heat(sys: Path) -> Iterator[tuple[str, int]]:
 def _quotas(roots: Roots) -> Iterator[tuple[str, float]]:
     """Seconds for which this process's cgroups, and those above them, were held back."""
     try:
-        lines = (roots.proc / "self/cgroup").read_text().splitlines()
+        own = (roots.proc / "self/cgroup").read_bytes()
     except OSError:
         return
     base = roots.sys / "fs/cgroup"
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        roots_of = [base / controllers] if controllers else [base, base / "unified"]
-        inner = Path(path.lstrip("/"))
-        for root in roots_of:
+    for controllers, inner in cgroups_in(own):
+        for root in [base / ",".join(controllers)] if controllers else [base, base / "unified"]:
             for folder in (inner, *inner.parents):
+                file = root / folder / "cpu.stat"
                 with suppress(OSError, ValueError):
-                    yield from _held_back(root / folder / "cpu.stat")
-
-
-def _held_back(file: Path) -> Iterator[tuple[str, float]]:
-    """From ``throttled_usec`` of version 2, or ``throttled_time`` (ns) of version 1; nothing without a quota."""
-    for line in file.read_text().splitlines():
-        name, _, value = line.partition(" ")
-        if name in ("throttled_usec", "throttled_time"):
-            yield str(file), int(value) / (1e6 if name == "throttled_usec" else 1e9)
+                    if (seconds := throttled_seconds(file.read_bytes())) is not None:
+                        yield str(file), seconds

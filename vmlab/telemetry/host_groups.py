@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 from vmlab.system.entry_points import Entry, said
 from vmlab.telemetry.host.counter import NAN
-from vmlab.telemetry.host.group import Group, GroupMaker, Notify, Watched
-from vmlab.telemetry.host.host_figures import figure_sources
-from vmlab.telemetry.host.ordered_host import GroupFiles
-from vmlab.telemetry.lab_cpu import Scope
-from vmlab.telemetry.source import Roots
+from vmlab.telemetry.host.host_figures import Group, GroupMaker, Notify, Watched, figure_sources
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\[[^\[\]]+\])?")
 
@@ -53,38 +48,28 @@ class Readings:
         return [group.names for group in self.groups]
 
 
-def host_groups(
-    roots: Roots,
-    lab_folders: Sequence[Path],
-    network: str | None,
-    scope: Scope,
-    notify: Notify,
-    apart: int | None = None,
-    ordered: GroupFiles | None = None,
-    outside: Callable[[], Iterable[int]] = tuple,
-) -> list[Group]:
+def host_groups(watched: Watched) -> list[Group]:
     """The groups that can be read here. One whose files are missing is left out, and one notice names it.
 
-    The process `apart` is counted as neither the lab's nor others' work. `ordered` is the ordered host, if there is
-    one. `outside` gives the lab's processes outside of its PID namespace.
     Many hosts have no power figures, so only `vmlab doctor` reports that.
     """
-    watched = Watched(roots, lab_folders, network, scope, notify, apart, ordered, outside, [])
+    made: list[Group] = []
     for entry, source in figure_sources().items():
         for maker in source.groups:
-            _add(watched, entry, maker)
-    return watched.made
+            if (group := _made(watched._replace(made=made), entry, maker)) is not None:
+                made.append(group)
+    return made
 
 
-def _add(watched: Watched, entry: Entry, maker: GroupMaker) -> None:
-    """Make a group and read it once; one notice says why it cannot be read here."""
+def _made(watched: Watched, entry: Entry, maker: GroupMaker) -> Group | None:
+    """A group that was read once; one notice says why it cannot be read here."""
     try:
         group = maker.make(watched)
-        if group is None:
-            return
-        if not entry.is_own:
+        if group is not None and not entry.is_own:
             group = GuardedGroup(group, entry, {name for one in watched.made for name in one.names})
-        group.read(0.0, 1.0)
+        if group is not None:
+            group.read(0.0, 1.0)
+        return group
     except (OSError, ValueError, IndexError) as error:
         if maker.usual:
             watched.notify(f"no figures for {maker.title} here: {error}")
@@ -92,8 +77,7 @@ def _add(watched: Watched, entry: Entry, maker: GroupMaker) -> None:
         if entry.is_own:
             raise
         watched.notify(f"no figures for {maker.title} here: {entry.words}: {said(error)}")
-    else:
-        watched.made.append(group)
+    return None
 
 
 class GuardedGroup:

@@ -5,7 +5,6 @@ What stands in for a part of the host, as the process of an emulated disk does, 
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -14,10 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from vmlab.system.processes import TICKS_PER_SECOND, ProcessStat, stat_of
 from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
-from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
-from vmlab.telemetry.source import KernelFile, Roots
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, Watched
+from vmlab.telemetry.source import KernelFile, Roots, readable
 
 Scope = Literal["namespace", "process"]
 _SCHEDULER_CLOCK = 2
@@ -52,8 +52,7 @@ class NamespaceCpu:
         self._reapers: dict[int, KernelFile | None] = {}
         self._reaped = 0.0
         # Where this process is init itself, os.times includes the children that it reaped.
-        self._init = None if os.getpid() == 1 else _opened(roots.proc / "1/stat")
-        self._ticks_per_second = os.sysconf("SC_CLK_TCK")
+        self._init = None if os.getpid() == 1 else readable(roots.proc / "1/stat")
 
     def __call__(self) -> float:
         """The sum so far, in seconds."""
@@ -100,30 +99,22 @@ class NamespaceCpu:
         """Where a process tells of its children: init and this one are asked otherwise, and a QEMU has none."""
         if pid in (1, os.getpid()):
             return None
-        file = _opened(self._proc / str(pid) / "stat")
+        file = readable(self._proc / str(pid) / "stat")
         try:
             return None if file is None or b"(qemu-system" in file.read() else file
         except OSError:
             return None
 
     def _reaped_by_init(self) -> float:
-        if self._init is None:
-            return 0.0
-        return self._reaped_by(self._init.read())
+        return 0.0 if self._init is None else ProcessStat.of(self._init.read()).reaped / TICKS_PER_SECOND
 
     def _reaped_by_others(self) -> float:
         """By all but init, and but this process, whose children `os.times` has."""
         seconds = 0.0
         for file in filter(None, self._reapers.values()):
-            with contextlib.suppress(OSError, ValueError):
-                seconds += self._reaped_by(file.read())
+            with suppress(OSError, ValueError):
+                seconds += ProcessStat.of(file.read()).reaped / TICKS_PER_SECOND
         return seconds
-
-    def _reaped_by(self, stat: bytes) -> float:
-        # proc(5): the text after the closing bracket of comm begins with state, field 3; cutime and cstime are fields
-        # 16 and 17.
-        user, system = stat[stat.rindex(b")") + 2 :].split(None, 15)[13:15]
-        return (int(user) + int(system)) / self._ticks_per_second
 
 
 class HostsProcesses:
@@ -135,7 +126,6 @@ class HostsProcesses:
     def __init__(self, proc: Path, pids: Callable[[], Iterable[int]]) -> None:
         self._proc = proc
         self._pids = pids
-        self._ticks_per_second = os.sysconf("SC_CLK_TCK")
         self._used: dict[int, int] = {}
         self._ended = 0
 
@@ -143,26 +133,17 @@ class HostsProcesses:
         """The sum so far, in seconds."""
         now: dict[int, int] = {}
         for pid in self._pids():
-            with suppress(OSError, ValueError, IndexError):
-                stat = (self._proc / str(pid) / "stat").read_bytes()
-                user, system = stat[stat.rindex(b")") + 2 :].split(None, 13)[11:13]
-                now[pid] = int(user) + int(system)
+            with suppress(OSError, ValueError):
+                now[pid] = stat_of(self._proc / str(pid)).ran
         # A number that is used again for another process would count less than before.
         self._ended += sum(used for pid, used in self._used.items() if now.get(pid, -1) < used)
         self._used = now
-        return (self._ended + sum(now.values())) / self._ticks_per_second
+        return (self._ended + sum(now.values())) / TICKS_PER_SECOND
 
 
 def cpu_clock_of(pid: int) -> int:
     """The clock of the CPU time of process `pid`, for `time.clock_gettime_ns`."""
     return (~pid << 3) | _SCHEDULER_CLOCK
-
-
-def _opened(path: Path) -> KernelFile | None:
-    try:
-        return KernelFile(path)
-    except OSError:
-        return None
 
 
 def process_cpu() -> float:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from vmlab.system import file_system
-from vmlab.system.file_system import mounts_of
+from vmlab.system.file_system import filesystem_of, mounts_of
 from vmlab.telemetry.source import Roots
 
 _NO_UPPER = ("overlay", "nfs", "nfs4")
@@ -49,14 +48,9 @@ def _lowest(disk: str, roots: Roots) -> list[str]:
     return list(below) or [disk]
 
 
-def filesystem_of(folder: Path, roots: Roots) -> str | None:
-    """The type of the file system that holds `folder`, such as ``ext4``; None where it is not known (btrfs)."""
-    return file_system.filesystem_of(folder, roots.proc)
-
-
 def refuses_overlay(folder: Path, roots: Roots) -> str | None:
     """The type of the file system that holds `folder`, where that cannot take what an overlay changes; else None."""
-    kind = filesystem_of(folder, roots)
+    kind = filesystem_of(folder, roots.proc)
     return kind if kind in _NO_UPPER else None
 
 

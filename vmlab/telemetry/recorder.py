@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.domains.domains import Domains
-from vmlab.telemetry.guests import Guests
-from vmlab.telemetry.host.group import Notify
-from vmlab.telemetry.host.ordered_host import GroupFiles
+from vmlab.telemetry.guests import Ask, Guests
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.host_groups import Readings, host_groups
-from vmlab.telemetry.lab_cpu import Scope
-from vmlab.telemetry.poller import Ask
 from vmlab.telemetry.priority import share_cpu, take_precedence
-from vmlab.telemetry.recorder_clock import Clocks, HostClocks, Tick, Ticker
-from vmlab.telemetry.source import Roots
+from vmlab.telemetry.recorder_clock import HostClocks, Tick, Ticker
 from vmlab.telemetry.speed_trace import CpuSpeed
 
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
@@ -42,54 +36,43 @@ class ReadTimes(NamedTuple):
 class Recorder:
     """Calls `sink` with a `Sample` every `interval` seconds (0.02 to 3600) between `start` and `stop`.
 
-    `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. `guests` asks for
-    libvirt's bulk statistics; it returns at once, and the answer may never come. `network` is the lab's bridge, `disks`
-    are the folders of the lab's disk files. `scope` defines the CPU time of the lab: that of all processes of this PID
-    namespace, or of this process alone. The process `apart`, of an emulated disk, is counted by itself. `ordered` is
-    the ordered host, if there is one. `outside` gives the lab's processes that are in no PID namespace of the lab, as
-    the host numbers them. With `speed` a probe traces the speed of the CPUs. `domains` reads the host's own
-    guests. `notify` gets one line for each group that cannot be read; any thread may call it. Raises ValueError for an
-    interval outside these bounds.
+    `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. What is sampled is
+    `watched`, whose `notify` gets one line for each group that cannot be read. `guests` asks for libvirt's bulk
+    statistics; it returns at once, and the answer may never come. With `speed` a probe traces the speed of the CPUs.
+    `domains` reads the host's own guests. Raises ValueError for an interval outside these bounds.
     """
 
     def __init__(
         self,
         interval: float,
         sink: Callable[[Sample], None],
+        watched: Watched,
         guests: Ask | None = None,
-        network: str | None = BRIDGE,
-        disks: Sequence[Path] = (),
         *,
-        notify: Notify = lambda line: None,
-        scope: Scope = "namespace",
-        apart: int | None = None,
-        ordered: GroupFiles | None = None,
-        outside: Callable[[], Iterable[int]] = tuple,
         speed: bool = False,
         domains: Domains | None = None,
-        roots: Roots | None = None,
-        clocks: Clocks | None = None,
+        clocks: HostClocks | None = None,
     ) -> None:
         if not _FASTEST <= interval <= _SLOWEST:
             raise ValueError(f"an interval of {interval:g} s is not between {_FASTEST:g} and {_SLOWEST:g} s")
         self._interval = interval
         self._sink = sink
-        self._notify = notify
+        self._notify = watched.notify
         self._clocks = clocks or HostClocks()
         self._ready: SimpleQueue[list[Sample] | None] = SimpleQueue()
         self._fresh: list[Sample] = []
         self._hand_over_at = 0.0
         self._loss_reported = False
-        groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered, outside)
+        groups = host_groups(watched)
         self._guests = None if guests is None else Guests(guests, interval)
         if self._guests is not None:
             groups.append(self._guests)
         if domains is not None:
             groups.append(domains)
-        self._speed = CpuSpeed(notify) if speed else None
+        self._speed = CpuSpeed(watched.notify) if speed else None
         if self._speed is not None:
             groups.append(self._speed)
-        self._readings = Readings(groups, notify)
+        self._readings = Readings(groups, watched.notify)
         self._parts: list[tuple[str, ...]] = []
         self._layout = SampleNames((), ())
         self._layouts: dict[tuple[str, ...], SampleNames] = {}

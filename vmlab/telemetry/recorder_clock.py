@@ -6,7 +6,7 @@ import contextlib
 import math
 import threading
 import time
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 _SMALLEST_STEP = 0.001
 _SHORT_WAIT = 0.2
@@ -20,29 +20,11 @@ class Moment(NamedTuple):
     boot: float
 
 
-class Clocks(Protocol):
-    """The source of the time; tests replace it."""
-
-    def now(self) -> Moment:
-        """All clocks, read one after the other."""
-        ...
-
-    def sleep(self, seconds: float) -> bool:
-        """Wait `seconds`; True when `stop` ended the wait."""
-        ...
-
-    def wake(self) -> None:
-        """End the current wait, or the next one at once."""
-        ...
-
-    def stop(self) -> None:
-        """End the current wait, and every later one at once."""
-        ...
-
-
 class HostClocks:
-    """The host's clocks. A wait of up to `plain` seconds is a plain sleep that nothing ends early; a longer one is a
-    lock's timeout, which `wake` and `stop` end.
+    """The host's clocks; tests replace them.
+
+    A wait of up to `plain` seconds is a plain sleep that nothing ends early; a longer one is a lock's timeout, which
+    `wake` and `stop` end.
     """
 
     def __init__(self, plain: float = _SHORT_WAIT) -> None:
@@ -52,11 +34,11 @@ class HostClocks:
         self._woken.acquire()
 
     def now(self) -> Moment:
-        """See `Clocks.now`."""
+        """All clocks, read one after the other."""
         return Moment(time.monotonic(), time.time(), time.clock_gettime(time.CLOCK_BOOTTIME))
 
     def sleep(self, seconds: float) -> bool:
-        """See `Clocks.sleep`."""
+        """Wait `seconds`; True when `stop` ended the wait."""
         if seconds <= self._plain and not self._stopped:
             time.sleep(max(0.0, seconds))  # A third cheaper, which matters at ten ticks a second.
         elif not self._stopped:
@@ -64,12 +46,12 @@ class HostClocks:
         return self._stopped
 
     def wake(self) -> None:
-        """See `Clocks.wake`."""
+        """End the current wait, or the next one at once."""
         with contextlib.suppress(RuntimeError):  # It is awake already.
             self._woken.release()
 
     def stop(self) -> None:
-        """See `Clocks.stop`."""
+        """End the current wait, and every later one at once."""
         self._stopped = True
         self.wake()
 
@@ -95,7 +77,7 @@ class Ticker:
     out, so that no sample is much shorter than the others but for one that nobody could foresee.
     """
 
-    def __init__(self, interval: float, clocks: Clocks) -> None:
+    def __init__(self, interval: float, clocks: HostClocks) -> None:
         self._interval = interval
         self._clocks = clocks
         self._last = clocks.now()

@@ -11,7 +11,7 @@ from vmlab.model.scenarios.host_settings import HOST_SETTINGS, HostSettings
 from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
 from vmlab.system.host_setting import KSM, THP, read_ahead_of, read_setting
 from vmlab.telemetry.place import disks_under
-from vmlab.telemetry.source import THE_HOST, Roots
+from vmlab.telemetry.source import PAGE_BYTES, THE_HOST, Roots
 
 KSM_RUN = f"{KSM}/run"
 _FUSE = Path("/dev/fuse")
@@ -126,7 +126,7 @@ def full_scans(roots: Roots) -> int | None:
 
 def merged_bytes(roots: Roots) -> int:
     """The memory that KSM saves by sharing, in bytes."""
-    return still_merged(roots) * os.sysconf("SC_PAGE_SIZE")
+    return still_merged(roots) * PAGE_BYTES
 
 
 def _text(roots: Roots, name: str) -> str | None:

@@ -21,6 +21,7 @@ class Roots(NamedTuple):
     host_proc: Path = Path("/proc")
 
 
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 THE_HOST = Roots()
 """Those of the running kernel."""
 
@@ -58,6 +59,16 @@ class KernelFile:
         descriptor = getattr(self, "_descriptor", -1)
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def readable(path: Path) -> KernelFile | None:
+    """The file, where this user may read it: some may be opened by all and read by their owner alone."""
+    try:
+        file = KernelFile(path)
+        file.read()
+    except OSError:
+        return None
+    return file
 
 
 def reader(path: Path, others: int) -> Callable[[], bytes]:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
+from vmlab.system.cgroup_mounts import Mount, cgroups_in, hierarchies, mount_of
 from vmlab.telemetry.link_states import LinkStates
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import KernelFile, reader
@@ -224,12 +224,11 @@ class ProcessStates:
         return False
 
     def _freezers_of(self, cgroups: bytes) -> Iterator[tuple[Path, bytes]]:
-        for line in cgroups.splitlines():
-            _, controllers, inner = line.decode("utf-8", "surrogateescape").split(":", 2)
+        for controllers, inner in cgroups_in(cgroups):
             for name, root, file, word in self._freezers:
                 # The cgroup at the top cannot be frozen.
-                if name in controllers.split(",") and inner != "/":
-                    yield root / inner.lstrip("/") / file, word
+                if name in (controllers or [""]) and inner != Path():
+                    yield root / inner / file, word
 
     def _has(self, path: Path, word: bytes) -> bool:
         try:

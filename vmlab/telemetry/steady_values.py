@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vmlab.system.cgroup_mounts import Mount, cpu_list
+from vmlab.system.cgroup_mounts import Mount, cgroups_in, cpu_list, throttled_seconds
 from vmlab.system.host_setting import KSM, THP, chosen_word, read_ahead_of, read_setting
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import THE_HOST, KernelFile, Roots, reader
@@ -162,7 +162,7 @@ class LabValues:
         for quota in self._quotas.values():
             # One that was removed keeps what it counted last.
             with suppress(OSError):
-                quota.last = _held_back(quota.file.read()) or quota.last
+                quota.last = throttled_seconds(quota.file.read()) or quota.last
 
     def look_at_groups(self, threads: Iterable[tuple[int, int, bytes]]) -> None:
         """As `look`, from its next call on, for the groups alone of threads that this PID namespace does not number."""
@@ -192,13 +192,10 @@ class LabValues:
     def _groups_of(self, cgroups: bytes) -> list[Path]:
         """The folders of the `cgroups`, as the kernel lists those of a thread, and of all above them."""
         found: dict[Path, None] = {}
-        for line in cgroups.splitlines():
-            _, controllers, inner = line.decode("utf-8", "surrogateescape").split(":", 2)
+        for controllers, inner in cgroups_in(cgroups):
             for mount in self._mounts:
-                of_first = mount.version == 1 and mount.controllers & set(controllers.split(","))
-                if of_first or (mount.version == 2 and not controllers):
-                    folder = Path(inner.lstrip("/"))
-                    found |= dict.fromkeys(mount.root / one for one in (folder, *folder.parents))
+                if mount.controllers & {*controllers} if mount.version == 1 else not controllers:
+                    found |= dict.fromkeys(mount.root / one for one in (inner, *inner.parents))
         return list(found)
 
     def _add_groups(self, groups: Iterable[Path]) -> None:
@@ -208,7 +205,7 @@ class LabValues:
             if group not in self._quotas and group not in self._of_this_process:
                 with suppress(OSError):
                     file = KernelFile(group / "cpu.stat")
-                    counted = _held_back(file.read())
+                    counted = throttled_seconds(file.read())
                     if counted is not None:
                         self._quotas[group] = _Quota(file, counted, counted)
 
@@ -251,15 +248,6 @@ def _given(tid: int) -> bytes:
     """What the kernel's scheduler gives a thread, for people."""
     policy, nice = os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid)
     return f"CPUs {cpu_list(os.sched_getaffinity(tid))}, policy {policy}, nice {nice}".encode()
-
-
-def _held_back(text: bytes) -> float | None:
-    """Seconds, from ``throttled_usec`` of version 2, or ``throttled_time`` (ns) of version 1; None without a quota."""
-    words = text.split()
-    for name, unit in ((b"throttled_usec", 1e6), (b"throttled_time", 1e9)):
-        if name in words:
-            return int(words[words.index(name) + 1]) / unit
-    return None
 
 
 def _words(text: bytes) -> str:

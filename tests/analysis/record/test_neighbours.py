@@ -19,7 +19,7 @@ from vmlab.report.comparison_text import comparison_table
 from vmlab.report.exports.tidy import Exported, measurements
 from vmlab.report.run.cell_text import cell_lines, cell_text
 from vmlab.store.reader import RunReader
-from vmlab.telemetry.domains.neighbour_use import NeighbourUse, mean_uses, took_words
+from vmlab.telemetry.domains.neighbours import NeighbourUse, mean_uses, took_words
 
 DB = NeighbourUse("db", 34.2, 3.0 * 2**20)
 IDLE = NeighbourUse("idle", 0.3, 512.0)

@@ -20,8 +20,7 @@ from vmlab.analysis.shape import TrafficDocument
 from vmlab.model.event import CellStarted, CountersRead, PhaseEnded, PhaseStarted
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.telemetry.guest_readings import GuestAnswer, GuestAnswers, GuestCounters, Timed
-from vmlab.telemetry.guests import Guests
-from vmlab.telemetry.poller import Answer
+from vmlab.telemetry.guests import Answer, Guests
 
 MIB = 2**20
 STARTS, OPENED = 105.0, 104.975

@@ -13,7 +13,7 @@ from vmlab.lab.cell.disturbance import Disturbance, Finding, until_steady
 from vmlab.lab.run.host_facts import turbo, unfixed_speed
 from vmlab.model.scenarios.scenario import Allow, Limits
 from vmlab.telemetry.cpu_speed import SPEED
-from vmlab.telemetry.domains.neighbour_use import NeighbourUse
+from vmlab.telemetry.domains.neighbours import NeighbourUse
 from vmlab.telemetry.host_counters import Between
 from vmlab.telemetry.source import Roots
 

@@ -49,7 +49,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_folder_of_the_runs_is_measured(make: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
-    def measured(folder: Path, _roots: object) -> str:
+    def measured(folder: Path) -> str:
         raise MeasuredError(folder)
 
     runs_folder().mkdir(parents=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.domain import UNKNOWN, Domain
-from vmlab.telemetry.domains.domain_definition import domain_of_xml
+from vmlab.telemetry.domains.libvirt_reader import domain_of_xml
 from vmlab.telemetry.domains.qemu_processes import QemuProcess, QemuProcesses
 from vmlab.telemetry.source import Roots
 

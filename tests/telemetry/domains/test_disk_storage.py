@@ -10,7 +10,7 @@ import pytest
 from tests.telemetry.domains.own_guests import UUID, Libvirt, OwnGuests, libvirt_stats
 from tests.telemetry.recorded import RecordedHost
 from vmlab.model.domain import UNKNOWN, BackingFile, Domain, DomainDisk, Storage
-from vmlab.telemetry.domains.domain_definition import domain_of_xml
+from vmlab.telemetry.domains.libvirt_reader import domain_of_xml
 from vmlab.telemetry.domains.open_disks import open_files, with_open_files
 
 RBD = "<source protocol='rbd' name='pool/disk'><host name='192.0.2.1' port='6789'/></source>"

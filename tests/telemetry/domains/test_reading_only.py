@@ -12,8 +12,13 @@ import libvirt
 import pytest
 
 import vmlab.telemetry.domains
-from vmlab.telemetry.domains.domain_definition import domain_of_xml
-from vmlab.telemetry.domains.libvirt_reader import CONNECTION_CALLS, DOMAIN_CALLS, LibvirtReader, OnlyReading
+from vmlab.telemetry.domains.libvirt_reader import (
+    CONNECTION_CALLS,
+    DOMAIN_CALLS,
+    LibvirtReader,
+    OnlyReading,
+    domain_of_xml,
+)
 
 TEST = "test:///default"
 READING = frozenset({"getAllDomainStats", "close", "isAlive", "name", "UUIDString", "XMLDesc"})

@@ -29,7 +29,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.visible import visible_values
 from vmlab.telemetry.domains.hurting import DELAYED
-from vmlab.telemetry.limits import CPU_BUSY
+from vmlab.telemetry.sample_summary import CPU_BUSY
 
 LEAST_SECONDS = 60.0
 """A shorter recording says nothing: it may be any minute of a guest's day."""

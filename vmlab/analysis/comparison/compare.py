@@ -35,7 +35,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.run import RUN_TIME, WARM_UP, AxisValue, Outcome
-from vmlab.telemetry.domains.neighbour_use import NeighbourUse, mean_uses
+from vmlab.telemetry.domains.neighbours import NeighbourUse, mean_uses
 
 Place = tuple[tuple[str, AxisValue], ...]
 Groups = Sequence[Sequence[RunCells]]

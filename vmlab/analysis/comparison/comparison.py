@@ -14,7 +14,7 @@ from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.analysis.tiles.tile_index import Indexed
 from vmlab.model.run import RUN_TIME, AxisValue
-from vmlab.telemetry.domains.neighbour_use import NeighbourUse
+from vmlab.telemetry.domains.neighbours import NeighbourUse
 
 SCHEMA = "vmlab.compare/2"
 INDEX = "tile index"

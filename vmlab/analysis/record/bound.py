@@ -14,8 +14,7 @@ from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import WARM_UP
 from vmlab.model.sample import Sample, split_name
-from vmlab.telemetry.limits import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy
-from vmlab.telemetry.sample_summary import seconds_within
+from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy, seconds_within
 
 MEMORY_STALLED = 10.0
 """Percent of a tick in which some task waited for memory, from which on memory is at its limit."""

@@ -35,7 +35,7 @@ from vmlab.model.event import (
     WorkloadEnded,
 )
 from vmlab.model.run import WARM_UP
-from vmlab.telemetry.domains.neighbour_use import NeighbourUse
+from vmlab.telemetry.domains.neighbours import NeighbourUse
 
 
 def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> CellDocument:

@@ -28,6 +28,7 @@ from vmlab.model.visible import Control, visible_line
 from vmlab.system.text_width import first_columns
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.domains.hurting import DomainState, Recent, host_limits, ranked
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
 
@@ -61,17 +62,8 @@ def top(as_json: bool, serve: Address | None, interval: float, count: int | None
     samples: SimpleQueue[Sample] = SimpleQueue()
     watched = _Watched(Domains(THE_HOST, notify=_note))
     try:
-        recorder = Recorder(
-            interval,
-            samples.put,
-            None,
-            None,
-            [runs_folder()],
-            notify=_note,
-            scope="process",
-            speed=True,
-            domains=watched.group,
-        )
+        host = Watched(lab_folders=[runs_folder()], scope="process", notify=_note)
+        recorder = Recorder(interval, samples.put, host, speed=True, domains=watched.group)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     recorder.start()

@@ -36,7 +36,7 @@ from vmlab.model.results import CacheProof, Measurement, NetworkProof, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
-from vmlab.telemetry.domains.neighbour_use import NeighbourUse
+from vmlab.telemetry.domains.neighbours import NeighbourUse
 from vmlab.telemetry.latency_bins import BINS
 from vmlab.telemetry.recorder import ReadTimes
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.scenario import Allow, Limits
 from vmlab.telemetry.cpu_speed import CAUSES, SPEED
-from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, cpu_list, disk_list
+from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, cpu_list, disk_list
 from vmlab.telemetry.host_counters import Between
 
 TOLD_OTHER_PERCENT = 5.0

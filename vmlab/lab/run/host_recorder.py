@@ -45,6 +45,7 @@ from vmlab.store.writer import RunWriter
 from vmlab.system.held_folder import LOOK_SECONDS, FolderLostError, why_lost
 from vmlab.system.terminal import say
 from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
 
@@ -134,17 +135,8 @@ class HostRecorder:
         self._kept = KeptTicks(self._ring, self._outbox.append)
         self._gaps = Gaps(self._note)
         self._folder = folder
-        self._recorder = Recorder(
-            request.interval,
-            self._take,
-            None,
-            None,
-            [folder.path],
-            notify=self._note,
-            scope="process",
-            speed=True,
-            domains=self._domains,
-        )
+        watched = Watched(lab_folders=[folder.path], scope="process", notify=self._note)
+        self._recorder = Recorder(request.interval, self._take, watched, speed=True, domains=self._domains)
 
     def start(self) -> None:
         """Write the beginning of the record, and start to sample."""

@@ -24,6 +24,7 @@ from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
 from vmlab.telemetry.guest_readings import GuestAnswer, GuestStats
 from vmlab.telemetry.guests import asked_of_loop
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.recorder import ReadTimes, Recorder
 from vmlab.telemetry.recorder_clock import HostClocks
@@ -124,21 +125,19 @@ class HostRecording:
         self._questions: set[asyncio.Task[object]] = set()
 
     async def __aenter__(self) -> Self:
-        self._recorder = Recorder(
-            self._timing.tick,
-            self.figures,
-            guests=asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics),
+        watched = Watched(
+            roots=Roots(host_proc=host_proc()),
+            lab_folders=(self._disks,),
             network=self._hypervisor.network.bridge,
-            disks=(self._disks,),
-            outside=self._hypervisor.host_pids,
+            notify=self._notify,
             apart=self._apart,
             ordered=self._ordered,
-            speed=self._speed,
-            notify=self._notify,
-            roots=Roots(host_proc=host_proc()),
-            # Every wait can be ended, so that counters are read when somebody asks for it.
-            clocks=HostClocks(plain=0.0),
+            outside=self._hypervisor.host_pids,
         )
+        guests = asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics)
+        # Every wait can be ended, so that counters are read when somebody asks for it.
+        clocks = HostClocks(plain=0.0)
+        self._recorder = Recorder(self._timing.tick, self.figures, watched, guests, speed=self._speed, clocks=clocks)
         self._recorder.start()
         return self
 

@@ -4,8 +4,7 @@ Of `Watched` only ``roots``, ``lab_folders``, ``network`` and ``notify`` are pro
 """
 
 from vmlab.telemetry.host.counter import NAN, growth, growth_within
-from vmlab.telemetry.host.group import FigureSource, Group, GroupMaker, Watched
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.host_figures import FigureSource, Group, GroupMaker, HostFigure, Watched
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
 
 __all__ = [

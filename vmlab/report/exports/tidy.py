@@ -20,7 +20,7 @@ from vmlab.model.visible import visible, visible_line
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
-from vmlab.telemetry.domains.neighbour_use import FIGURES, NeighbourUse
+from vmlab.telemetry.domains.neighbours import FIGURES, NeighbourUse
 
 AXIS = "axis_"
 """What the columns of axes begin with, so that an axis may be called as it likes."""

@@ -22,7 +22,7 @@ from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_l
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
 from vmlab.report.writers.text import WIDTH, grid, paragraph, shorten
-from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, NeighbourUse, took_words
+from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, NeighbourUse, took_words
 from vmlab.telemetry.host.host_figures import headlines
 
 

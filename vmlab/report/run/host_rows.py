@@ -14,8 +14,7 @@ from vmlab.report.blocks import Column
 from vmlab.report.bound_text import ROWS, traffic_row
 from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.report.writers.text import grid
-from vmlab.telemetry.host.host_figures import headlines
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.host_figures import HostFigure, headlines
 
 
 def row_label(figure: HostFigure) -> str:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from vmlab.model.domain import UNKNOWN, Domain
-from vmlab.telemetry.domains.domain_definition import domain_of_xml, is_of_a_lab
 from vmlab.telemetry.domains.domain_rates import (
     METRICS,
     OF_DISK,
@@ -20,11 +19,11 @@ from vmlab.telemetry.domains.domain_rates import (
     process_rates,
     unseen_process_rates,
 )
-from vmlab.telemetry.domains.libvirt_reader import DomainStats, LibvirtReader
+from vmlab.telemetry.domains.libvirt_reader import DomainStats, LibvirtReader, domain_of_xml, is_of_a_lab
 from vmlab.telemetry.domains.open_disks import OpenFile, with_open_files
 from vmlab.telemetry.domains.qemu_processes import ProcessCounters, QemuProcess, QemuProcesses, accelerator_of
+from vmlab.telemetry.guests import Poller
 from vmlab.telemetry.host.counter import NAN
-from vmlab.telemetry.poller import Poller
 from vmlab.telemetry.source import Roots
 
 HOST_NAMES = ("domains_seen", "domains_of_labs", "domain_questions_stuck")

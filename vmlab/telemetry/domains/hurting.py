@@ -11,7 +11,7 @@ from vmlab.model.domain import Domain
 from vmlab.model.quantities import format_bytes
 from vmlab.model.sample import Sample
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
-from vmlab.telemetry.limits import CPU_BUSY, DISK_BUSY
+from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY
 
 SPAN = 5
 """How many samples are looked at together, so that one tick does not change the order."""

@@ -5,11 +5,16 @@ Imports libvirt late: it is an extra, and neither the console nor `top` needs it
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, BackingFile, Domain, DomainDisk
+from vmlab.model.names import LAB_NAMESPACE
 
 SYSTEM = "qemu:///system"
 _SOCKETS = ("libvirt/virtqemud-sock-ro", "libvirt/libvirt-sock-ro")
@@ -127,3 +132,137 @@ def _flags(libvirt: Any, *names: str) -> int:
     for name in names:
         found |= getattr(libvirt, f"VIR_DOMAIN_{name}")
     return found
+
+
+_ACCELERATORS = {"kvm": "kvm", "qemu": "tcg", "xen": "xen", "hvf": "hvf"}
+_UNIT = re.compile(r"(b|bytes?)|([kmgtpe])(i?b)?")
+_SOURCES = ("file", "dev", "name", "volume", "path", "dir")
+_PROTOCOLS = {
+    "file": FILE,
+    "block": HOST_DEVICE,
+    "nvme": "nvme",
+    "vhostuser": "vhost-user",
+    "vhostvdpa": "vhost-vdpa",
+    "dir": "vvfat",
+}
+"""QEMU's driver by the type of a disk. That of a network disk is its own, and a volume may be any."""
+_PASSED_THROUGH = "scsi-block"
+"""The guest's own SCSI commands go to the device."""
+
+
+def domain_of_xml(text: str) -> Domain:
+    """The domain that the XML describes, without its process. Raises ValueError for what is no such XML."""
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"libvirt's XML of a domain cannot be read: {error}") from error
+    return Domain(
+        name=root.findtext("name") or "",
+        source="libvirt",
+        uuid=root.findtext("uuid") or "",
+        vcpus=_vcpus(root),
+        memory_bytes=_memory(root.find("memory")),
+        accelerator=_ACCELERATORS.get(root.get("type", ""), UNKNOWN),
+        disks=tuple(disk for one in root.iterfind("devices/disk") if (disk := _disk(one)) is not None),
+        shares=tuple(_shared_folders(root)),
+    )
+
+
+def is_of_a_lab(text: str) -> bool:
+    """Whether the XML carries a lab's mark. Raises ValueError for what is no XML."""
+    try:
+        return ElementTree.fromstring(text).find(f"metadata/{{{LAB_NAMESPACE}}}lab") is not None
+    except ElementTree.ParseError as error:
+        raise ValueError(f"libvirt's XML of a domain cannot be read: {error}") from error
+
+
+def _disk(disk: ElementTree.Element) -> DomainDisk | None:
+    """None for a CD-ROM or a floppy.
+
+    Whatever the disk reads counts: a network disk may lie below an overlay in a local file. Where libvirt does not say
+    how it is reached, as of a volume in a pool, that is unknown.
+    """
+    target, driver = disk.find("target"), disk.find("driver")
+    if target is None or disk.get("device", "disk") not in ("disk", "lun"):
+        return None
+    said = {} if driver is None else driver.attrib
+    protocol, mode = _protocol(disk), said.get("cache", "default")
+    if disk.get("device") == "lun" and target.get("bus") == "scsi":
+        protocol = _PASSED_THROUGH
+    if mode == "default":
+        # QEMU's own default, which libvirt leaves to it. A vhost-user disk is none of QEMU's.
+        mode = UNKNOWN if protocol == "vhost-user" else "writeback"
+    return DomainDisk(
+        target=target.get("dev", ""),
+        file=_file(disk),
+        format=said.get("type", UNKNOWN),
+        cache=mode,
+        protocol=protocol,
+        backing=tuple(_backing(disk)),
+    )
+
+
+def _backing(disk: ElementTree.Element) -> Iterator[BackingFile]:
+    """The chain below an overlay, and the target of a block job."""
+    if (mirror := disk.find("mirror")) is not None:
+        yield BackingFile(_file(mirror), _protocol(mirror))
+    below = disk.find("backingStore")
+    # Without a source it ends the chain.
+    while below is not None and below.find("source") is not None:
+        yield BackingFile(_file(below), _protocol(below))
+        below = below.find("backingStore")
+
+
+def _protocol(element: ElementTree.Element) -> str:
+    """QEMU's driver for what has a `type` and a source in it."""
+    kind, source = element.get("type", ""), element.find("source")
+    if kind == "network" and source is not None:
+        return source.get("protocol") or UNKNOWN
+    return _PROTOCOLS.get(kind, UNKNOWN)
+
+
+def _file(element: ElementTree.Element) -> str:
+    """The name of its source: a path, an image, a PCI address or a host; empty for none."""
+    source = element.find("source")
+    if source is None:
+        return ""
+    host, address = source.find("host"), source.find("address")
+    names = [source.get(key) for key in _SOURCES]
+    if host is not None:
+        names += [host.get("name"), host.get("socket")]
+    if address is not None:
+        domain, bus, slot, function = (
+            address.get(key, "0").removeprefix("0x") for key in ("domain", "bus", "slot", "function")
+        )
+        names.append(f"{domain:0>4}:{bus:0>2}:{slot:0>2}.{function}")
+    return next((name for name in names if name), "")
+
+
+def _shared_folders(root: ElementTree.Element) -> Iterator[str]:
+    """Folders of the host that QEMU itself serves to the guest; those of virtiofs have a process of their own."""
+    for share in root.iterfind("devices/filesystem"):
+        driver, source = share.find("driver"), share.find("source")
+        if driver is None or driver.get("type", "path") in ("path", "handle"):
+            yield "" if source is None else source.get("dir", "")
+
+
+def _vcpus(root: ElementTree.Element) -> int:
+    """Those that are plugged in; ``vcpu`` itself has how many there may be."""
+    vcpu, each = root.find("vcpu"), root.findall("vcpus/vcpu")
+    if vcpu is None:
+        return 0
+    enabled = sum(one.get("enabled") == "yes" for one in each)
+    return _whole(vcpu.get("current")) or enabled or _whole(vcpu.text)
+
+
+def _memory(element: ElementTree.Element | None) -> int:
+    """With memory devices, which libvirt counts into it; 0 for a unit that libvirt does not have."""
+    unit = None if element is None else _UNIT.fullmatch(element.get("unit", "KiB").lower())
+    if element is None or unit is None:
+        return 0
+    base = 1000 if unit[3] == "b" else 1024
+    return _whole(element.text) * (base ** ("kmgtpe".index(unit[2]) + 1) if unit[2] else 1)
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text is not None and text.strip().isdigit() else 0

@@ -21,33 +21,17 @@ _SHORT_DISKS = {POSITIONAL: "hda", "hda": "hda", "hdb": "hdb", "hdc": "hdc", "hd
 _NO_DISKS = ("pflash", "floppy", "mtd")
 _CD_ROMS = ("ide-cd", "scsi-cd")
 _FLOPPIES = ("floppy", "isa-fdc", "sysbus-fdc", "SUNW,fdtwo", "swim-drive")
-_FILTERS = {
-    *("throttle", "copy-on-read", "copy-before-write", "compress", "preallocate", "blkdebug", "blklogwrites"),
-    *("blkreplay", "blkverify", "snapshot-access", "alloc-track", "zeroinit"),
-}
-_FORMATS = {
-    *("raw", "qcow2", "qcow", "qed", "vdi", "vmdk", "vhdx", "vpc", "luks", "parallels", "cloop", "dmg", "bochs"),
-    "replication",
-}
-_PROTOCOLS = {
-    *(
-        "file",
-        "host_device",
-        "host_cdrom",
-        "rbd",
-        "nbd",
-        "iscsi",
-        "nfs",
-        "ssh",
-        "http",
-        "https",
-        "ftp",
-        "ftps",
-        "gluster",
-    ),
-    *("sheepdog", "vxhs", "nvme", "vvfat", "null-co", "null-aio", "io_uring", "nvme-io_uring", "pbs"),
-    *("virtio-blk-vhost-user", "virtio-blk-vhost-vdpa", "virtio-blk-vfio-pci"),
-}
+_FILTER_NAMES = """
+    throttle copy-on-read copy-before-write compress preallocate blkdebug blklogwrites blkreplay blkverify
+    snapshot-access alloc-track zeroinit
+"""
+_FORMAT_NAMES = "raw qcow2 qcow qed vdi vmdk vhdx vpc luks parallels cloop dmg bochs replication"
+_PROTOCOL_NAMES = """
+    file host_device host_cdrom rbd nbd iscsi nfs ssh http https ftp ftps gluster sheepdog vxhs nvme vvfat null-co
+    null-aio io_uring nvme-io_uring pbs virtio-blk-vhost-user virtio-blk-vhost-vdpa virtio-blk-vfio-pci
+"""
+_FILTERS, _FORMATS = frozenset(_FILTER_NAMES.split()), frozenset(_FORMAT_NAMES.split())
+_PROTOCOLS = frozenset(_PROTOCOL_NAMES.split())
 _CHILD = {"blkdebug": "image", "blkverify": "test"}
 """The key of the node below where it is another one than ``file``."""
 _DRIVE_ONLY = {"if", "bus", "unit", "index", "media", "id", "cache", "snapshot", "readonly", "format", "serial"}

@@ -26,20 +26,10 @@ _DEFAULT_MEMORY = 128 << 20
 _TOPOLOGY = ("drawers", "books", "sockets", "dies", "clusters", "modules", "cores", "threads")
 _DIMMS = ("pc-dimm", "nvdimm")
 _ASKED = {
-    "machine",
-    "M",
-    "cpu",
-    "accel",
-    "device",
-    "object",
-    "chardev",
-    "netdev",
-    "drive",
-    "vga",
-    "display",
-    "audiodev",
+    *("machine", "M", "cpu", "accel", "device", "object", "chardev", "netdev", "drive", "vga", "display", "audiodev"),
     "d",
 }
+"""Options that QEMU answers with a list of what it has."""
 _X86 = re.compile(r"qemu(-system-(x86_64|i386).*)?")
 _OF_HOST = re.compile(r"kvm.*|qemu-kvm.*")
 _USUAL_BOARD = re.compile(r"(pc|q35|isapc|microvm)\b.*")

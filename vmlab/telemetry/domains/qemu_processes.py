@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from vmlab.model.domain import UNKNOWN, Domain
 from vmlab.model.names import HELPER_CHANNEL
+from vmlab.system.processes import TICKS_PER_SECOND, stat_of
 from vmlab.telemetry.domains.open_disks import OpenFile, open_files, path_seen_by
 from vmlab.telemetry.domains.qemu_arguments import ReadConfig
 from vmlab.telemetry.domains.qemu_options import QemuOptions
 from vmlab.telemetry.lab_cpu import cpu_clock_of
-from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
+from vmlab.telemetry.source import PAGE_BYTES, KernelFile, KeyedLines, Roots, readable
 
 _PROGRAM = re.compile(
     r"\.?(qemu|kvm|kvm-spice|qemu-kvm(-.*)?|qemu-system-("
@@ -59,10 +60,9 @@ class QemuProcess:
         self._clock_ns = clock_ns
         self.folder = roots.proc / str(pid)
         self._status = KernelFile(self.folder / "status")
-        self._io = _readable(self.folder / "io")
-        self._ksm = _readable(self.folder / "ksm_merging_pages")
-        self._ksm_stat = None if self._ksm else _readable(self.folder / "ksm_stat")
-        self._page = os.sysconf("SC_PAGE_SIZE")
+        self._io = readable(self.folder / "io")
+        self._ksm = readable(self.folder / "ksm_merging_pages")
+        self._ksm_stat = None if self._ksm else readable(self.folder / "ksm_stat")
         self._waits: dict[int, KernelFile] = {}
         self._listed_at = self._proved_at = -1e9
         self._opened: tuple[OpenFile, ...] = ()
@@ -138,12 +138,12 @@ class QemuProcess:
         return "tcg" if len(self._threads) > 1 else ""
 
     def _wait(self, thread: int) -> KernelFile | None:
-        return self._waits.get(thread) or _readable(self.folder / "task" / str(thread) / "schedstat")
+        return self._waits.get(thread) or readable(self.folder / "task" / str(thread) / "schedstat")
 
     def _merged(self) -> int | None:
         if self._ksm is not None:
-            return self._ksm.number() * self._page
-        return None if self._ksm_stat is None else _KSM_STAT.numbers(self._ksm_stat.read())[0] * self._page
+            return self._ksm.number() * PAGE_BYTES
+        return None if self._ksm_stat is None else _KSM_STAT.numbers(self._ksm_stat.read())[0] * PAGE_BYTES
 
     def _bytes_moved(self) -> tuple[int | None, int | None]:
         if self._io is None:
@@ -261,17 +261,15 @@ def _configs_of(folder: Path, arguments: Sequence[str]) -> ReadConfig:
                 return None
             is_newer = state.st_mtime > _began(folder) + _CLOCK_SECONDS
             return None if is_newer else seen.read_text(errors="surrogateescape")
-        except (OSError, ValueError, IndexError):
+        except (OSError, ValueError):
             return None
 
     return read
 
 
 def _began(folder: Path) -> float:
-    """When the process began, in seconds since the epoch; see proc(5). Raises OSError, ValueError or IndexError."""
-    text = (folder / "stat").read_bytes()
-    ticks = int(text[text.rindex(b")") + 2 :].split()[19])
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+    """When the process began, in seconds since the epoch. Raises OSError or ValueError."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + stat_of(folder).born / TICKS_PER_SECOND
 
 
 def _arguments(folder: Path) -> list[str]:
@@ -289,20 +287,9 @@ def _is_of_a_lab(pid: str, options: QemuOptions, proc: Path) -> bool:
         return True
     for _ in range(_MOST_PARENTS):
         try:
-            stat = (proc / pid / "stat").read_bytes()
-            pid = stat[stat.rindex(b")") + 2 :].split(None, 2)[1].decode()
+            pid = str(stat_of(proc / pid).parent)
             if _LAB in (proc / pid / "cmdline").read_bytes():
                 return True
-        except (OSError, ValueError, IndexError):
+        except (OSError, ValueError):
             return False
     return False
-
-
-def _readable(path: Path) -> KernelFile | None:
-    """The file, where this user may read it: some may be opened by all and read by their owner alone."""
-    try:
-        file = KernelFile(path)
-        file.read()
-    except OSError:
-        return None
-    return file

@@ -6,12 +6,12 @@ import math
 import re
 import time
 from collections.abc import Collection, Sequence
+from functools import partial
 from operator import sub
 from typing import NamedTuple
 
 from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growth_within, most_seconds
-from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import KernelFile, Roots
 
@@ -31,23 +31,18 @@ _TITLE = "Disk"
 _BUSY_CHART = HostChart("Disk busy", panel=3, top=100.0, title=_TITLE, page="% of the time", track="disk busy %")
 _WAIT_CHART = HostChart("Disk wait", panel=4, title=_TITLE, page="ms")
 _RATE_CHART = HostChart("Disk rate", panel=5, stacked=False, title=_TITLE, page="MB/s", track="MB/s")
+_shown = partial(HostFigure, group="Disk")
 FIGURES = (
-    HostFigure("disk_reads_per_second", "disk reads", "reads/s", "Disk"),
-    HostFigure("disk_writes_per_second", "disk writes", "writes/s", "Disk"),
-    HostFigure(
-        "disk_await_ms", "disk await", "await", "Disk", headline=True, of_stages=True, chart=_WAIT_CHART, tone="three"
-    ),
-    HostFigure("disk_read_await_ms", "disk read await", "rd await", "Disk"),
-    HostFigure("disk_write_await_ms", "disk write await", "wr await", "Disk"),
-    HostFigure(
-        "disk_util_percent", "disk util", "util", "Disk", headline=True, of_stages=True, chart=_BUSY_CHART, tone="two"
-    ),
+    _shown("disk_reads_per_second", "disk reads", "reads/s"),
+    _shown("disk_writes_per_second", "disk writes", "writes/s"),
+    _shown("disk_await_ms", "disk await", "await", headline=True, of_stages=True, chart=_WAIT_CHART, tone="three"),
+    _shown("disk_read_await_ms", "disk read await", "rd await"),
+    _shown("disk_write_await_ms", "disk write await", "wr await"),
+    _shown("disk_util_percent", "disk util", "util", headline=True, of_stages=True, chart=_BUSY_CHART, tone="two"),
     # The table of disks in `vmlab top` has eight columns in 80 characters, and no room for a ninth.
     HostFigure("disk_queue_depth", "disk queue", "queue", ""),
-    HostFigure("disk_read_bytes_per_second", "disk read", "read", "Disk", headline=True, chart=_RATE_CHART, tone="one"),
-    HostFigure(
-        "disk_write_bytes_per_second", "disk write", "write", "Disk", headline=True, chart=_RATE_CHART, tone="three"
-    ),
+    _shown("disk_read_bytes_per_second", "disk read", "read", headline=True, chart=_RATE_CHART),
+    _shown("disk_write_bytes_per_second", "disk write", "write", headline=True, chart=_RATE_CHART, tone="three"),
 )
 
 _SECTOR = 512

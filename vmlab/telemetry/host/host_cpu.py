@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import math
-import os
 import time
+from functools import partial
 from operator import sub
 
+from vmlab.system.processes import TICKS_PER_SECOND
 from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
-from vmlab.telemetry.host.group import FigureSource, GroupMaker
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
 
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 """The columns of /proc/stat in order. The last two are part of ``user`` and ``nice`` already."""
 
 _CHART = HostChart("CPU", panel=1, top=100.0, page="% of all CPUs", track="CPU %")
+_shown = partial(HostFigure, group="CPU", chart=_CHART)
 FIGURES = (
-    HostFigure("cpu_user_percent", "CPU user", "user", "CPU", headline=True, of_stages=True, chart=_CHART, tone="one"),
-    HostFigure(
-        "cpu_system_percent", "CPU system", "system", "CPU", headline=True, of_stages=True, chart=_CHART, tone="two"
-    ),
-    HostFigure(
-        "cpu_iowait_percent",
-        "CPU iowait",
-        "iowait",
-        "CPU",
-        headline=True,
-        of_stages=True,
-        chart=_CHART,
-        tone="rest",
-        idle=True,
-    ),
-    HostFigure("cpu_steal_percent", "CPU steal", "steal", "CPU", chart=_CHART, tone="four"),
+    _shown("cpu_user_percent", "CPU user", "user", headline=True, of_stages=True),
+    _shown("cpu_system_percent", "CPU system", "system", headline=True, of_stages=True, tone="two"),
+    _shown("cpu_iowait_percent", "CPU iowait", "iowait", headline=True, of_stages=True, tone="rest", idle=True),
+    _shown("cpu_steal_percent", "CPU steal", "steal", tone="four"),
     HostFigure("cpu_idle_percent", "CPU idle", "idle", "CPU"),
     HostFigure(
-        "cpu_nice_percent",
-        "CPU nice and interrupts",
-        "nice+irq",
-        "",
+        *("cpu_nice_percent", "CPU nice and interrupts", "nice+irq", ""),
         chart=_CHART,
         tone="five",
         minor=True,
@@ -78,7 +64,6 @@ class CpuShares:
         self._ticks: list[int] = []
         self._columns = len(STATES)
         self._began = math.inf
-        self._ticks_per_second = os.sysconf("SC_CLK_TCK")
         self._switches = self._forks = NAN
         self.names: tuple[str, ...] = ()
         self.count = 0
@@ -93,7 +78,7 @@ class CpuShares:
         # This thread may have waited for a CPU between the tick's begin and the reading.
         passed = max(length, time.monotonic() - self._began)
         self._began = began
-        most = most_seconds(passed) * self._ticks_per_second
+        most = most_seconds(passed) * TICKS_PER_SECOND
         cpus, ticks = self._parsed(text)
         spans = self._spans(cpus, ticks, most)
         self._ticks = ticks

@@ -1,12 +1,154 @@
-"""All figures of the host that are shown to people, in their order in tables and documents."""
+"""Figures of the host: how each is shown, what they come from, and all of them in their order in tables."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from vmlab.model.sample import unit_of
 from vmlab.system.entry_points import HOST_FIGURES, Entry, Loaded, leave_out
-from vmlab.telemetry.host.group import LAST, FigureSource
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
+from vmlab.telemetry.source import THE_HOST, Roots
+
+if TYPE_CHECKING:
+    from vmlab.telemetry.host.ordered_host import GroupFiles
+    from vmlab.telemetry.lab_cpu import Scope
+
+
+Terms = tuple[tuple[str, int], ...]
+"""Names of values, each with +1 or -1: the terms of a sum."""
+
+
+class HostChart(NamedTuple):
+    """Figures that share one scale, in console and report alike; each is declared beside the code that samples them.
+
+    `stacked` figures add up, others are lines. `top` is the end of the scale: a number, the name of a value such as the
+    total of memory, or None for the largest value in sight. The console shows charts in the order of `panel`, with
+    `title` where that is not the `name`; one without a panel stands in the place of another. A report has the chart
+    where `page` says its unit there, and a timeline has it with the label `track`, if that says something. What is not
+    `whole` has on a page its headlines alone, up to the largest value.
+    """
+
+    name: str
+    panel: int | None = None
+    stacked: bool = True
+    top: float | str | None = None
+    title: str = ""
+    page: str = ""
+    track: str = ""
+    whole: bool = True
+
+
+class HostFigure(NamedTuple):
+    """One value of a sample as people see it. Its unit is the ending of its `name`, see `model.sample.unit_of`.
+
+    `label` is its name in a table, `short` its name where the group is named already. `group` is its line in `vmlab
+    top`, empty for none. A `headline` is in every document, report and comparison; one `of_stages` is also in the table
+    of a cell's stages. `chart` is the chart that shows it, None for none, in the colour `tone`; a `minor` one is left
+    out where room is short; one that is not `drawn` is a number above the chart only, and an `idle` one is no work: an
+    outline over the areas. `added` are other values that its chart adds; `area` is what is drawn where that is not the
+    number itself: dirty pages are part of the cache.
+    """
+
+    name: str
+    label: str
+    short: str
+    group: str
+    headline: bool = False
+    of_stages: bool = False
+    chart: HostChart | None = None
+    tone: str = "one"
+    minor: bool = False
+    drawn: bool = True
+    idle: bool = False
+    added: tuple[str, ...] = ()
+    area: Terms | None = None
+
+    @property
+    def unit(self) -> str:
+        """As `unit_of` has it."""
+        return unit_of(self.name)
+
+
+Notify = Callable[[str], None]
+"""A function that takes one line for people."""
+LAST = 1000
+
+
+class Group(Protocol):
+    """Figures that come from the same files. The constructor raises OSError or ValueError where the files are missing.
+
+    The first reading after construction is a starting point: values that need a difference are NaN.
+    """
+
+    @property
+    def title(self) -> str:
+        """What is reported to be missing when the group cannot be read."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the values in order; a new object whenever the last reading changed them."""
+        ...
+
+    def read(self, mono: float, length: float) -> Sequence[float]:
+        """Values parallel to `names`, for the `length` seconds that ended at `mono`.
+
+        Raises OSError or ValueError where the files have disappeared or cannot be parsed.
+        """
+        ...
+
+
+G = TypeVar("G")
+
+
+class Watched(NamedTuple):
+    """The host that is recorded, and what is known of the lab on it.
+
+    `lab_folders` hold the lab's disk files, `network` is the lab's bridge, if there is one. `scope` defines the CPU
+    time of the lab: that of all processes of this PID namespace, or of this process alone. `notify` takes one line for
+    people, and is called from any thread. The process `apart`, of an emulated disk, is counted as neither the lab's nor
+    others' work. `ordered` is the ordered host, if there is one. `outside` gives the lab's processes that are in no PID
+    namespace of the lab, as the host numbers them. `made` are the groups that were made before.
+    """
+
+    roots: Roots = THE_HOST
+    lab_folders: Sequence[Path] = ()
+    network: str | None = None
+    scope: Scope = "namespace"
+    notify: Notify = lambda line: None
+    apart: int | None = None
+    ordered: GroupFiles | None = None
+    outside: Callable[[], Iterable[int]] = tuple
+    made: Sequence[Group] = ()
+
+    def find(self, kind: type[G]) -> G | None:
+        """The group of this type, if it was made before."""
+        return next((one for one in self.made if isinstance(one, kind)), None)
+
+
+class GroupMaker(NamedTuple):
+    """What makes a group: None where there is nothing to read, OSError or ValueError where the files are missing.
+
+    Many hosts lack the files of one that is not `usual`, and only `vmlab doctor` reports that.
+    """
+
+    title: str
+    make: Callable[[Watched], Group | None]
+    usual: bool = True
+
+
+class FigureSource(NamedTuple):
+    """Groups of figures, made and read in this order, and those of their figures that people are shown.
+
+    Sources are read, and stand in tables, in the order of `place`; other packages leave that as it is.
+    """
+
+    groups: tuple[GroupMaker, ...] = ()
+    figures: tuple[HostFigure, ...] = ()
+    place: int = LAST
 
 
 @cache
@@ -84,4 +226,4 @@ def charts() -> tuple[HostChart, ...]:
     of_sources = (
         dict.fromkeys(one.chart for one in source.figures if one.chart) for source in figure_sources().values()
     )
-    return tuple(chart for own in of_sources for chart in sorted(own, key=lambda one: one.panel or 0))
+    return tuple(chart for own in of_sources for chart in sorted(own, key=lambda one: one.panel or math.inf))

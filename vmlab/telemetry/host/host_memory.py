@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from pathlib import Path
 
 from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growths
-from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
-from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
+from vmlab.telemetry.source import PAGE_BYTES, KernelFile, KeyedLines, Roots, readable
 
 _CHART = HostChart("Memory", panel=2, top="memory_total_bytes", page="GiB", track="GiB", whole=False)
+_OF_CACHE = (("memory_cached_bytes", 1), ("memory_reclaimable_slab_bytes", 1), ("memory_dirty_bytes", -1))
+_shown = partial(HostFigure, group="Memory", chart=_CHART)
 FIGURES = (
-    HostFigure("memory_used_bytes", "memory used", "used", "Memory", headline=True, chart=_CHART, tone="one"),
-    HostFigure(
-        "memory_cached_bytes",
-        "memory cached",
-        "cached",
-        "Memory",
-        headline=True,
-        chart=_CHART,
-        tone="two",
-        area=(("memory_cached_bytes", 1), ("memory_reclaimable_slab_bytes", 1), ("memory_dirty_bytes", -1)),
-    ),
+    _shown("memory_used_bytes", "memory used", "used", headline=True),
+    _shown("memory_cached_bytes", "memory cached", "cached", headline=True, tone="two", area=_OF_CACHE),
     HostFigure("memory_dirty_bytes", "memory dirty", "dirty", "Pages", chart=_CHART, tone="three"),
-    HostFigure("memory_buffers_bytes", "memory buffers", "buffers", "Memory", chart=_CHART, tone="four"),
-    HostFigure("memory_free_bytes", "memory free", "free", "Memory", chart=_CHART, tone="rest", drawn=False),
+    _shown("memory_buffers_bytes", "memory buffers", "buffers", tone="four"),
+    _shown("memory_free_bytes", "memory free", "free", tone="rest", drawn=False),
     HostFigure("memory_writeback_bytes", "memory written back", "writeback", "Pages"),
     HostFigure("memory_reclaimable_slab_bytes", "memory of slab cache", "slab cache", "Pages"),
     HostFigure("swap_in_bytes_per_second", "swapped in", "in", "Swap"),
@@ -88,7 +80,7 @@ class Memory:
         self._keys = KeyedLines([key for _, key in _MEMINFO])
         self._least_free = roots.proc / "sys/vm/min_free_kbytes"
         self._huge = roots.sys / "kernel/mm/hugepages"
-        self._arc = None if _is_of_a_container(roots.proc) else _arc_file(roots.proc)
+        self._arc = None if _is_of_a_container(roots.proc) else readable(roots.proc / "spl/kstat/zfs/arcstats")
         if self._arc is not None:
             self.names = (*self.names, "memory_arc_bytes")
         self.swap_total_bytes = 0.0
@@ -163,13 +155,6 @@ def _kstat(text: bytes, key: bytes) -> float:
     return NAN if at < 0 else int(text[at:].split(None, 3)[2])
 
 
-def _arc_file(proc: Path) -> KernelFile | None:
-    try:
-        return KernelFile(proc / "spl/kstat/zfs/arcstats")
-    except OSError:
-        return None
-
-
 def _is_of_a_container(proc: Path) -> bool:
     """Whether meminfo is lxcfs's: then it is the container's, while the cache of ZFS is the host's."""
     try:
@@ -189,7 +174,6 @@ class Paging:
         self._file = KernelFile(roots.proc / "vmstat")
         self._keys = KeyedLines([b"pswpin ", b"pswpout "])
         self._memory = memory
-        self._page = os.sysconf("SC_PAGE_SIZE")
         self._before: list[float] = []
 
     def read(self, mono: float, length: float) -> list[float]:
@@ -198,11 +182,11 @@ class Paging:
             self._before = []
             return [0.0, 0.0]
         now = self._keys.known(self._file.read())
-        grown = growths(now, self._before, MOST_BYTES_PER_SECOND / self._page * length) if self._before else None
+        grown = growths(now, self._before, MOST_BYTES_PER_SECOND / PAGE_BYTES * length) if self._before else None
         self._before = now
         if grown is None:
             return [NAN, NAN]
-        return [grown[0] * self._page / length, grown[1] * self._page / length]
+        return [grown[0] * PAGE_BYTES / length, grown[1] * PAGE_BYTES / length]
 
 
 def _paging(watched: Watched) -> Paging | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from vmlab.telemetry.host.counter import NAN, growth, growth_within, most_seconds
-from vmlab.telemetry.host.group import FigureSource, GroupMaker
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
-from vmlab.telemetry.source import KernelFile, Roots
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure
+from vmlab.telemetry.source import PAGE_BYTES, KernelFile, Roots, readable
 
 _CHART = HostChart("KSM", panel=7, page="GiB")
 FIGURES = (
-    HostFigure("ksm_saved_bytes", "KSM saved", "saved", "KSM", headline=True, chart=_CHART, tone="one"),
+    HostFigure("ksm_saved_bytes", "KSM saved", "saved", "KSM", headline=True, chart=_CHART),
     HostFigure("ksm_pages_sharing", "KSM sharing", "sharing", "KSM", chart=_CHART, tone="rest", drawn=False),
     HostFigure("ksm_pages_shared", "KSM shared", "shared", "KSM"),
     HostFigure("ksmd_cpu_percent", "ksmd", "ksmd", "KSM"),
@@ -48,15 +46,14 @@ class Ksm:
             "ksm_full_scans",
             "ksm_saved_bytes",
         ]
-        self._zero_pages = _optional(folder / "ksm_zero_pages")
-        self._uses_zero_pages = _optional(folder / "use_zero_pages") if self._zero_pages is None else None
-        self._profit = _optional(folder / "general_profit")
-        self._scanned = _optional(folder / "pages_scanned")
+        self._zero_pages = readable(folder / "ksm_zero_pages")
+        self._uses_zero_pages = readable(folder / "use_zero_pages") if self._zero_pages is None else None
+        self._profit = readable(folder / "general_profit")
+        self._scanned = readable(folder / "pages_scanned")
         names += ["ksm_zero_pages"] * (self._zero_pages is not None)
         names += ["ksm_profit_bytes"] * (self._profit is not None)
         names += ["ksm_pages_scanned_per_second"] * (self._scanned is not None)
         self.names = tuple(names)
-        self._page = os.sysconf("SC_PAGE_SIZE")
         self._scanned_before: int | None = None
         self._at_rest = False
         self.still = False
@@ -72,7 +69,7 @@ class Ksm:
             return self._last
         values: list[float] = [run, *(file.number() for file in self._files)]
         zero_pages = self._merged_with_zeros()
-        values.append((values[_SHARING] + zero_pages) * self._page)
+        values.append((values[_SHARING] + zero_pages) * PAGE_BYTES)
         self._at_rest = run == 0 and not any(values[1:_GAUGES]) and not zero_pages > 0
         if self._zero_pages is not None:
             values.append(zero_pages)
@@ -110,13 +107,6 @@ class Ksmd:
         now = int(self._file.read().split(None, 1)[0])
         before, self._before = self._before, now
         return [NAN if before is None else growth_within(now, before, most_seconds(length) * 1e9) / length / 1e7]
-
-
-def _optional(path: Path) -> KernelFile | None:
-    try:
-        return KernelFile(path)
-    except OSError:
-        return None
 
 
 def _process_called(name: str, proc: Path) -> Path:

@@ -8,8 +8,7 @@ from operator import itemgetter, sub
 
 from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, ROUTED_PREFIX, TUNNEL
 from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growths
-from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
 from vmlab.telemetry.source import KernelFile, Roots
 
 _LOOPBACK = b"lo:"
@@ -22,9 +21,7 @@ _STALE_SECONDS = 2.0
 """Some cards bring their counters up to date this seldom."""
 
 _CHART = HostChart("Lab network", panel=8)
-FIGURES = (
-    HostFigure("network_receive_bytes_per_second", "lab network", "between guests", "", chart=_CHART, tone="one"),
-)
+FIGURES = (HostFigure("network_receive_bytes_per_second", "lab network", "between guests", "", chart=_CHART),)
 
 
 class BridgeTraffic:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.model.ordered import ORDERED_HOST
 from vmlab.telemetry.host.counter import NAN, growth_within, growths, most_seconds
-from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
 from vmlab.telemetry.host.host_memory import Memory
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
-from vmlab.telemetry.source import KernelFile, KeyedLines
+from vmlab.telemetry.source import PAGE_BYTES, KernelFile, KeyedLines, readable
 
-_GROUP = "Ordered"
-_MEMORY = HostChart(
+_CHART = HostChart(
     "Ordered memory",
     top="ordered_memory_limit_bytes",
     title=f"{ORDERED_HOST.capitalize()} memory",
@@ -23,24 +21,15 @@ _MEMORY = HostChart(
     track=f"{ORDERED_HOST} GiB",
 )
 """The upper edge is the limit."""
-
+_shown = partial(HostFigure, group="Ordered")
 FIGURES = (
-    HostFigure("ordered_cpu_percent", "ordered host CPU", "cpu", _GROUP),
-    HostFigure("ordered_memory_used_bytes", "ordered host memory used", "used", _GROUP, chart=_MEMORY),
-    HostFigure(
-        "ordered_memory_cached_bytes",
-        "ordered host memory cached",
-        "cached",
-        _GROUP,
-        chart=_MEMORY,
-        tone="two",
-    ),
-    HostFigure(
-        "ordered_memory_free_bytes", "ordered host memory free", "free", _GROUP, chart=_MEMORY, tone="rest", drawn=False
-    ),
-    HostFigure("ordered_memory_swapped_bytes", "ordered host memory swapped", "swapped", _GROUP),
-    HostFigure("ordered_memory_reclaimed_bytes_per_second", "ordered host memory reclaimed", "reclaimed", _GROUP),
-    HostFigure("ordered_memory_reread_bytes_per_second", "ordered host cache read again", "read again", _GROUP),
+    _shown("ordered_cpu_percent", "ordered host CPU", "cpu"),
+    _shown("ordered_memory_used_bytes", "ordered host memory used", "used", chart=_CHART),
+    _shown("ordered_memory_cached_bytes", "ordered host memory cached", "cached", chart=_CHART, tone="two"),
+    _shown("ordered_memory_free_bytes", "ordered host memory free", "free", chart=_CHART, tone="rest", drawn=False),
+    _shown("ordered_memory_swapped_bytes", "ordered host memory swapped", "swapped"),
+    _shown("ordered_memory_reclaimed_bytes_per_second", "ordered host memory reclaimed", "reclaimed"),
+    _shown("ordered_memory_reread_bytes_per_second", "ordered host cache read again", "read again"),
 )
 
 
@@ -66,12 +55,7 @@ _FORMS = {
     1: _Form(
         "memory.usage_in_bytes",
         "memory.limit_in_bytes",
-        (
-            b"total_cache ",
-            b"total_swap ",
-            b"total_workingset_refault_anon ",
-            b"total_workingset_refault_file ",
-        ),
+        (b"total_cache ", b"total_swap ", b"total_workingset_refault_anon ", b"total_workingset_refault_file "),
     ),
     2: _Form(
         "memory.current",
@@ -97,12 +81,10 @@ class OrderedHost:
         self._limit = KernelFile(files.memory / self._form.limit)
         self._stat = KernelFile(files.memory / "memory.stat")
         self._keys = KeyedLines(self._form.keys)
-        swap = files.memory / "memory.swap.current"
-        self._swap = KernelFile(swap) if swap.exists() else None
+        self._swap = readable(files.memory / "memory.swap.current")
         self._cpu = None if files.cpu is None else _CpuTime(files.cpu)
         self._cpus = files.cpus or host_cpus
         self._host_memory = host_memory
-        self._page = os.sysconf("SC_PAGE_SIZE")
         self._before: list[float] = []
         self._cpu_before: int | None = None
 
@@ -115,7 +97,7 @@ class OrderedHost:
             swapped = self._swap.number()
         grown = growths(counts, self._before) if self._before else None
         self._before = counts
-        rates = [NAN] * len(counts) if grown is None else [one * self._page / length for one in grown]
+        rates = [NAN] * len(counts) if grown is None else [one * PAGE_BYTES / length for one in grown]
         reclaimed = rates[2] if len(rates) > 2 else NAN
         # The two are read one after the other, and memory.stat is up to two seconds old.
         cached = usage if cached > usage else cached

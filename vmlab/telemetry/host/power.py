@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vmlab.telemetry.host.counter import NAN, most_seconds
-from vmlab.telemetry.host.group import FigureSource, GroupMaker
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker
 from vmlab.telemetry.source import KernelFile, Roots
 
 _MOST_WATTS = 2000.0

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
-from vmlab.telemetry.host.group import FigureSource, GroupMaker
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure
+from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 RESOURCES = ("cpu", "io", "memory")
 
 _CHART = HostChart("Pressure", panel=6, stacked=False, top=100.0)
 FIGURES = (
-    HostFigure("pressure_cpu_some_percent", "pressure cpu", "cpu", "Stalled", chart=_CHART, tone="one"),
+    HostFigure("pressure_cpu_some_percent", "pressure cpu", "cpu", "Stalled", chart=_CHART),
     HostFigure("pressure_io_some_percent", "pressure io", "io", "Stalled", chart=_CHART, tone="three"),
     HostFigure("pressure_memory_some_percent", "pressure memory", "mem", "Stalled", chart=_CHART, tone="two"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PostMessage
@@ -18,17 +19,8 @@ class HostFeed:
     def __init__(self, post: PostMessage) -> None:
         self._post = post
         self._domains = Domains(THE_HOST, notify=self._host_problem_found)
-        self._recorder = Recorder(
-            INTERVAL,
-            self._sampled,
-            None,
-            None,
-            [runs_folder()],
-            notify=self._host_problem_found,
-            scope="process",
-            speed=True,
-            domains=self._domains,
-        )
+        watched = Watched(lab_folders=[runs_folder()], scope="process", notify=self._host_problem_found)
+        self._recorder = Recorder(INTERVAL, self._sampled, watched, speed=True, domains=self._domains)
 
     def start(self) -> None:
         """Begin; the first figures come after a second."""

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.telemetry.cpu_speed import LABEL
-from vmlab.telemetry.host.host_figures import charts, figures_of_chart
-from vmlab.telemetry.host.shown_figure import HostChart, HostFigure, Terms
+from vmlab.telemetry.host.host_figures import HostChart, HostFigure, Terms, charts, figures_of_chart
 
 
 class Series(NamedTuple):

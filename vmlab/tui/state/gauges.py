@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vmlab.model.sample import Sample
-from vmlab.telemetry.limits import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy
+from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy
 
 TICKS = 10
 """How many of the newest samples count: one alone jumps too much to be read."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 
 from vmlab.model.sample import Sample, split_name
-from vmlab.telemetry.host.shown_figure import Terms
+from vmlab.telemetry.host.host_figures import Terms
 
 KEPT = 600
 """How many samples are kept: ten minutes at one a second."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from vmlab.system.text_width import right, width_of
-from vmlab.telemetry.host.shown_figure import Terms
+from vmlab.telemetry.host.host_figures import Terms
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import GuestView
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
