@@ -17,6 +17,8 @@ from vmlab.plan.validating import load_valid
 from vmlab.store.archive import unpack
 
 RELEASES = sorted(KEPT.iterdir())
+RETIRED = {"CellLinked", "HalfReached", "LinkMeasured"}
+"""Kinds of events that no version writes any more: they are skipped when a store is read."""
 SCENARIOS = sorted(KEPT.glob("*/scenarios/*.yaml"))
 
 
@@ -47,7 +49,9 @@ def test_events_of_a_release_are_read_with_all_their_fields(release: Path) -> No
     assert len(lines) > 40
     for line in lines:
         event = from_json(line)
-        assert event is not None, line
+        if event is None:
+            assert json.loads(line)["kind"] in RETIRED, line
+            continue
         assert list(lost(json.loads(line), json.loads(to_json(event)))) == [], line
 
 

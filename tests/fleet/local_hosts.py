@@ -10,7 +10,6 @@ import contextlib
 import os
 import shlex
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,25 +45,6 @@ axes: {cache: [none, writeback]}
 """
 
 
-LINKED = """
-name: probe
-guests: {client: {memory: 128 MiB}, server: {memory: 128 MiB, host: other}}
-workloads: {net: {kind: iperf3, from: client, to: server, time: 1 s}}
-axes: {cache: [none, writeback]}
-"""
-"""Its guests are on two hosts."""
-LINK_END = """
-import sys, threading, time
-def beat():
-    while True:
-        sys.stdout.buffer.write(bytes(2))
-        sys.stdout.buffer.flush()
-        time.sleep(0.2)
-threading.Thread(target=beat, daemon=True).start()
-while sys.stdin.buffer.read1(4096):
-    pass
-"""
-"""An end of a link that no frame comes from: these hosts have no bridge."""
 _COVERED = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
 
 
@@ -83,15 +63,6 @@ class _Pipe:
     def __init__(self, process: asyncio.subprocess.Process, host: LocalHost) -> None:
         self.process = process
         self._host = host
-        self.ends: list[asyncio.subprocess.Process] = []
-
-    async def create_process(self, command: str, *, encoding: None) -> asyncio.subprocess.Process:
-        """The only command that is started beside the first is an end of a link."""
-        assert command.split()[1:3] == ["hosts", "link"] and encoding is None
-        pipe = asyncio.subprocess.PIPE
-        end = await asyncio.create_subprocess_exec(sys.executable, "-c", LINK_END, stdin=pipe, stdout=pipe, stderr=pipe)
-        self.ends.append(end)
-        return end
 
     async def run(self, command: str, *, stdin: str, encoding: None) -> Any:
         """Take a file; the line is cut where the host's `spoil` has shortened it."""
@@ -107,16 +78,14 @@ class _Pipe:
 
     def abort(self) -> None:
         """Cut it."""
-        for process in (self.process, *self.ends):
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
 
     async def end(self) -> None:
         """Cut it, and wait until its process and its pipes are gone."""
         self.abort()
-        for one in (*self.ends, self.process):
-            # Reads what is left of its output, without which the transport stays open.
-            await asyncio.wait_for(one.communicate(), 30)
+        # Reads what is left of its output, without which the transport stays open.
+        await asyncio.wait_for(self.process.communicate(), 30)
 
 
 @dataclass
@@ -199,7 +168,6 @@ class LocalFleet:
         *,
         spread: bool = False,
         together: bool = False,
-        linked: bool = False,
         in_turn: bool = False,
         reconnect: float = 3.0,
         hold: float = 60.0,
@@ -211,16 +179,16 @@ class LocalFleet:
 
         A short `reconnect` is for lines that stay cut: on a busy machine another line takes seconds to open.
         """
-        file = read(self.folder / "probe.yaml", LINKED if linked else text)
-        asked = Overrides(hosts=None if spread or linked else tuple(self.hosts), seed=1, **overrides)
+        file = read(self.folder / "probe.yaml", text)
+        asked = Overrides(hosts=None if spread else tuple(self.hosts), seed=1, **overrides)
         facts = replace(FACTS, assets=read_assets(asked.assets))
         plan = make_plan(file, asked, facts)
         name = f"20261125-120000-probe-{number:04}"
         folder = RunFolder(name, self.folder / name)
         os.close(folder.make())
         write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, facts)
-        entries = {name: HostEntry(address=name) for name in list(self.hosts)[: 2 if linked else None]}
-        how = {"spread": spread, "together": together, "linked": linked, "in_turn": in_turn}
+        entries = {name: HostEntry(address=name) for name in self.hosts}
+        how = {"spread": spread, "together": together, "in_turn": in_turn}
         request = FleetRequest(hosts=entries, **how, reconnect=reconnect, hold=hold)
         request.write(folder)
         FleetWriter(folder.store).close()

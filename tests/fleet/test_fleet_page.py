@@ -34,13 +34,11 @@ class Reached(VmlabError):
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The controller as the page leaves it: its hosts file, and its scenario in the folder where commands are typed."""
+    """The controller as the page leaves it, with its hosts file."""
     files = re.findall(r"^ *```toml\n(.*?)^ *```", PAGE, re.MULTILINE | re.DOTALL)
-    (scenario,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert len(files) == 2
     (tmp_path / "vmlab").mkdir()
     (tmp_path / "vmlab/hosts.toml").write_text("".join(files))
-    (tmp_path / "two-hosts.yaml").write_text(scenario)
     monkeypatch.chdir(tmp_path)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
@@ -56,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_page_has_commands() -> None:
     """Of each way to use a fleet; a pattern that finds none would pass everything."""
     words = "\n".join(BLOCKS)
-    assert all(word in words for word in ("hosts check", "--spread", "--together", "two-hosts.yaml", "scale"))
+    assert all(word in words for word in ("hosts check", "--spread", "--together", "scale"))
     assert "vmlab hosts resume RUN" in INLINE
 
 

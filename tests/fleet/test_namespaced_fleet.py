@@ -7,20 +7,17 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from shutil import rmtree
 
 import pytest
 
-from tests.fleet.namespaced_hosts import SSHD, NamespacedFleet, NamespacedHost, namespaced_fleet
+from tests.fleet.namespaced_hosts import SSHD, NamespacedFleet, namespaced_fleet
 from tests.lab.faked import until
-from vmlab.model.names import HOST_ADDRESS, OTHER_HOST_ADDRESS, guest_address, guest_mac
 
 pytestmark = [
     pytest.mark.skipif("VMLAB_FLEET" not in os.environ, reason="for `make test-fleet`"),
@@ -33,17 +30,6 @@ workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 30
 axes: {cache: [none, writeback]}
 allow: {noise: true}
 """
-LINKED = """
-name: linked
-guests:
-  client: {memory: 256 MiB}
-  server: {memory: 256 MiB, host: other}
-workloads: {net: {kind: iperf3, from: client, to: server, time: 15 s}}
-allow: {noise: true}
-"""
-"""Its guests are on two hosts, and stay long enough for a fault."""
-
-
 CLIMB = """
 name: climb
 guests:
@@ -64,7 +50,6 @@ def fleet() -> Iterator[NamespacedFleet]:
     """Three hosts, whose lines are tried again for some seconds."""
     place = Path(tempfile.mkdtemp(prefix="vmlab-fleet-", dir="/var/tmp"))
     (place / "probe.yaml").write_text(SCENARIO)
-    (place / "linked.yaml").write_text(LINKED)
     waiting = '\n[waiting]\nreconnect = "20 s"\nhold = "60 s"\n'
     with namespaced_fleet(place, waiting=waiting, ahead=(5, -5, 0)) as found:
         yield found
@@ -178,108 +163,6 @@ def test_faults(fleet: NamespacedFleet) -> None:
     assert set(ended.values()) == {1}
     assert set(withdrawn.values()) == {1}
     assert resumed.returncode == 0
-
-
-def _start_linked(fleet: NamespacedFleet, *options: str) -> subprocess.Popen[str]:
-    """A run whose guests are on the first two hosts, which has begun its workload."""
-    before = len(list(fleet.runs.iterdir())) if fleet.runs.exists() else 0
-    run = fleet.start("run", str(fleet.folder / "linked.yaml"), "--hosts", "hv1,hv2", *options)
-    until(lambda: fleet.runs.exists() and len(list(fleet.runs.iterdir())) > before, "a run")
-    until(lambda: _events(fleet, "WorkloadStarted") or run.poll() is not None, "a start")
-    assert run.poll() is None, _ended(run)
-    return run
-
-
-def _demand_measured_anew(fleet: NamespacedFleet, said: str, words: str) -> None:
-    """The cell was withdrawn once, for a reason that has these words, and then measured."""
-    (cell,) = _cells(fleet)
-    assert cell["outcome"] == "passed", (cell["reasons"], said)
-    (withdrawn,) = _events(fleet, "CellWithdrawn")
-    assert words in withdrawn["reason"], withdrawn  # type: ignore[operator]
-    assert cell["measurements"]
-    _demand_clean(fleet)
-
-
-def _demand_clean(fleet: NamespacedFleet) -> None:
-    for host in fleet.hosts:
-        assert not host.processes("qemu")
-        assert not host.processes("hosts", "link")
-        assert json.loads(host.run(fleet.vmlab_program, "clean", "--json").stdout)["runs"] == []
-
-
-def _connects(lab: int, address: str, source: str, via: str = "") -> bool:
-    """Whether something at port 22 of an address answers a process in a lab's network, by a route through `via`."""
-    ask = f"import socket; socket.create_connection(({address!r}, 22), 5, ({source!r}, 0))"
-    inside = ["nsenter", f"--target={lab}", "--net"]
-    route = [*inside, "ip", "route"]
-    if via:
-        subprocess.run([*route, "add", address, "via", via], check=True)
-    try:
-        return subprocess.run([*inside, sys.executable, "-c", ask], check=False, capture_output=True).returncode == 0
-    finally:
-        if via:
-            subprocess.run([*route, "del", address], check=True)
-
-
-def _second_end(fleet: NamespacedFleet, host: NamespacedHost) -> subprocess.CompletedProcess[str]:
-    """Try to join the link of the run that a host has now."""
-    name = next((host.folder / "state/vmlab/runs").iterdir()).name
-    cards = ("--own", guest_mac(1, 8), "--far", guest_mac(1, 9))
-    return host.run(fleet.vmlab_program, "hosts", "link", name, *cards, check=False)
-
-
-def test_guests_on_two_hosts(fleet: NamespacedFleet) -> None:
-    """A client here reaches its server there; what lies beyond stays out of reach, and nobody else can join."""
-    run = _start_linked(fleet, "--set", "workloads.net.time=40 s")
-    first, second, _ = fleet.hosts
-    # What a guest could try, tried from the lab's bridge: the other lab's guests answer, and nothing behind that lab. A
-    # second end of the link is refused by the kernel.
-    lab = first.runner()
-    with ThreadPoolExecutor() as threads:
-        joining = threads.submit(_second_end, fleet, second)
-        beyond = [second.address, first.address, "192.0.2.1"]
-        tried = [threads.submit(_connects, lab, address, HOST_ADDRESS, OTHER_HOST_ADDRESS) for address in beyond]
-        reached = threads.submit(_connects, lab, guest_address(1, 1), HOST_ADDRESS)
-        assert reached.result()
-        assert not any(one.result() for one in tried)
-        again = joining.result()
-    assert (again.returncode, "has its end here already" in again.stderr) == (3, True), again
-    for host in (first, second):
-        listening = host.run("ss", "-Hltun").stdout
-        assert [line.split()[4] for line in listening.splitlines()] == [f"{host.address}:22"], listening
-    said = _ended(run)
-    (cell,) = _cells(fleet)
-    assert run.returncode == 0, said
-    assert cell["outcome"] == "passed", cell["reasons"]
-    linked = cell["linked"]
-    assert isinstance(linked, dict)
-    assert (linked["here"], linked["other"], linked["way"]) == ("hv1", "hv2", "ssh")
-    assert linked["hosts"] == {"t1-client": "hv1", "t1-server": "hv2"}
-    assert 0 < linked["least_ms"] <= linked["median_ms"] <= linked["most_ms"]
-    assert linked["other_host"] and cell["host"]
-    assert {one["guest"] for one in cell["cache_proof"]} == {"client", "server"}  # type: ignore[attr-defined]
-    shown = fleet.vmlab("show", "last").stdout
-    assert "client on hv1; server on hv2" in shown
-    assert "a round over it took" in shown
-    _demand_clean(fleet)
-
-
-def test_the_cable_of_a_linked_host_is_cut(fleet: NamespacedFleet) -> None:
-    """Both halves end, with the reason; when the host is back, the cell is measured anew."""
-    run = _start_linked(fleet)
-    second = fleet.hosts[1]
-    second.cut()
-    until(lambda: any("tried again" in str(one["text"]) for one in _events(fleet, "Notice")), "the cut is noticed")
-    second.cut(cut=False)
-    _demand_measured_anew(fleet, _ended(run), "the link was cut")
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_the_runner_of_a_linked_host_is_killed(fleet: NamespacedFleet, which: int) -> None:
-    """The other half ends soon, and nothing of either is left; then the cell is measured anew."""
-    run = _start_linked(fleet)
-    os.kill(fleet.hosts[which].runner(), signal.SIGKILL)
-    _demand_measured_anew(fleet, _ended(run), fleet.hosts[which].name)
 
 
 def test_a_climb_of_all_hosts(fleet: NamespacedFleet) -> None:

@@ -56,7 +56,6 @@ def test_options_that_make_no_sense(options: list[str], words: str) -> None:
     ("text", "said"),
     [
         (real.SCENARIO, {"hosts": ("hv1",), "cache": ("none",)}),
-        (real.LINKED, {"hosts": None, "sets": ("workloads.net.time=40 s",)}),
         (real.CLIMB, {"tiles": (1,)}),
         (real.CLIMB, {"tiles": (2,)}),
     ],

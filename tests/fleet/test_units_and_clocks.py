@@ -139,18 +139,14 @@ async def test_the_engine_opens_no_port_and_places_anew() -> None:
     assert {host for unit, host in begun if unit == 2} == {"hv1"}
 
 
-@pytest.mark.parametrize(("other", "kept"), [(False, 1), (True, 0)])
-async def test_guests_beside_a_cell_are_those_of_the_host_that_drives_it(
-    tmp_path: Path, other: bool, kept: int
-) -> None:
-    """A name alone would not tell on which of two hosts such a guest runs."""
+async def test_guests_beside_a_cell_are_taken_from_its_host(tmp_path: Path) -> None:
     writer = FleetWriter(tmp_path / "run.sqlite")
 
     async def raw(_cell: int) -> RawOfCell:
         raise AssertionError("no cell ends here")
 
-    taking = Taking(writer, writer.add_source("hv1", "its-run", 0.0, 0.0), lambda _cell: True, raw, other=other)
+    taking = Taking(writer, writer.add_source("hv1", "its-run", 0.0, 0.0), lambda _cell: True, raw)
     event = NeighboursCounted(cell=1, neighbours=[{"name": "db", "cpu_percent": 9.0, "disk_bytes_per_second": 0.0}])
     rows = Rows(events=[EventRow(row=3, body=to_json(event))], seen=3, layouts=[], samples=[], alive=True)
-    assert len(await taking.take(rows)) == kept
+    assert await taking.take(rows) == [event]
     writer.close()

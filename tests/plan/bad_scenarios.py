@@ -278,6 +278,13 @@ BAD = [
     changed("huge", "10", "9" * 26, f":6:49: {'9' * 26} is too large a number"),
     changed("huge float", "10", "1e999", ":6:49: 1e999 is too large a number"),
     changed("YAML 1.1 truth", "10", "10, back: yes", ":6:59: workloads.copy.back: needs true or false, not 'yes'"),
+    changed(
+        "guests on two hosts",
+        "memory: 512 MiB",
+        "memory: 512 MiB, host: other",
+        ":3:49: guests.a.host: the guests of a cell are all on one host, so leave this out; `--hosts hv1,hv2` runs "
+        "each cell on every host, and with --together on all of them at once",
+    ),
     added("image", "image: mine", ":7:1: image belongs to a guest, as in guests: {front: {image: NAME, …}}"),
     changed(
         "image that cannot be one",

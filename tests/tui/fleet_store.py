@@ -1,12 +1,12 @@
 """Stores of a fleet's runs, made of what was really recorded on one host.
 
-Three hosts each did it, and one of them is lost; or two hosts have its guests between them.
+Three hosts each did it, and one of them is lost.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +15,11 @@ from typing import Any
 from tests.tui.conftest import RECORDED
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.event import (
-    CacheProved,
     CellEnded,
-    CellLinked,
     CellPlaced,
     CellStarted,
     CellWithdrawn,
     Event,
-    GuestStateChanged,
-    HalfEnded,
     HostJoined,
     HostLeftOut,
     HostProbed,
@@ -37,8 +33,6 @@ from vmlab.store.reader import RunReader, SampleRow
 
 HOSTS = ("hv1", "hv2", "hv3")
 LOST = "host hv3: the line was cut"
-GUESTS = {"t1-file-a": "hv1", "t1-front": "hv1", "t1-file-b": "hv2", "t1-database": "hv2"}
-"""Where guests are that are on two hosts."""
 _OF_ITS_RUN = (RunStarted, HostProbed, RunnerFinished, RunEnded)
 
 
@@ -108,47 +102,6 @@ def _numbered(rows: list[SampleRow]) -> list[SampleRow]:
     return [replace(row, id=number) for number, row in enumerate(rows, start=1)]
 
 
-def linked_store(store: Path, run: str, *, share: float = 1.0) -> Path:
-    """Write it, up to this share of what was recorded: the recorded cells, with the `GUESTS` of each on two hosts."""
-    with RunReader(RECORDED) as reader:
-        events = [event for _, event in reader.events()]
-        rows = list(reader.sample_rows())
-        layouts = reader.sample_layouts()
-        scenario = reader.documents()["scenario"]
-    end = events[0].mono + share * (events[-1].mono - events[0].mono)
-    writer = FleetWriter(store)
-    writer.document("scenario", scenario)
-    sources = {name: writer.add_source(name, f"{run}-{name}", 0.0, 0.0) for name in HOSTS[:2]}
-    for place, event in enumerate((one for one in events if one.mono <= end), start=1):
-        clocks = {"wall": event.wall, "mono": event.mono}
-        match event:
-            case RunStarted():
-                writer.append(replace(event, run=run))
-            case HostProbed():
-                writer.append(event)
-                for name in sources:
-                    writer.append(_joined(event, name, f"{run}-{name}"))
-            case RunEnded():
-                writer.append(event)
-            case CellStarted():
-                writer.append(CellPlaced(cell=event.cell, name="hv1", **clocks))
-                writer.take_events(sources["hv1"], [TakenEvent(place, event)], place)
-                writer.append(CellLinked(cell=event.cell, here="hv1", other="hv2", hosts=GUESTS, way="ssh", **clocks))
-            case CellEnded():
-                writer.take_events(sources["hv1"], [TakenEvent(place, event)], place)
-                half = HalfEnded(cell=event.cell, name="hv2", outcome=event.outcome, reasons=[], **clocks)
-                writer.take_events(sources["hv2"], [TakenEvent(place, half)], place)
-            case _ if not isinstance(event, _OF_ITS_RUN):
-                where = GUESTS.get(f"t1-{getattr(event, 'guest', '')}", "hv1")
-                source = sources[where if isinstance(event, GuestStateChanged | CacheProved) else "hv1"]
-                writer.take_events(source, [TakenEvent(place, event)], place)
-    for name, source in sources.items():
-        known = {id: writer.sample_layout(_own(one.names, name), one.units) for id, one in layouts.items()}
-        writer.take_samples(source, _numbered([row for row in rows if row.mono <= end]), known)
-    writer.close()
-    return store
-
-
 @contextmanager
 def going_on(write: Callable[..., Path], run: str, share: float) -> Iterator[Path]:
     """The folder of a run of this state that goes on, whose store `write` has written up to this share."""
@@ -158,9 +111,3 @@ def going_on(write: Callable[..., Path], run: str, share: float) -> Iterator[Pat
     write(folder.store, run, share=share)
     yield folder.path
     os.close(lock)
-
-
-def _own(names: Sequence[str], host: str) -> list[str]:
-    """The names of a sample's values, where those of guests on another host are none of these guests."""
-    others = [f"[{key}]" for key, where in GUESTS.items() if where != host]
-    return [f"another_{place}" if name.endswith(tuple(others)) else name for place, name in enumerate(names)]

@@ -35,7 +35,6 @@ from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
     CellEnded,
-    CellLinked,
     CellPlaced,
     CellStarted,
     CellWithdrawn,
@@ -50,7 +49,6 @@ from vmlab.model.event import (
     HostLeftOut,
     HostProbed,
     ImageReady,
-    LinkMeasured,
     MeasurementTaken,
     NeighboursCounted,
     NetworkProved,
@@ -102,8 +100,6 @@ _KINDS = (
     RoundEnded,
     MeasurementTaken,
     FiguresRemade,
-    CellLinked,
-    LinkMeasured,
     HalfEnded,
     CellEnded,
     TogetherEnded,
@@ -137,9 +133,6 @@ def run_document(reader: RunReader) -> RunDocument:
                     cell["disk_latency"] = None
                 else:
                     _watched(cell, samples, window)
-                if cell["linked"] is not None:
-                    there = window.samples(readers.of(cell["linked"]["other"]))
-                    cell["linked"]["other_host"] = host_of(there, *window.host)
                 # A loop's stages come again and again, and are of no one span.
                 signs_here = signs.get(cell["cell"], ())
                 cell["stages"] = [] if cell["looped"] else list(stages_of(of_host, known, signs_here))

@@ -479,38 +479,20 @@ class NetworkProofDocument(TypedDict):
     agrees: bool
 
 
-class LinkedDocument(TypedDict):
-    """Guests on two hosts: `here` drove the workloads; `hosts` has the host of each guest, by its key.
-
-    `way` carried the link between the two, and a round over it took `median_ms` before the workloads started, of
-    `rounds`. `other_host` has the figures of the host `other` as `host` of the cell has those of `here`.
-    """
-
-    here: str
-    other: str
-    hosts: dict[str, str]
-    way: str
-    rounds: int | None
-    least_ms: float | None
-    median_ms: float | None
-    most_ms: float | None
-    other_host: dict[str, AggregateDocument]
-
-
 class CellDocument(TypedDict):
     """One point of the axes, one repeat; `settings` spells out what it is configured as.
 
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
     warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone. A `looped` cell has
     `rounds` in place of measurements, and `loop` over them. `speed_percent` is the CPUs' mean speed over its total wall
-    clock, as that of a workload. `disk_latency` and `neighbours` are None where nobody counted, as in older records;
-    of guests on two hosts the latter are those of the host that drove the workloads. `hypervisor` is the host of a
-    fleet that ran it, None in any other run.
+    clock, as that of a workload. `disk_latency` and `neighbours` are None where nobody counted, as in older records.
+    `hypervisor` is the host of a fleet that ran it, None in any other run. `linked` said where guests were on two hosts
+    in earlier versions.
     """
 
     cell: int
     hypervisor: str | None
-    linked: LinkedDocument | None
+    linked: None
     axes: dict[str, AxisValue]
     settings: dict[str, Any]
     repeat: int

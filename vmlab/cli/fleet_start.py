@@ -16,7 +16,6 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE
-from vmlab.plan.other_host import demand_two_hosts
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
 from vmlab.system.entry_points import WORKLOADS, others_of
@@ -46,18 +45,9 @@ def started_on_fleet(
         raise UsageError("--spread places blocks on any host, and this scenario has the axis host")
     asked = overrides.hosts or prepare_run(file, overrides)[0].hosts
     hosts = chosen_hosts(asked)
-    plan, here = prepare_run(file, replace(overrides, hosts=None))
-    linked = plan.linked
-    if linked and (spread or together or in_turn):
-        raise UsageError(
-            "guests on two hosts take both of them: --spread, --together and --in-turn do not go with them"
-        )
-    overrides = replace(overrides, hosts=None if spread or linked else tuple(hosts))
-    if not linked:
-        plan, here = prepare_run(file, overrides)
+    overrides = replace(overrides, hosts=None if spread else tuple(hosts))
+    plan, here = prepare_run(file, overrides)
     demand_fleet_plan(plan, here, together=together)
-    if linked:
-        demand_two_hosts(plan, len(hosts))
     image = find()
     used = {one.kind for one in plan.scenario.workloads.values()}
     asyncio.run(demand_ready(hosts, None if image is None else image.id, say, others_of(WORKLOADS, used)))
@@ -66,7 +56,6 @@ def started_on_fleet(
         hosts=hosts,
         spread=spread,
         together=together,
-        linked=linked,
         unlike=unlike,
         in_turn=in_turn,
         reconnect=waiting.reconnect,

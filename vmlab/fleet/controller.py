@@ -13,7 +13,6 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.asset_files import AssetFiles
 from vmlab.fleet.fleet_host import Connect, FleetHost
 from vmlab.fleet.fleet_run import FleetRun
-from vmlab.fleet.host_pair import PairRun
 from vmlab.fleet.host_request import HostRequest
 from vmlab.fleet.link import HostLink
-from vmlab.fleet.placed_units import CellBook, groups_of, one_by_one, units_of
+from vmlab.fleet.placed_units import CellBook, groups_of, units_of
 from vmlab.fleet.request import FleetRequest, read_fleet_request
 from vmlab.fleet.together import TogetherRun
 from vmlab.lab.commands.command_server import Command, ControlServer, ListComing, Stop
@@ -42,7 +40,7 @@ from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_
 from vmlab.model.event import CellWithdrawn, CommandReceived, Event, Notice, RunEnded, RunnerFinished, RunStarted
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
-from vmlab.plan.terms import Half, Plan
+from vmlab.plan.terms import Plan
 from vmlab.store.fleet_writer import FleetWriter, Source
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import until_lost
@@ -137,15 +135,12 @@ class Controller:
             together=self._request.together,
         )
         fleet = self._placed(book, before, recorded)
-        halves: tuple[Half | None, ...] = ("here", "other") if self._request.linked else ()
-        for (name, entry), half in zip_longest(self._request.hosts.items(), halves):
-            fleet.add_host(FleetHost(name, entry, asked, self._writer, fleet.on_event, self._connect, half))
+        for name, entry in self._request.hosts.items():
+            fleet.add_host(FleetHost(name, entry, asked, self._writer, fleet.on_event, self._connect))
         return fleet
 
     def _placed(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
         cells, asked = self._plan.cells, self._request
-        if asked.linked:
-            return PairRun(one_by_one(cells), self._writer, book, before=before, reconnect=asked.reconnect)
         if asked.together:
             return TogetherRun(
                 groups_of(cells),

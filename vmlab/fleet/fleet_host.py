@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from vmlab.fleet.clock import ClockOffset
@@ -15,12 +15,9 @@ from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.taking import Taking
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
-from vmlab.model.event import CellEnded, CellPlaced, Event, HalfEnded, HostJoined, HostProbed, Notice
-from vmlab.plan.terms import Half
+from vmlab.model.event import CellEnded, CellPlaced, Event, HostJoined, HostProbed, Notice
 from vmlab.store.fleet_writer import FleetWriter, Source
 
-Ended = CellEnded | HalfEnded
-"""How a cell has ended on a host; the second where its workloads were driven by another one."""
 Connect = Callable[[str, HostEntry], Awaitable[HostLink]]
 _WAIT_SECONDS = 1.0
 """How long the host holds a question for rows that are new."""
@@ -41,13 +38,8 @@ class FleetHost:
         writer: FleetWriter,
         on_event: Callable[[str, Event], None],
         connect: Connect = HostLink.open,
-        half: Half | None = None,
     ) -> None:
-        """`on_event` is called with this host's name and each event of its cells, once it is recorded. It may have one
-        `half` of each cell's guests.
-        """
-        self._half = half
-        self._given: dict[int, dict[str, Any]] = {}
+        """`on_event` is called with this host's name and each event of its cells, once it is recorded."""
         self._on_event = on_event
         self.name = name
         self._entry = entry
@@ -58,7 +50,7 @@ class FleetHost:
         self._source: Source | None = None
         self._taking: Taking | None = None
         self._feeding: asyncio.Task[None] | None = None
-        self._awaited: dict[int, asyncio.Future[Ended]] = {}
+        self._awaited: dict[int, asyncio.Future[CellEnded]] = {}
         self._finishing = False
         self._kept = 0.0
         self.goes_on = False
@@ -108,7 +100,7 @@ class FleetHost:
         return probed
 
     def _new_taking(self, source: Source) -> Taking:
-        return Taking(self._writer, source, self._awaited.__contains__, self._raw, other=self._half == "other")
+        return Taking(self._writer, source, self._awaited.__contains__, self._raw)
 
     async def _goes_on(self, link: HostLink, before: Source) -> bool:
         """Whether the run `before` still lives and takes cells. One that does not is stopped and taken to its end."""
@@ -146,7 +138,6 @@ class FleetHost:
             text=request.text,
             overrides=request.overrides,
             patience=request.hold,
-            **({} if self._half is None else {"half": self._half}),
             assets=request.assets.described,
             deadline=300.0,
         )
@@ -171,15 +162,11 @@ class FleetHost:
         """Take what comes of this cell, which was given to the host before."""
         self._awaited.setdefault(cell, asyncio.get_running_loop().create_future())
 
-    async def measure(self, cell: int, **given: Any) -> Ended:
-        """Have a cell measured, and taken with all that belongs to it. It is released with what is `given`.
-
-        Raises HostLost.
-        """
+    async def measure(self, cell: int) -> CellEnded:
+        """Have a cell measured, and taken with all that belongs to it. Raises HostLost."""
         if self.gone.done():
             raise HostLost(self.gone.result() or f"host {self.name} has finished")
         self.expect(cell)
-        self._given[cell] = given
         heard = self._awaited[cell]
         try:
             await self._released(cell)
@@ -190,7 +177,6 @@ class FleetHost:
             raise HostLost(self.gone.result())
         finally:
             self._awaited.pop(cell, None)
-            self._given.pop(cell, None)
 
     async def _released(self, cell: int) -> None:
         """Release a cell; after a cut, the feed releases it once more when the line is back."""
@@ -210,8 +196,8 @@ class FleetHost:
 
     async def _release(self, link: HostLink, cell: int, **how: float) -> None:
         assert self._source is not None
-        given = {"together": self._request.together, **self._given.get(cell, {})}
-        await link.ask(Done, "release", run=self._source.run, cell=cell, **given, **how)
+        together = self._request.together
+        await link.ask(Done, "release", run=self._source.run, cell=cell, together=together, **how)
 
     async def offset(self) -> ClockOffset:
         """How far its clocks are from those here, now. Raises HostLost."""
@@ -222,17 +208,6 @@ class FleetHost:
         """Give the moment at which a cell starts, by the host's monotonic clock. Raises HostLost and what it raised."""
         assert self._link is not None and self._source is not None
         await self._link.ask(Done, "start-at", run=self._source.run, cell=cell, mono=mono)
-
-    async def proceed(self, cell: int, stage: str) -> None:
-        """Say that the other one of a cell's two hosts has come to a stage. Raises HostLost and what it raised."""
-        assert self._link is not None and self._source is not None
-        await self._link.ask(Done, "proceed", run=self._source.run, cell=cell, stage=stage)
-
-    async def link_end(self, own: Iterable[str], far: Iterable[str]) -> Any:
-        """An end of the link at its lab, as a process; `own` and `far` are MAC addresses. Raises HostLost."""
-        if self._link is None or self._source is None:
-            raise HostLost(f"host {self.name} is not here")
-        return await self._link.link_end(self._source.run, own, far)
 
     async def call_off(self, cell: int, reason: str) -> None:
         """End a cell that runs there as failed, unless it has ended, or no more comes from this host."""
@@ -286,7 +261,7 @@ class FleetHost:
 
     def _heard(self, event: Event) -> None:
         self._on_event(self.name, event)
-        if isinstance(event, CellEnded | HalfEnded):
+        if isinstance(event, CellEnded):
             heard = self._awaited.get(event.cell)
             if heard is not None and not heard.done():
                 heard.set_result(event)

@@ -8,7 +8,6 @@ import itertools
 import json
 import shlex
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -133,14 +132,6 @@ class HostLink:
             raise CommandFailed(f"host {self.name} did not keep the {kind}: {why}")
         if done.stdout is None or bytes(cast(bytes, done.stdout)).strip() != id.encode():
             raise CommandFailed(f"host {self.name} did not say that it kept {kind} {id}")
-
-    async def link_end(self, run: str, own: Iterable[str], far: Iterable[str]) -> Any:
-        """Start an end of the link at the lab of `run` there, see `frame_link`: its process. Raises HostLost."""
-        words = ("hosts", "link", run, "--own", ",".join(own), "--far", ",".join(far))
-        try:
-            return await self._connection.create_process(f"{self._command} {shlex.join(words)}", encoding=None)
-        except (OSError, asyncssh.Error) as error:
-            raise HostLost(f"host {self.name}: {error}") from error
 
     async def _hear(self) -> None:
         why = f"host {self.name}: the line was cut"

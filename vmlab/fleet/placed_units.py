@@ -34,11 +34,6 @@ def units_of(cells: Sequence[CellPlan], *, spread: bool) -> tuple[Unit, ...]:
     return tuple(Unit(number, tuple(block)) for number, block in enumerate(blocks.values(), start=1))
 
 
-def one_by_one(cells: Sequence[CellPlan]) -> tuple[Unit, ...]:
-    """Each cell by itself, for hosts that run it together."""
-    return tuple(Unit(number, (cell,)) for number, cell in enumerate(cells, start=1))
-
-
 def groups_of(cells: Sequence[CellPlan]) -> tuple[Unit, ...]:
     """Cells that differ in their host alone, which hosts run together, in the order of the first of each."""
     groups: dict[tuple[object, ...], list[CellPlan]] = {}

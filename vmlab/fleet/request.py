@@ -28,8 +28,6 @@ class FleetRequest(BaseModel):
     """Cells that differ in their host alone start together."""
     in_turn: bool = False
     """One host at a time measures a cell."""
-    linked: bool = False
-    """Cells have guests on both of two hosts, the first of which drives the workloads."""
     unlike: bool = False
     """Blocks may spread over hosts that are not alike."""
     reconnect: float = Field(default=60.0, gt=0)

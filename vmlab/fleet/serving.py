@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,6 @@ class Serving:
             "release": self._release,
             "start-at": self._start_at,
             "call-off": self._call_off,
-            "proceed": self._proceed,
             "keep": self._keep,
             "stop": self._stop,
             "forget": self._forget,
@@ -118,7 +117,7 @@ class Serving:
     async def _release(self, question: Answer) -> Answer:
         """The runner listens some moments after the run was started."""
         folder, cell, end = _folder(str(question["run"])), question.get("cell"), time.monotonic() + _LISTEN_SECONDS
-        given = {key: question[key] for key in ("together", "secret", "attempt") if key in question}
+        given = {"together": question["together"]} if "together" in question else {}
         while True:
             try:
                 await asyncio.to_thread(send_command, folder.control, "release", cell=cell, **given, origin="fleet")
@@ -136,11 +135,6 @@ class Serving:
     async def _call_off(self, question: Answer) -> Answer:
         folder, given = _folder(str(question["run"])), {key: question[key] for key in ("cell", "reason")}
         await asyncio.to_thread(send_command, folder.control, "call-off", **given, origin="fleet")
-        return {"ok": True}
-
-    async def _proceed(self, question: Answer) -> Answer:
-        folder, given = _folder(str(question["run"])), {key: question[key] for key in ("cell", "stage")}
-        await asyncio.to_thread(send_command, folder.control, "proceed", **given, origin="fleet")
         return {"ok": True}
 
     async def _keep(self, question: Answer) -> Answer:
@@ -223,7 +217,6 @@ def _started(question: Answer) -> Answer:
     from vmlab.lab.process.measuring_runs import HostBusy
     from vmlab.lab.process.preflight import check_ready
     from vmlab.lab.provision.host_support import prepare_run
-    from vmlab.plan.other_host import half_plan
     from vmlab.plan.planning import check_fit
     from vmlab.plan.scenario_file.loading import read
     from vmlab.plan.terms import Overrides
@@ -232,10 +225,9 @@ def _started(question: Answer) -> Answer:
     file = read(Path(str(question["source"])), str(question["text"]))
     overrides = replace(Overrides.from_json(dict(question["overrides"])), assets=_own_copies(question))
     plan, host = prepare_run(file, overrides)
-    half = question.get("half")
-    check_fit(plan if half is None else half_plan(plan, half), host)
+    check_fit(plan, host)
     try:
-        folder = start_run(file, overrides, plan, host, held=float(question["patience"]), half=half)
+        folder = start_run(file, overrides, plan, host, held=float(question["patience"]))
     except HostBusy as busy:
         raise busy.remedied("start the fleet's run when no run measures or waits there") from busy
     cells = [{"index": cell.index, "axes": cell.axes, "repeat": cell.repeat} for cell in plan.cells]
@@ -290,17 +282,6 @@ async def _serve() -> None:
 def serve() -> None:
     """Answer the controller on standard input and output, until the line ends."""
     asyncio.run(_serve())
-
-
-def serve_run_link(run: str, own: Sequence[str], far: Sequence[str]) -> None:
-    """Be the end of the link of a run that measures here. Raises UsageError, HypervisorError and RefusedError."""
-    from vmlab.hypervisor.frame_link.link_end import serve_link
-    from vmlab.system.terminal import say
-
-    runner = _folder(run).process("runner_pid")
-    if runner is None:
-        raise UsageError(f"run {run} has no runner")
-    say(serve_link(runner, own, far))
 
 
 def take_image(id: str) -> str:

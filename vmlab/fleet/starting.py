@@ -33,12 +33,6 @@ def demand_fleet_plan(plan: Plan, host: HostFacts, *, together: bool = False) ->
         raise UsageError("the claims of a publication are answered on one host; run it there")
     if plan.control:
         raise UsageError("--control finds the noise of one host; run it on each")
-    if plan.linked and plan.scenario.until is not None:
-        raise UsageError("guests on two hosts need a fixed number of repeats, as in --repeats 5")
-    if plan.linked and (together or plan.hosts):
-        raise UsageError("guests on two hosts take both: neither --together nor an axis host goes with them")
-    if plan.linked and plan.loop is not None:
-        raise UsageError("--loop is for guests on one host")
     if not plan.cells:
         raise UsageError("nothing to run: every axis value is marked absent")
     if together and any(len(unit.cells) != len(plan.hosts) for unit in groups_of(plan.cells)):

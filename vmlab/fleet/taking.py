@@ -12,19 +12,13 @@ from vmlab.model.event import (
     CellsReplanned,
     CellStarted,
     CommandReceived,
-    CountersRead,
     Event,
-    HalfEnded,
     HostProbed,
-    NeighboursCounted,
     Notice,
-    PhaseEnded,
-    PhaseStarted,
     RepeatsEnded,
     RunEnded,
     RunnerFinished,
     RunStarted,
-    StepEnded,
 )
 from vmlab.model.run import Outcome
 from vmlab.store.fleet_writer import FleetWriter, Source, TakenEvent
@@ -43,14 +37,8 @@ class Taking:
         source: Source,
         is_placed: Callable[[int], bool],
         raw: Callable[[int], Awaitable[RawOfCell]],
-        *,
-        other: bool = False,
     ) -> None:
-        """`is_placed` tells whether a cell was given to this host; `raw` asks for what tools printed in one.
-
-        With `other`, another host drives the cells' workloads, and gives each cell's beginning, phases and end.
-        """
-        self._other = other
+        """`is_placed` tells whether a cell was given to this host; `raw` asks for what tools printed in one."""
         self._writer = writer
         self._source = source
         self._is_placed = is_placed
@@ -96,14 +84,6 @@ class Taking:
         match event:
             case CellEnded(outcome=Outcome.ABORTED):
                 # Its run breaks off too: the cell is withdrawn then.
-                return None
-            case CellEnded() if self._other:
-                clocks = {"wall": event.wall, "mono": event.mono}
-                end = {"outcome": event.outcome, "reasons": event.reasons}
-                return HalfEnded(cell=event.cell, name=self._source.host, **end, **clocks)  # type: ignore[arg-type]
-            case CellStarted() | PhaseStarted() | PhaseEnded() | StepEnded() | NeighboursCounted() | CountersRead() if (
-                self._other
-            ):
                 return None
             case Notice():
                 return replace(event, text=f"{self._source.host}: {event.text}")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from vmlab.model.errors import UsageError
 from vmlab.system.given_file import read_given
@@ -24,8 +21,6 @@ class RunKeys:
 
     client: asyncssh.SSHKey
     hosts: dict[str, asyncssh.SSHKey]
-    secret: bytes | None = None
-    """Where two labs have guests of one cell: what both make the same keys of."""
 
     @classmethod
     def generate(cls, guests: Iterable[str]) -> RunKeys:
@@ -34,19 +29,9 @@ class RunKeys:
         keys.add(guests)
         return keys
 
-    @classmethod
-    def of_secret(cls, secret: bytes) -> RunKeys:
-        """The same keys wherever the secret is known."""
-        return cls(client=_key_of(secret, "client"), hosts={}, secret=secret)
-
     def add(self, guests: Iterable[str]) -> None:
         """Host keys for further guests."""
-        self.hosts.update({guest: self._host_key(guest) for guest in guests})
-
-    def _host_key(self, guest: str) -> asyncssh.SSHKey:
-        if self.secret is None:
-            return asyncssh.generate_private_key("ssh-ed25519")
-        return _key_of(self.secret, f"guest {guest}")
+        self.hosts.update({guest: asyncssh.generate_private_key("ssh-ed25519") for guest in guests})
 
     def authorized_line(self) -> str:
         """The line for the guests' ``authorized_keys``."""
@@ -55,13 +40,6 @@ class RunKeys:
     def host_private(self, guest: str) -> bytes:
         """The private host key of `guest`, in OpenSSH's format."""
         return self.hosts[guest].export_private_key("openssh")
-
-
-def _key_of(secret: bytes, name: str) -> asyncssh.SSHKey:
-    """An Ed25519 key, whose seed is an HMAC (RFC 2104) of the name: none of them tells another one, or the secret."""
-    seed = hmac.digest(secret, name.encode(), "sha256")
-    private = Ed25519PrivateKey.from_private_bytes(seed)
-    return asyncssh.import_private_key(private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
 
 
 def read_private_key(file: Path) -> bytes:

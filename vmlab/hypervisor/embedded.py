@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
     """`contract.Hypervisor` by ``qemu:///embed``; to be used only inside `namespace.run_isolated`.
 
     `runtime` is a short folder for sockets; for the rest see `LibvirtHypervisor`. The guests are in the `ordered` host,
-    if there is one. `other` is for the second of two hosts, see `make_bridge`.
+    if there is one.
     """
 
     def __init__(
@@ -51,9 +50,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         kernel: Path | None = None,
         journal: Journal | None = None,
         ordered: OrderedHost | None = None,
-        other: bool = False,
     ) -> None:
-        self._open_libvirt = partial(open_libvirt, other=other)
         self._root = LibvirtRoot(root_folder(runtime))
         self._ordered = ordered
         self._addresses = AddressServer()
@@ -73,7 +70,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         try:
             events = self._domain_watch.begin()
             self._connection = await call(
-                "opening libvirt", _OPEN, self._open_libvirt, self._root, self._lab, self.journal, events, self._ordered
+                "opening libvirt", _OPEN, open_libvirt, self._root, self._lab, self.journal, events, self._ordered
             )
         except (HypervisorError, OSError) as error:
             raise HypervisorUnavailable(str(error), remedy="vmlab doctor") from error

@@ -22,11 +22,9 @@ def open_libvirt(
     journal: Journal,
     events: DomainEvents,
     ordered: OrderedHost | None = None,
-    *,
-    other: bool = False,
 ) -> Any:
     """The connection of lab `lab`, with `events` registered; blocks. Its guests are in the `ordered` host, if there is
-    one. For `other` see `make_bridge`.
+    one.
 
     Raises libvirtError, HypervisorError, RefusedError where that host cannot be had, OSError.
     """
@@ -43,7 +41,7 @@ def open_libvirt(
         connection = libvirt.open(root.uri)
     events.register(connection)
     load_schema(connection)
-    make_bridge(other=other)
+    make_bridge()
     return connection
 
 

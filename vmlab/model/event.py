@@ -293,41 +293,11 @@ class TogetherEnded(Event):
 
 
 @event
-class CellLinked(Event):
-    """A cell has guests on two hosts, which a link joins; `hosts` has the name of each guest's host, by its key.
-
-    `here` drives the workloads. `way` is what carries the link, such as ``ssh``.
-    """
-
-    cell: Cell
-    here: str
-    other: str
-    hosts: dict[str, str]
-    way: str
-
-
-@event
-class LinkMeasured(Event):
-    """How long one round over the link took before the workloads started, from a host to a guest of the other one."""
-
-    cell: Cell
-    rounds: Count
-    least_ms: Reading
-    median_ms: Reading
-    most_ms: Reading
-
-
-@event
-class HalfReached(Event):
-    """One of two hosts that have the guests of a cell has come to a stage that the other one waits for."""
-
-    cell: Cell
-    stage: str
-
-
-@event
 class HalfEnded(Event):
-    """The cell has ended on the other one of its two hosts, `name`; the cell has the worse outcome of both."""
+    """In records of older versions: a cell with guests on two hosts has ended on the other one, `name`.
+
+    The cell has the worse outcome of both.
+    """
 
     cell: Cell
     name: str

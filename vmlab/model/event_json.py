@@ -17,7 +17,7 @@ def to_json(event: Event) -> str:
 
 
 def from_json(text: str | bytes) -> Event | None:
-    """The event that `to_json` wrote; None for a kind that this version does not know.
+    """The event that `to_json` wrote; None for a kind that this version does not know, or knows no more.
 
     Fields that this version does not know are left out, so that an older viewer reads a newer store. Raises ValueError
     where the text is not such an object, or a field has the wrong type.

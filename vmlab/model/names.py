@@ -41,12 +41,6 @@ _PREFIX_OF_MACS = "52:54:00"
 """QEMU's prefix of MAC addresses for virtual network cards."""
 BRIDGE_MAC = f"{_PREFIX_OF_MACS}:c6:12:01"
 """The bridge's MAC address. A bridge without one takes the lowest of its ports, which changes as guests come and go."""
-OTHER_HOST_ADDRESS = str(NETWORK[3])
-"""In place of `HOST_ADDRESS` on the second of two hosts whose bridges are joined."""
-OTHER_BRIDGE_MAC = f"{_PREFIX_OF_MACS}:c6:12:03"
-"""In place of `BRIDGE_MAC` there."""
-LINK_TAP = "vmlab8"
-"""The end of the link to the other host, a port of the lab's bridge."""
 
 HOST_PLACE = "host"
 """Takes the place of a guest's name or key, for a workload that runs on the host itself."""

@@ -51,10 +51,6 @@ SETTLING = "settling"
 """The stage of a workload whose client has ended while the system still finishes the work."""
 DONE = "done"
 """The last stage of a workload; its figures are verified when all workloads have reached it."""
-HalfStage = Literal["ready", "prepared", "emptied", "executed", "collected"]
-"""Of a cell whose guests are on two hosts. The other host's guests are ready, later its caches are emptied; the host
-that drives the workloads has prepared, executed and collected them.
-"""
 
 
 def other_mode(mode: object) -> CacheMode:

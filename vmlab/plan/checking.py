@@ -17,7 +17,6 @@ from vmlab.plan.bare_checks import of_bare_guests
 from vmlab.plan.host_lacks import unused_tunnels
 from vmlab.plan.images import of_added_images
 from vmlab.plan.optional_parts import missing_parts
-from vmlab.plan.other_host import unlinkable
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.scenario_file.scenario_keys import known_keys
@@ -126,7 +125,6 @@ def read_cell(document: Document) -> Checked:
     problems.extend(of_added_images(scenario))
     problems.extend(of_bare_guests(scenario))
     problems.extend(unused_tunnels(scenario))
-    problems.extend(unlinkable(scenario))
     problems.extend(missing_parts(scenario))
     document.raise_problems(problems)
     return Checked(scenario, params)

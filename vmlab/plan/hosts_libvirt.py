@@ -23,8 +23,6 @@ def _asked(plan: Plan, cell: CellPlan) -> Iterator[str]:
     for bare in cell.bare:
         yield f"guest {bare.guest} runs on the host"
     for guest in cell.guests:
-        if guest.other:
-            yield f"guest {guest.guest} is on another host"
         if guest.resources.network != "plain":
             yield f"guest {guest.guest} has network: {guest.resources.network}"
         if guest.resources.bandwidth is not None:

@@ -217,7 +217,6 @@ def _guest(name: str, guest: Guest, tile: int, host: HostFacts) -> GuestPlan:
         guest=name,
         roles=tuple(guest.role),
         resources=guest.resources(host.cpus),
-        other=guest.host == "other",
     )
 
 

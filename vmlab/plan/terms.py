@@ -28,9 +28,6 @@ ForClaims = Literal["claims", "claims-once"]
 """Words for a number of repeats that a scenario's claims take: with `planned_looks` at them, or with one."""
 FOR_CLAIMS: tuple[ForClaims, ...] = get_args(ForClaims)
 
-Half = Literal["here", "other"]
-"""Of two hosts that have a cell's guests: the one that drives the workloads, or that of guests with ``host: other``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
@@ -120,8 +117,6 @@ class GuestPlan:
     guest: str
     roles: tuple[str, ...]
     resources: GuestResources
-    other: bool = False
-    """Whether it runs on the second of two hosts."""
 
     @property
     def machine(self) -> str:
@@ -242,11 +237,6 @@ class Plan:
         """The hosts of a fleet that cells are varied over; none where that is no axis."""
         axis = self.scenario.axes.get(HOST_PLACE)
         return () if axis is None else tuple(map(str, axis.values))
-
-    @property
-    def linked(self) -> bool:
-        """Whether any cell has a guest on the second of two hosts."""
-        return any(guest.other for cell in self.cells for guest in cell.guests)
 
     @property
     def pools(self) -> tuple[str, ...]:

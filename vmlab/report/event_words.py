@@ -11,7 +11,6 @@ from vmlab.model.event import (
     CacheProved,
     CacheSwitched,
     CellEnded,
-    CellLinked,
     CellStarted,
     CellWithdrawn,
     CommandReceived,
@@ -19,13 +18,11 @@ from vmlab.model.event import (
     Event,
     FiguresRemade,
     GuestStateChanged,
-    HalfEnded,
     HostJoined,
     HostLeftOut,
     HostProbed,
     ImageReady,
     KsmSwitched,
-    LinkMeasured,
     NetworkProved,
     Notice,
     PhaseEnded,
@@ -141,12 +138,6 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             return _info(f"cell {number} started: {axes_words(event.axes)}, {repeat_words(event.repeat)}{under}")
         case TogetherEnded():
             return _together(event)
-        case CellLinked():
-            return _info(f"cell {event.cell} has guests on {event.here} and {event.other}, which a link joins")
-        case LinkMeasured():
-            return _info(f"a round over the link takes {event.median_ms:.1f} ms")
-        case HalfEnded():
-            return _ended(event.outcome, f"cell {event.cell} {event.outcome} on {event.name}", "; ".join(event.reasons))
         case CellWithdrawn():
             where = f" on {event.name}" if event.name else ""
             return Sentence("warning", f"cell {event.cell} broke off{where}: {event.reason}")

@@ -53,7 +53,6 @@ FOREIGN_REQUESTS: dict[str, str] = {
     "a source of numbers": json.dumps(_SAID | {"source": [1]}),
     "no seed": json.dumps(_SAID | {"seed": "1"}),
     "a huge seed": json.dumps(_SAID | {"seed": 10**400}),
-    "an unknown half": json.dumps(_SAID | {"half": "both"}),
     "held for ever": json.dumps(_SAID | {"held": float("inf")}),
     **{
         f"{name} {value!r}"[:40]: json.dumps(_SAID | {"overrides": {name: value}})

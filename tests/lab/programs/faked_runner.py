@@ -17,7 +17,6 @@ from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.hosts_start import HostsStart
-from vmlab.lab.cell.linked_half import LinkedHalf
 from vmlab.lab.cell.live_ksm import LiveKsm
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.process.run_folder import RunFolder
@@ -30,7 +29,6 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import (
     CellEnded,
     CellStarted,
-    LinkMeasured,
     MeasurementTaken,
     Notice,
     WorkloadEnded,
@@ -64,10 +62,8 @@ class Cell:
         cell: CellPlan,
         around: CellSurroundings,
         hosts_start: HostsStart | None = None,
-        half: LinkedHalf | None = None,
     ) -> None:
         self._hosts_start = hosts_start
-        self._half = half
         self._cell = cell
         self._around = around
         guests: Any = None
@@ -78,11 +74,10 @@ class Cell:
 
     async def run(self) -> Outcome:
         """Begin, wait, end; or be called off."""
-        others = self._hosts_start or self._half
-        if others is None:
+        if self._hosts_start is None:
             return await self._run()
         try:
-            return await run_with_alarm(others.until_called_off(), self._run())
+            return await run_with_alarm(self._hosts_start.until_called_off(), self._run())
         except VmlabError as error:
             end = CellEnded(
                 cell=self._cell.index, outcome="failed", reasons=[str(error)], wall_seconds=None, start_skew_ms=None
@@ -98,30 +93,6 @@ class Cell:
         for one in self._cell.workloads:
             place: Any = {"cell": self._cell.index, "workload": one.name, "tile": one.tile, "guest": one.source}
             self._around.emit(WorkloadStarted(**place, benchmark=one.kind, late_ms=late, uncertainty_ms=0.1))
-
-    async def _worked(self) -> None:
-        """For as long as the test says, and on two hosts for as long as both do."""
-        half = self._half
-        if half is None:
-            await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "3600")))
-        elif half.drives:
-            await half.until("ready")
-            took = {"least_ms": 1.5, "median_ms": 2.25, "most_ms": 9.0}
-            self._around.emit(LinkMeasured(cell=self._cell.index, rounds=10, **took))
-            half.reach("prepared")
-            await half.until("emptied")
-            for one in self._cell.workloads:
-                place: Any = {"cell": self._cell.index, "workload": one.name, "tile": one.tile, "guest": one.source}
-                self._around.emit(WorkloadStarted(**place, benchmark=one.kind, late_ms=0.0, uncertainty_ms=0.1))
-            await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "3600")))
-            half.reach("executed")
-            half.reach("collected")
-        else:
-            half.reach("ready")
-            await half.until("prepared")
-            half.reach("emptied")
-            await half.until("executed")
-            await half.until("collected")
 
     async def _run(self) -> Outcome:
         cell = self._cell
@@ -142,7 +113,7 @@ class Cell:
             await until(Path(os.environ[CELL_FILE]).exists, "the file that ends cells", deadline=3600)
         if self._hosts_start is not None:
             await self._start_together(self._hosts_start)
-        await self._worked()
+        await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "3600")))
         outcome = self._loaded()
         reasons = [] if outcome is Outcome.PASSED else ["so the test says"]
         self._around.emit(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from vmlab.model.event import (
     CacheSwitched,
     CellEnded,
-    CellLinked,
     CellPlaced,
     CellStarted,
     CellWithdrawn,
     Event,
-    HalfEnded,
     HostJoined,
     HostLeftOut,
     PhaseStarted,
@@ -129,36 +125,3 @@ def test_hosts_are_in_the_order_of_their_numbers() -> None:
         hosts.add(name)
     assert hosts.names == ("hv1", "hv2", "hv10")
     assert {view.state for view in hosts.views(1.0)} == {"joins"}
-
-
-_LINKED = CellLinked(cell=1, here="hv1", other="hv2", hosts={"t1-a": "hv1", "t1-b": "hv2"}, way="ssh", mono=3.1)
-
-
-@pytest.mark.parametrize("place", [2, 4, 5])
-def test_a_cell_with_guests_on_two_hosts_is_under_way_on_both(place: int) -> None:
-    """Clocks of hosts differ, so the link may seem to come before the cell that it is for."""
-    events = [_joined("hv2"), *_working()]
-    events.insert(place, _LINKED)
-    hosts = _hosts(*events)
-    for name in ("hv1", "hv2"):
-        hosts.take(name, [_sample(9.0)])
-        view = _of(hosts, name)
-        assert (view.state, view.cell, view.cache, view.done) == ("execute", 1, "none", 0)
-
-
-def test_each_of_the_two_hosts_ends_its_own_half() -> None:
-    """In either order; the one that has failed says so."""
-    ended = CellEnded(cell=1, outcome="passed", reasons=[], wall_seconds=1.0, start_skew_ms=0.0, mono=6.0)
-    half = HalfEnded(cell=1, name="hv2", outcome="failed", reasons=["no disk"], mono=6.1)
-    for ends in ([ended, half], [half, ended]):
-        later = PhaseStarted(cell=1, phase="clean up", mono=7.0)
-        hosts = _hosts(_joined("hv2"), *_working(), _LINKED, *ends, later)
-        assert [view.done for view in hosts.views(10.0)] == [1, 1]
-        assert _of(hosts, "hv2")[1:5] == ("failed", "bad", 6.1, "no disk")
-
-
-def test_a_link_that_is_cut_breaks_off_on_both() -> None:
-    cut = CellWithdrawn(cell=1, name="hv1", reason="the link was cut", mono=6.0)
-    hosts = _hosts(_joined("hv2"), *_working(), _LINKED, cut)
-    for name in ("hv1", "hv2"):
-        assert _of(hosts, name)[1:5] == ("broke off", "bad", 6.0, "the link was cut")

@@ -12,14 +12,12 @@ from vmlab.model.event import (
     RESUME,
     CacheSwitched,
     CellEnded,
-    CellLinked,
     CellsReplanned,
     CellStarted,
     CellWithdrawn,
     CommandReceived,
     Event,
     GuestStateChanged,
-    HalfEnded,
     HostProbed,
     PhaseStarted,
     RunEnded,
@@ -294,15 +292,3 @@ def test_the_list_in_the_record_tells_each_cell_that_follows_a_change() -> None:
     none = CellsReplanned(cells=1, next_axes={}, expected_seconds=0, coming=listed[:1])
     view = fed([*beginning(), first, none], planned=[(("cache", "none"),), (("cache", "writeback"),)])
     assert view.next_axes is None and view.coming is None
-
-
-def test_guests_say_which_of_two_hosts_they_are_on_and_the_cell_has_the_worse_outcome_of_both() -> None:
-    """Whichever host says last how it went."""
-    linked = CellLinked(cell=1, here="hv1", other="hv2", hosts={"t1-front": "hv2"}, way="ssh", mono=12.5)
-    ended = CellEnded(cell=1, outcome="passed", reasons=[], wall_seconds=1.0, start_skew_ms=0.0, mono=30.0)
-    half = HalfEnded(cell=1, name="hv2", outcome="failed", reasons=["no disk"], mono=30.1)
-    before = [*beginning()[:3], linked, *beginning()[3:]]
-    assert [guest.host for guest in fed(before).guests] == ["hv2"]
-    for ends in ([ended, half], [half, ended]):
-        (cell,) = fed([*before, *ends]).cells
-        assert (cell.outcome, cell.reasons) == ("failed", ("host hv2: no disk",))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import FleetHostDocument
 from vmlab.analysis.statistics.descriptive import finite
-from vmlab.model.names import guest_of
 
 HOST_AXIS = "host"
 DECISIVE = ("accelerator", "cpu", "microcode", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "governor", "disk")
@@ -70,34 +69,10 @@ def host_notices(known: RunTimeline) -> Iterator[str]:
     found = differences({name: decisive(one.accelerator, one.facts) for name, one in known.hosts.items()})
     if found:
         yield f"the hosts differ in {'; '.join(found)}"
-    linked = [cell for cell in known.cells.values() if cell.linked is not None]
-    if linked:
-        yield from _link_notices(linked)
-    elif any(HOST_AXIS not in cell.start.axes for cell in known.cells.values()):
+    if any(HOST_AXIS not in cell.start.axes for cell in known.cells.values()):
         yield f"blocks of cells are spread over hosts, and compared within each: {_blocks(known)}"
     for name, left in known.left_out.items():
         yield f"host {name} was left out: {left.reason}"
-
-
-def _link_notices(cells: Sequence[CellTimeline]) -> Iterator[str]:
-    """Which guest of the cells was on which host, and what joined them."""
-    places: dict[str, dict[str, None]] = {}
-    for cell in cells:
-        assert cell.linked is not None
-        for key, host in cell.linked.hosts.items():
-            places.setdefault(host, {})[guest_of(key)] = None
-    where = "; ".join(f"{', '.join(guests)} on {host}" for host, guests in places.items())
-    yield f"guests are on two hosts: {where}"
-    rounds = [cell.link.median_ms for cell in cells if cell.link is not None]
-    if rounds:
-        took = _range(min(rounds), max(rounds))
-        yield f"a link over SSH joins them, a round over it took {took} ms: its throughput is not that of a cable"
-
-
-def _range(least: float, most: float) -> str:
-    """Two figures as one where they are written alike."""
-    low, high = f"{least:.1f}", f"{most:.1f}"
-    return low if low == high else f"{low} to {high}"
 
 
 def _blocks(known: RunTimeline) -> str:

@@ -16,7 +16,6 @@ from vmlab.analysis.shape import (
     BootDocument,
     CellDocument,
     DataDiskDocument,
-    LinkedDocument,
     MeasurementDocument,
     NeighbourDocument,
     NetworkProofDocument,
@@ -46,7 +45,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
     return {
         "cell": cell.start.cell,
         "hypervisor": cell.host or None,
-        "linked": _linked(cell),
+        "linked": None,
         "axes": dict(cell.start.axes),
         "settings": dict(cell.start.settings),
         "repeat": cell.start.repeat,
@@ -82,24 +81,6 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "cache_proof": [_proof(proved) for proved in cell.proofs],
         "network_proof": [_network_proof(proved) for proved in cell.network],
         "seen_in_guests": _seen(cell.inspected),
-    }
-
-
-def _linked(cell: CellTimeline) -> LinkedDocument | None:
-    """Where its guests were on two hosts; the figures of the other one are still empty."""
-    if (linked := cell.linked) is None:
-        return None
-    link = cell.link
-    return {
-        "here": linked.here,
-        "other": linked.other,
-        "hosts": dict(linked.hosts),
-        "way": linked.way,
-        "rounds": None if link is None else link.rounds,
-        "least_ms": None if link is None else finite(link.least_ms),
-        "median_ms": None if link is None else finite(link.median_ms),
-        "most_ms": None if link is None else finite(link.most_ms),
-        "other_host": {},
     }
 
 

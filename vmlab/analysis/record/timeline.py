@@ -18,7 +18,6 @@ from vmlab.model.event import (
     CacheProved,
     CacheSwitched,
     CellEnded,
-    CellLinked,
     CellPlaced,
     CellsReplanned,
     CellStarted,
@@ -38,7 +37,6 @@ from vmlab.model.event import (
     HostProbed,
     ImageReady,
     KsmSwitched,
-    LinkMeasured,
     MeasurementTaken,
     NeighboursCounted,
     NetworkProved,
@@ -133,10 +131,8 @@ class CellTimeline:
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
-    linked: CellLinked | None = None
-    """Where it has guests on two hosts: which of them is where, and, once known, the link's round and the other end."""
-    link: LinkMeasured | None = None
     half: HalfEnded | None = None
+    """In a record of an older version, how a cell with guests on two hosts has ended on the other one."""
 
     @property
     def execution(self) -> tuple[float, float] | None:
@@ -247,10 +243,6 @@ class CellTimeline:
             case HalfEnded():
                 self.half = event
                 self._end_half()
-            case CellLinked():
-                self.linked = event
-            case LinkMeasured():
-                self.link = event
 
     def _end_half(self) -> None:
         """A cell whose guests are on two hosts has the worse outcome of both, and the reasons of the other one too."""

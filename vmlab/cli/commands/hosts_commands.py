@@ -16,7 +16,6 @@ from vmlab.cli.output import write_json, write_text
 from vmlab.fleet.host_checks import HostCheck, check_hosts
 from vmlab.fleet.hosts_file import EVERY, chosen_hosts
 from vmlab.fleet.serving import serve as serve_controller
-from vmlab.fleet.serving import serve_run_link
 from vmlab.fleet.serving import take_asset as keep_asset
 from vmlab.fleet.serving import take_image as keep_image
 from vmlab.fleet.starting import resume_fleet_run
@@ -73,15 +72,6 @@ def take_image(id: str) -> None:
 def take_asset(id: str) -> None:
     """Keep the asset ID, whose archive comes on standard input."""
     write_text(keep_asset(id))
-
-
-@hosts.command(hidden=True)
-@click.argument("run")
-@click.option("--own", required=True)
-@click.option("--far", required=True)
-def link(run: str, own: str, far: str) -> None:
-    """Join the lab of RUN to that of another host, by frames on standard input and output."""
-    serve_run_link(run, own.split(","), far.split(","))
 
 
 def _document(one: HostCheck) -> dict[str, object]:

@@ -9,27 +9,25 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.model.errors import HypervisorUnavailable
-from vmlab.model.names import BRIDGE, BRIDGE_MAC, HOST_ADDRESS, OTHER_BRIDGE_MAC, OTHER_HOST_ADDRESS, PREFIX
+from vmlab.model.names import BRIDGE, BRIDGE_MAC, HOST_ADDRESS, PREFIX
 
 LOOPBACK = 1
 """The kernel's number for it in every network namespace."""
 
 
-def make_bridge(*, other: bool = False) -> None:
+def make_bridge() -> None:
     """Bring up the loopback, make the bridge, give the host its address on it; no spanning tree, no way out.
 
-    With `other` it has the addresses of the second of two hosts, whose bridges a link joins. Raises
-    HypervisorUnavailable on the host's own network, and where the kernel has no bridge.
+    Raises HypervisorUnavailable on the host's own network, and where the kernel has no bridge.
     """
     require_isolation()
-    mac, address = (OTHER_BRIDGE_MAC, OTHER_HOST_ADDRESS) if other else (BRIDGE_MAC, HOST_ADDRESS)
     try:
         with IPRoute() as route:
             route.link("set", index=LOOPBACK, state="up")
             route.link("add", ifname=BRIDGE, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
             index = link_index(route, BRIDGE)
-            route.link("set", index=index, address=mac)
-            route.addr("add", index=index, address=address, prefixlen=PREFIX)
+            route.link("set", index=index, address=BRIDGE_MAC)
+            route.addr("add", index=index, address=HOST_ADDRESS, prefixlen=PREFIX)
             route.link("set", index=index, state="up")
     except (NetlinkError, OSError) as error:
         raise HypervisorUnavailable(f"no bridge: {error}", remedy="modprobe bridge") from error

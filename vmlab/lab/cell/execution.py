@@ -14,7 +14,6 @@ from vmlab.lab.cell.contention import Contention
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
 from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.latency_readings import LatencyReadings
-from vmlab.lab.cell.linked_half import LinkedHalf
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
@@ -31,8 +30,6 @@ from vmlab.telemetry.host_counters import Between, HostCounters
 
 _READ_AHEAD, _READ_AHEAD_A_GUEST = 0.02, 0.005
 """Seconds before the common start at which counters are read: all clients wait then, and QEMU answers within that."""
-_EVERY_TILE = 0
-"""In place of a tile's number, for what is of no tile alone."""
 
 
 class Execution:
@@ -51,9 +48,7 @@ class Execution:
         live: Mapping[str, LiveSwitch[Any]],
         loop: Loop,
         hosts_start: HostsStart | None = None,
-        half: LinkedHalf | None = None,
     ) -> None:
-        self._half = half
         self._hosts_start = hosts_start
         self.skew: StartSkew | None = None
         self.wall_seconds: float | None = None
@@ -98,9 +93,6 @@ class Execution:
         self._contention = Contention.of(self._plan, self._around.hypervisor)
         self._follow(first, start)
         opening = asyncio.ensure_future(self._counters_read("start", start.host_mono - self._ahead(start.lead)))
-        if self._half is not None and not self._half.drives:
-            # Its guests work for the workloads that the other host follows.
-            self._following[asyncio.ensure_future(self._half.until("executed"))] = _EVERY_TILE
         self._undisturbed.start()
         try:
             await start.moment()
@@ -117,8 +109,6 @@ class Execution:
                 await self._all_ended()
                 # Nothing of the lab's own is read or written before that.
                 closing = await self._counters_read("end", time.monotonic())
-            if self._half is not None and self._half.drives:
-                self._half.reach("executed")
             self._executed = (await opening or began, closing or time.monotonic())
             await self._network.end(start.host_wall)
             await self._undisturbed.end()

@@ -14,11 +14,14 @@ Patiently = Callable[[Awaitable[float]], Awaitable[float | None]]
 """Waits as long as whoever gives the moment is heard of; None where nobody is any more."""
 
 
-class CalledOff:
-    """The cell with the number `cell`, which may be called off as it failed on another host."""
+class HostsStart:
+    """Of the cell with the number `cell`, which may be called off as it failed on another host."""
 
-    def __init__(self, cell: int) -> None:
+    def __init__(self, cell: int, emit: Emit, patiently: Patiently) -> None:
         self.cell = cell
+        self._emit = emit
+        self._patiently = patiently
+        self._moment: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._called_off: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def call_off(self, cell: int, reason: str) -> None:
@@ -34,16 +37,6 @@ class CalledOff:
     async def until_called_off(self) -> NoReturn:
         """Raises CommandFailed with the reason, once there is one."""
         raise CommandFailed(await self._called_off)
-
-
-class HostsStart(CalledOff):
-    """Of the cell with the number `cell`."""
-
-    def __init__(self, cell: int, emit: Emit, patiently: Patiently) -> None:
-        super().__init__(cell)
-        self._emit = emit
-        self._patiently = patiently
-        self._moment: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     async def moment(self, lead: float) -> float:
         """Say that all is ready, and wait for the moment, by this host's monotonic clock; `lead` is what it takes from

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapt
 
 from vmlab.lab.commands.asking import OF_COMING_CELLS, OF_RUNNING_GUESTS
 from vmlab.model.errors import RefusedError, UsageError, VmlabError
-from vmlab.model.run import HalfStage
 from vmlab.system.removal import remove_file
 
 _LONGEST_LINE = 65536
@@ -50,10 +49,6 @@ class Release(_Command):
     cell: int | None = None
     together: bool = False
     """Its workloads wait for the moment that `StartAt` gives."""
-    secret: Annotated[str | None, Field(pattern=r"^[0-9a-f]{64}$")] = None
-    """Of a cell whose guests are on two hosts: what both make the guests' keys of."""
-    attempt: Annotated[int, Field(ge=1, le=100)] = 1
-    """How often the cell was begun in this run, with this one."""
 
 
 class StartAt(_Command):
@@ -62,14 +57,6 @@ class StartAt(_Command):
     command: Literal["start"] = "start"
     cell: int
     mono: Annotated[float, Field(gt=0, lt=1e12)]
-
-
-class Proceed(_Command):
-    """Say that the other one of the two hosts that have the guests of a cell has come to a stage."""
-
-    command: Literal["proceed"] = "proceed"
-    cell: int
-    stage: HalfStage
 
 
 class CallOff(_Command):
@@ -140,7 +127,6 @@ Command = Annotated[
     | Annotated[Release, Tag("release")]
     | Annotated[Keep, Tag("keep")]
     | Annotated[StartAt, Tag("start")]
-    | Annotated[Proceed, Tag("proceed")]
     | Annotated[CallOff, Tag("call-off")]
     | Annotated[ListComing, Tag("coming")]
     | Annotated[ChangeComing, Tag("set")]

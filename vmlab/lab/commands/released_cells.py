@@ -18,37 +18,26 @@ class ReleasedCells:
         self.patience = patience
         self.overdue = ""
         """Why no cell is waited for any longer, in words; empty while there is no such reason."""
-        self._known: set[tuple[int, int]] = set()
+        self._known: set[int] = set()
         self._together: set[int] = set()
-        self._secrets: dict[int, bytes] = {}
         self._waiting: asyncio.Queue[tuple[int | None]] = asyncio.Queue()
         self._heard = 0.0
 
-    def release(
-        self, cell: int | None, *, together: bool = False, secret: bytes | None = None, attempt: int = 1
-    ) -> None:
-        """Let the cell of this number begin, or with None let the run end; a second release of a cell does nothing,
-        unless it is another `attempt`.
+    def release(self, cell: int | None, *, together: bool = False) -> None:
+        """Let the cell of this number begin, or with None let the run end; a second release of a cell does nothing.
 
-        With `together` its workloads start when those on other hosts do. `secret` is that of a cell whose guests are on
-        two hosts.
+        With `together` its workloads start when those on other hosts do.
         """
-        if cell is None or (cell, attempt) not in self._known:
+        if cell is None or cell not in self._known:
             self._waiting.put_nowait((cell,))
         if cell is not None:
-            self._known.add((cell, attempt))
+            self._known.add(cell)
             if together:
                 self._together.add(cell)
-            if secret is not None:
-                self._secrets[cell] = secret
 
     def is_together(self, cell: int) -> bool:
         """Whether a cell was released to start when other hosts do."""
         return cell in self._together
-
-    def secret_of(self, cell: int) -> bytes | None:
-        """The secret that a cell was released with last."""
-        return self._secrets.get(cell)
 
     def keep(self) -> None:
         """Note that the program is still there."""

@@ -18,7 +18,6 @@ from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError
 from vmlab.plan.planning import HostFacts, Overrides, Plan
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.plan.terms import Half
 from vmlab.store.runs import new_run_id
 
 LAUNCHER = "vmlab.lab.process.launcher"
@@ -33,26 +32,23 @@ def start_run(
     concurrent: bool = False,
     turn: Turn | None = None,
     held: float | None = None,
-    half: Half | None = None,
 ) -> RunFolder:
     """Start a run that is independent of this process; returns as soon as its launcher runs.
 
-    The plan must have been checked for fit. With `held` its cells begin as they are released, and it may run one `half`
-    of them, see `RunRequest`. Raises HostBusy where a run measures on this host already or waits before its `turn`,
-    unless `concurrent`, and RefusedError when the state folder or the runtime folder cannot be written, when a pool for
-    data disks cannot be had, and for a concurrent run that changes settings of the host.
+    The plan must have been checked for fit. With `held` its cells begin as they are released, see `RunRequest`. Raises
+    HostBusy where a run measures on this host already or waits before its `turn`, unless `concurrent`, and RefusedError
+    when the state folder or the runtime folder cannot be written, when a pool for data disks cannot be had, and for a
+    concurrent run that changes settings of the host.
     """
     check_startable(plan, concurrent=concurrent)
     if plan.hosts and held is None:
         raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
-    if plan.linked and half is None:
-        raise RefusedError("the scenario has guests on two hosts", remedy="vmlab run SCENARIO --hosts hv1,hv2")
     folder = RunFolder.of(new_run_id(plan.scenario.name))
     measuring = claim(folder, planned=plan.seconds, concurrent=concurrent, turn=turn)
     try:
         lock = folder.make()
         try:
-            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held, half)
+            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held)
             write_request(folder, request, file.text, host)
             folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
         finally:

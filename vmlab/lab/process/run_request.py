@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.checked import checked
 from vmlab.model.errors import StoreError, UsageError
-from vmlab.plan.terms import Half, Overrides
+from vmlab.plan.terms import Overrides
 from vmlab.system.given_file import read_given
 
 _MOST_BYTES = 4 * 2**20
@@ -18,8 +18,7 @@ _MOST_BYTES = 4 * 2**20
 class RunRequest:
     """The request for a run. `source` is the scenario's path; its text is stored beside it.
 
-    A run that is `held` begins each cell when that is released, and ends where none was for so many seconds. Of a plan
-    whose guests are on two hosts it has those of one `half`, see `plan.other_host`.
+    A run that is `held` begins each cell when that is released, and ends where none was for so many seconds.
     """
 
     run: str
@@ -27,7 +26,6 @@ class RunRequest:
     overrides: Overrides
     seed: int
     held: float | None = None
-    half: Half | None = None
 
     def to_json(self) -> str:
         """For `request.json` in the run's folder."""

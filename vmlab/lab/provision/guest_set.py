@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -45,14 +45,6 @@ class Connect(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FarGuests:
-    """`every` guest of a cell that has some on another host too, and the `secret` that their keys are made of."""
-
-    every: Sequence[GuestPlan]
-    secret: bytes
-
-
 class GuestSet:
     """Guests from creation to destruction; `shells` holds one connection for each guest key."""
 
@@ -70,9 +62,7 @@ class GuestSet:
         *,
         helper: bool = True,
         added: AddedGuests | None = None,
-        far: FarGuests | None = None,
     ) -> None:
-        """`far` are those of the cell's guests that are on another host."""
         self.guests: list[GuestPlan] = []
         """In the order of the plan, those that were added last."""
         self.changed = asyncio.Event()
@@ -87,8 +77,7 @@ class GuestSet:
         self._on_notice = on_notice
         self._helper = helper
         self._added = added or AddedGuests(cell, {}, log_in, timing)
-        self._far = far
-        self._keys = RunKeys.generate(()) if far is None else RunKeys.of_secret(far.secret)
+        self._keys = RunKeys.generate(())
         self._addresses: dict[str, str] = {}
         self._elastic: dict[str, str] = {}
         self.shells: dict[str, GuestShell] = {}
@@ -102,11 +91,10 @@ class GuestSet:
 
     def _take(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
         """Give guests of new tiles their keys and addresses, which depend on their own tile alone."""
-        known = guests if self._far is None else self._far.every
-        self._keys.add(guest.key for guest in known)
-        self._addresses |= addresses(known, self._hypervisor.network.addresses)
-        self._elastic |= elastic_addresses(known)
-        cards = macs(known)
+        self._keys.add(guest.key for guest in guests)
+        self._addresses |= addresses(guests, self._hypervisor.network.addresses)
+        self._elastic |= elastic_addresses(guests)
+        cards = macs(guests)
         specs = [self._spec(guest, cards[guest.key]) for guest in guests]
         self.guests += guests
         self.specs += specs
@@ -128,23 +116,6 @@ class GuestSet:
     def reached_at(self, key: str) -> str:
         """The address by which others reach a guest: its elastic one, or its own."""
         return self._elastic.get(key, self._addresses[key])
-
-    async def connect_far(self) -> dict[str, str]:
-        """Connect with the guests on the other host, which are ready; their addresses, by guest key."""
-        assert self._far is not None
-        own = {guest.key for guest in self.guests}
-        far = [guest for guest in self._far.every if guest.key not in own]
-        await run_all(self._connect_far(guest) for guest in far)
-        return {guest.key: self._addresses[guest.key] for guest in far}
-
-    async def _connect_far(self, guest: GuestPlan) -> None:
-        self.shells[guest.key] = await self._open_shell(
-            guest.guest,
-            self._addresses[guest.key],
-            key=self._keys.client,
-            host_key=self._keys.hosts[guest.key],
-            deadline=self._timing.identify,
-        )
 
     async def boot(self) -> None:
         """Start all guests; afterwards each has an SSH connection and its roles' services run."""

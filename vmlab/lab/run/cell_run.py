@@ -14,7 +14,6 @@ from vmlab.lab.cell.caches import Caches, host_files
 from vmlab.lab.cell.cell_events import CellEvents, Provision
 from vmlab.lab.cell.execution import Execution
 from vmlab.lab.cell.hosts_start import HostsStart
-from vmlab.lab.cell.linked_half import LinkedHalf
 from vmlab.lab.cell.live_cache import LiveCache
 from vmlab.lab.cell.live_ksm import LiveKsm
 from vmlab.lab.cell.live_switch import LiveSwitch
@@ -25,7 +24,7 @@ from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.bare_guests import BareGuests
-from vmlab.lab.provision.guest_set import FarGuests, GuestSet
+from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.lab.provision.host_side import HostSide
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.model.concurrency import run_all, run_with_alarm, shielded
@@ -41,7 +40,6 @@ from vmlab.model.errors import (
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome, Part, Phase
-from vmlab.plan.other_host import half_of
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.contract import Shell, WorkloadContext
 from vmlab.workloads.registry import kinds
@@ -50,21 +48,12 @@ from vmlab.workloads.registry import kinds
 class CellRun:
     """Runs one cell once. `run` always cleans up and always emits CellEnded."""
 
-    def __init__(
-        self,
-        cell: CellPlan,
-        around: CellSurroundings,
-        hosts_start: HostsStart | None = None,
-        half: LinkedHalf | None = None,
-    ) -> None:
-        """With `hosts_start` its workloads start when those on other hosts do; with `half` it is one half of a cell
-        whose guests are on two hosts.
-        """
-        self.plan = plan = cell if half is None else half_of(cell, half.half)
+    def __init__(self, plan: CellPlan, around: CellSurroundings, hosts_start: HostsStart | None = None) -> None:
+        """With `hosts_start` its workloads start when those on other hosts do."""
+        self.plan = plan
         self._hosts_start = hosts_start
-        self._half = half
         self._around = around
-        self._events = CellEvents(cell, around.emit, around.raw)
+        self._events = CellEvents(plan, around.emit, around.raw)
         self._timing = around.timing
         self._guests = GuestSet(
             around.run,
@@ -78,7 +67,6 @@ class CellRun:
             self._events.warn,
             helper=around.plan.scenario.helper,
             added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
-            far=None if half is None else FarGuests(cell.guests, half.secret),
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
         self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain, around.host.disk)
@@ -92,7 +80,7 @@ class CellRun:
         self._instances = Instances(self._instance)
         self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
         """For viewers, who may end it."""
-        self._execution = Execution(plan, around, self._events, self._guests, self.live, self.loop, hosts_start, half)
+        self._execution = Execution(plan, around, self._events, self._guests, self.live, self.loop, hosts_start)
         self.live_tiles = LiveTiles(
             plan, around, self._events, self._guests, self._caches, self._execution, self._instances
         )
@@ -128,8 +116,8 @@ class CellRun:
             self._until_guest_lost(self._silent_disks.until_lost),
             self._until_disk_lost(),
         ]
-        if (others := self._hosts_start or self._half) is not None:
-            watches.append(others.until_called_off())
+        if self._hosts_start is not None:
+            watches.append(self._hosts_start.until_called_off())
         await run_all(watches)
         raise AssertionError("none of them returns")
 
@@ -224,10 +212,7 @@ class CellRun:
 
     async def _prepare_and_execute(self, *, staged: bool) -> None:
         with self._events.phase(Phase.PREPARE):
-            if self._half is None or self._half.drives:
-                await self._prepare(staged=staged)
-            else:
-                await self._prepare_other(self._half)
+            await self._prepare(staged=staged)
         self._provision.seconds = time.monotonic() - self._began
         await self._silent_disks.begin()
         async with self._around.host.disk.limited():
@@ -235,26 +220,7 @@ class CellRun:
         with self._events.phase(Phase.COLLECT):
             await self._collect()
 
-    async def _prepare_other(self, half: LinkedHalf) -> None:
-        """As the host that does not drive the workloads: have them prepared in the guests here."""
-        half.reach("ready")
-        with self._events.step(Part.PREPARE, "wait for the other host"):
-            await half.until("prepared")
-        await run_all([*(self._empty_caches(guest) for guest in self.plan.guests), self._prove_cache()])
-        await self._empty_host()
-        half.reach("emptied")
-
-    async def _meet_other(self, half: LinkedHalf) -> None:
-        """As the host that drives them: reach the guests of the other one."""
-        with self._events.step(Part.PREPARE, "wait for the other host"):
-            await half.until("ready")
-        with self._events.step(Part.PREPARE, "reach the other host's guests"):
-            far = await self._guests.connect_far()
-            await half.measure(next(iter(far.values())))
-
     async def _prepare(self, *, staged: bool) -> None:
-        if self._half is not None:
-            await self._meet_other(self._half)
         self._host.make()
         await self._bare.start()
         self._instances.add(self._instances.made(self.plan.workloads))
@@ -269,28 +235,18 @@ class CellRun:
                 self._prove_cache(),
             ]
         )
-        if self._half is not None:
-            self._half.reach("prepared")
-            with self._events.step(Part.PREPARE, "wait for the other host"):
-                await self._half.until("emptied")
-        await self._empty_host()
-        on_host = [one for one in self.plan.workloads if one.source == HOST_PLACE or one.source in self._bare]
-        shells = {one.source: self._shell(one.source, one.tile) for one in on_host}
-        await run_all(self._caches.load(shell, on_host, place) for place, shell in shells.items())
-
-    async def _empty_host(self) -> None:
         with self._events.step(Part.PREPARE, "empty the host's caches"):
             files = [*await self._host.files(), *await self._bare.files()]
             await self._caches.empty_host([*host_files(self._proofs), *files])
+        on_host = [one for one in self.plan.workloads if one.source == HOST_PLACE or one.source in self._bare]
+        shells = {one.source: self._shell(one.source, one.tile) for one in on_host}
+        await run_all(self._caches.load(shell, on_host, place) for place, shell in shells.items())
 
     async def _drop_caches(self, guest: GuestPlan) -> None:
         """Empty one guest's caches as soon as nothing more is asked of it."""
         for instance in self._instances:
             if guest.key in (instance.plan.source, instance.plan.target):
                 await instance.ready.wait()
-        await self._empty_caches(guest)
-
-    async def _empty_caches(self, guest: GuestPlan) -> None:
         with self._events.step(Part.PREPARE, "empty the caches", guest.tile, guest.guest):
             await self._caches.empty_guest(guest, self.plan.workloads)
 
@@ -353,19 +309,9 @@ class CellRun:
             for measurement in self._execution.contention(self._instances):
                 self._events.measurement(measurement)
         self._events.raw(self._instances)
-        if self._half is not None:
-            await self._half_collected(self._half)
         for reason in self._caches.faults:
             self._events.end_as(Outcome.INVALID, reason)
         self._execution.judge(self._instances, self._proofs)
-
-    async def _half_collected(self, half: LinkedHalf) -> None:
-        """The guests of both hosts are needed until the workloads were verified."""
-        if half.drives:
-            half.reach("collected")
-        else:
-            with self._events.step(Part.COLLECT, "wait for the other host"):
-                await half.until("collected")
 
     async def _compare_disks(self) -> None:
         """Fail the cell if its guests may have read other bytes than were saved and built."""

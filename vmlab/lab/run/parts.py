@@ -27,7 +27,6 @@ from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.network.far_host import far_host_network
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.provision.added_guests import LogIn
 from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.guest_disk import GuestDisk
@@ -67,7 +66,6 @@ def hypervisor_of(
         kernel=kernel,
         journal=journal,
         ordered=ordered,
-        other=RunRequest.of(folder).half == "other",
     )
 
 

@@ -25,7 +25,6 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.hosts_start import HostsStart
-from vmlab.lab.cell.linked_half import LinkedHalf
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells
@@ -36,7 +35,6 @@ from vmlab.lab.commands.command_server import (
     ControlServer,
     Keep,
     ListComing,
-    Proceed,
     Release,
     StartAt,
     Stop,
@@ -106,7 +104,6 @@ class Runner:
         self._cpu_floor: CpuFloor | None = None
         self._cell: CellRun | None = None
         self._hosts_start: HostsStart | None = None
-        self._half: LinkedHalf | None = None
         self._disk = parts.guest_disk(folder, prepared.plan)
         self._ordered = ordered
         self._others = others
@@ -212,12 +209,12 @@ class Runner:
             around = self._surroundings(recording, integrity)
             while (cell := await self._next_cell()) is not None:
                 self._settings.apply(cell.host)
-                self._hosts_start, self._half = self._start_of(cell), self._half_of(cell)
-                self._cell = CellRun(cell, around, self._hosts_start, self._half)
+                self._hosts_start = self._start_of(cell)
+                self._cell = CellRun(cell, around, self._hosts_start)
                 try:
                     outcome = await self._cell.run()
                 finally:
-                    self._cell = self._hosts_start = self._half = None
+                    self._cell = self._hosts_start = None
                 outcomes.append(counted(cell, outcome))
                 await self._outbox.settled()
                 if self._disk.dead:
@@ -251,15 +248,6 @@ class Runner:
         if self._released is None or not self._released.is_together(cell.index):
             return None
         return HostsStart(cell.index, self._emit, self._released.patiently)
-
-    def _half_of(self, cell: CellPlan) -> LinkedHalf | None:
-        """That of a cell whose guests are on two hosts. Raises UsageError where it was released as any other."""
-        half = self._prepared.request.half
-        if self._released is None or half is None:
-            return None
-        if (secret := self._released.secret_of(cell.index)) is None:
-            raise UsageError(f"cell {cell.index} has guests on two hosts, and was released on one")
-        return LinkedHalf(cell.index, half, secret, self._emit, self._released.patiently)
 
     def _emit(self, event: Event) -> None:
         self._outbox.append(event)
@@ -347,7 +335,7 @@ class Runner:
         if isinstance(command, Stop):
             self.stop(ExitCode.of_signal(command.number), command.origin)
             return {}
-        if isinstance(command, Release | Keep | StartAt | Proceed | CallOff):
+        if isinstance(command, Release | Keep | StartAt | CallOff):
             self._obey_fleet(command)
             return {}
         if self._prepared.plan.control:
@@ -356,21 +344,18 @@ class Runner:
             return await change_now(self._cell, command, partial(widened, self._folder))
         return self._coming.change(command)
 
-    def _obey_fleet(self, command: Release | Keep | StartAt | Proceed | CallOff) -> None:
+    def _obey_fleet(self, command: Release | Keep | StartAt | CallOff) -> None:
         if self._released is None:
             raise UsageError("this run is not held: its cells begin by themselves")
         match command:
             case Release():
-                secret = None if command.secret is None else bytes.fromhex(command.secret)
-                self._released.release(command.cell, together=command.together, secret=secret, attempt=command.attempt)
+                self._released.release(command.cell, together=command.together)
             case Keep():
                 self._released.keep()
             case StartAt() if self._hosts_start is not None:
                 self._hosts_start.start_at(command.cell, command.mono)
-            case Proceed() if self._half is not None:
-                self._half.proceed(command.cell, command.stage)
-            case CallOff() if (running := self._hosts_start or self._half) is not None:
-                running.call_off(command.cell, command.reason)
+            case CallOff() if self._hosts_start is not None:
+                self._hosts_start.call_off(command.cell, command.reason)
             case _:
                 raise UsageError("no cell runs that other hosts run too")
 

@@ -63,8 +63,6 @@ class Guest(GuestAttributes):
     """One guest of a tile; every tile has its own."""
 
     role: Annotated[Roles, Field(description=f"What the guest serves: {', '.join(ROLES)}, or a list of these.")] = ()
-    host: Literal["here", "other"] = "here"
-    """Of two hosts (``run --hosts hv1,hv2``) the first (here) or the second one (other)."""
 
 
 class WorkloadEntry(ScenarioPart):

@@ -11,6 +11,11 @@ from pydantic import ValidationError
 from vmlab.model.units import format_bit_rate, format_bytes, format_seconds
 from vmlab.plan.scenario_file.problems import Place, Problem, dotted, meant, shorten, unexpanded
 
+_ONE_HOST = (
+    "the guests of a cell are all on one host, so leave this out; `--hosts hv1,hv2` runs each cell on every host, and "
+    "with --together on all of them at once"
+)
+"""What replaces guests of one cell on two hosts, which earlier versions had."""
 KnownKeys = Callable[[Place], Iterable[str]]
 """The keys that a mapping at a place may have."""
 
@@ -79,6 +84,8 @@ def _problem(detail: dict[str, Any], under: Place, known: KnownKeys) -> Problem:
     kind = detail["type"]
     if kind == "extra_forbidden" and place == ("image",):
         return Problem(place, "image belongs to a guest, as in guests: {front: {image: NAME, …}}", True)
+    if kind == "extra_forbidden" and len(place) == 3 and (place[0], place[2]) == ("guests", "host"):
+        return Problem(place, f"{dotted(place)}: {_ONE_HOST}", True)
     if kind == "extra_forbidden" and (missing := _without_space(str(place[-1]), known(place[:-1]))):
         return Problem(place, f"{shorten(place[-1])!r} is no key: a space is missing after {missing}:", True)
     if kind == "extra_forbidden":

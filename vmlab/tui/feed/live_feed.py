@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellLinked, Event, RunEnded, RunStarted, WorkloadProgressed
+from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import is_alive, is_recording
@@ -112,7 +112,6 @@ class _Following:
         self._post = post
         self._chosen = chosen
         self._host: str | None = None
-        self._linked = False
         self._event_row = 0
         self._sample_row = 0
         self._since = time.monotonic() - KEPT
@@ -136,11 +135,11 @@ class _Following:
         names = whole.hosts()
         host = self._chosen() if self._chosen() in names else names[0] if names else ""
         found = readers.of(host)
-        if (host, hosts.linked) != (self._host, self._linked):
-            self._host, self._linked = host, hosts.linked
+        if host != self._host:
+            self._host = host
             self._event_row = self._sample_row = 0
-            # Hosts take cells in turn, so the next number is not the next cell of one, unless two have each together.
-            planned = () if host and not hosts.linked else planned_axes(self._folder)
+            # Hosts take cells in turn, so the next number is not the next cell of one.
+            planned = () if host else planned_axes(self._folder)
             self._post(RunFound(self._folder.name, intent_of(whole), planned, host))
         return found
 
@@ -161,8 +160,7 @@ class _Following:
         """Read what is new; whether the run is over."""
         # Checked before the store is read, so that a last event written in between is still found.
         alive = is_alive(self._folder)
-        # Cells whose guests are on two hosts are one story, whichever host's figures are followed.
-        events = tuple(self._events(whole if hosts.linked else reader))
+        events = tuple(self._events(reader))
         taken = tuple(self._samples(reader))
         hosts.look(whole, readers)
         if events or taken:
@@ -196,8 +194,6 @@ class _Hosts:
         self._post = post
         self._row = 0
         self._taken: dict[str, float] = {}
-        self.linked = False
-        """Whether cells have guests on two of them, as far as is known."""
 
     def look(self, whole: RunReader, readers: HostReaders) -> None:
         """Read what is new."""
@@ -208,7 +204,6 @@ class _Hosts:
         events: list[Event] = []
         for row, event in whole.events(self._row, HOST_EVENTS):
             self._row = row
-            self.linked = self.linked or isinstance(event, CellLinked)
             events.append(event)
         found: dict[str, list[Sample]] = {}
         oldest = time.monotonic() - TICKS - 1

@@ -6,12 +6,11 @@ import bisect
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellLinked, CellStarted, Event
+from vmlab.model.event import CellStarted, Event
 from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.host_readers import HostReaders
@@ -42,26 +41,22 @@ class RecordedRun:
 
     def __init__(self, store: Path, host: str = "") -> None:
         """Of a fleet, one `host` is played back: its cells follow each other, as those of any run. By default it is the
-        first that joined. Where two hosts have each cell's guests, the figures of one are played with all events.
+        first that joined.
         """
         with RunReader(store) as whole, HostReaders(whole) as readers:
             self.hosts = whole.hosts()
             self.host = host if host in self.hosts else self.hosts[0] if self.hosts else ""
             reader = readers.of(self.host)
             self._host_events = [event for _, event in whole.events(0, HOST_EVENTS)] if self.hosts else []
-            linked = any(isinstance(event, CellLinked) for event in self._host_events)
-            # Cells whose guests are on two hosts are one story, whichever host's figures are played.
-            self.events = [event for _, event in (whole if linked else reader).events()]
+            self.events = [event for _, event in reader.events()]
             self.samples = [sample for _, sample in samples(reader)]
             self.intent = intent_of(reader)
             self._figures = {name: figures(readers.of(name)) for name in self.hosts}
         if not self.events:
             raise UsageError(f"{store}: nothing was recorded yet")
         self.samples.sort(key=lambda sample: sample.mono)
-        if not linked:
-            self.events.sort(key=lambda event: event.mono)
-        # Clocks of two hosts drift apart, and what came of one of them does not precede its cause on the other.
-        self._event_times = list(accumulate((event.mono for event in self.events), max))
+        self.events.sort(key=lambda event: event.mono)
+        self._event_times = [event.mono for event in self.events]
         self._sample_times = [sample.mono for sample in self.samples]
         self.began = self._event_times[0]
         self.ended = max([self._event_times[-1], *self._sample_times[-1:]])

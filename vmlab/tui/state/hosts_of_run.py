@@ -11,12 +11,10 @@ from typing import NamedTuple
 from vmlab.model.event import (
     CacheSwitched,
     CellEnded,
-    CellLinked,
     CellPlaced,
     CellStarted,
     CellWithdrawn,
     Event,
-    HalfEnded,
     HostJoined,
     HostLeftOut,
     PhaseStarted,
@@ -36,8 +34,6 @@ HOST_EVENTS = (
     PhaseStarted,
     CacheSwitched,
     CellEnded,
-    CellLinked,
-    HalfEnded,
     RunEnded,
 )
 """The kinds of events that tell what a host does."""
@@ -87,16 +83,11 @@ class _Host:
 
 
 class FleetHosts:
-    """The hosts of one run by name, those with a number in the order of these.
-
-    A cell whose guests are on two hosts is under way on both of them.
-    """
+    """The hosts of one run by name, those with a number in the order of these."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
         self._placed: dict[int, str] = {}
-        self._other: dict[int, str] = {}
-        """The second of the two hosts that have a cell's guests, by the cell's number."""
 
     def __len__(self) -> int:
         return len(self._hosts)
@@ -125,19 +116,9 @@ class FleetHosts:
                 for host in self._hosts.values():
                     if host.state not in (LEFT_OUT, FAILED):
                         _turn(host, OVER, event)
-            case CellLinked():
-                self._link(event)
-            case HalfEnded():
-                self._other.pop(event.cell, None)
-                if event.name in self._hosts:
-                    _end(self._hosts[event.name], event)
-            case CellEnded():
-                if (host_of_cell := self._hosts.get(self._placed.get(event.cell, ""))) is not None:
-                    _end(host_of_cell, event)
-            case CellStarted() | PhaseStarted() | CacheSwitched():
-                for name in (self._placed.get(event.cell), self._other.get(event.cell)):
-                    if name is not None and name in self._hosts:
-                        _go_on(self._hosts[name], event)
+            case CellStarted() | PhaseStarted() | CacheSwitched() | CellEnded():
+                if (placed := self._placed.get(event.cell)) in self._hosts:
+                    _go_on(self._hosts[placed], event)
 
     def _of_host(self, host: _Host, event: HostJoined | CellPlaced | CellWithdrawn | HostLeftOut) -> None:
         match event:
@@ -149,9 +130,6 @@ class FleetHosts:
                 host.current = event.cell
             case CellWithdrawn():
                 self._placed.pop(event.cell, None)
-                other = self._hosts.get(self._other.pop(event.cell, ""))
-                if other is not None:
-                    _turn(other, FAILED, event, event.reason)
                 if host.current == event.cell:
                     _turn(host, FAILED, event, event.reason)
                 else:
@@ -159,18 +137,6 @@ class FleetHosts:
                     host.done -= 1
             case HostLeftOut():
                 _turn(host, LEFT_OUT, event, event.reason)
-
-    def _link(self, event: CellLinked) -> None:
-        """The other host has the cell too; what is known of that so far is what the first one has said."""
-        self.add(event.here)
-        self.add(event.other)
-        self._other[event.cell] = event.other
-        here, other = self._hosts[event.here], self._hosts[event.other]
-        _turn(other, PLACED, event)
-        other.current = event.cell
-        if here.current == event.cell and here.started is not None:
-            other.state, other.since = here.state, here.since
-            other.started, other.cache = here.started, here.cache
 
     def views(self, now: float) -> tuple[HostView, ...]:
         """All hosts as at `now`, on the monotonic clock."""
@@ -187,7 +153,7 @@ def _turn(host: _Host, state: str, event: Event, reason: str = "") -> None:
     host.current, host.started, host.cache = 0, None, ""
 
 
-def _go_on(host: _Host, event: CellStarted | PhaseStarted | CacheSwitched) -> None:
+def _go_on(host: _Host, event: CellStarted | PhaseStarted | CacheSwitched | CellEnded) -> None:
     """Something has happened to the cell that a host has."""
     match event:
         case CellStarted():
@@ -197,13 +163,10 @@ def _go_on(host: _Host, event: CellStarted | PhaseStarted | CacheSwitched) -> No
             host.state, host.since = event.phase, event.mono
         case CacheSwitched():
             host.cache = event.after
-
-
-def _end(host: _Host, event: CellEnded | HalfEnded) -> None:
-    """A cell has ended on a host."""
-    host.done += 1
-    reason = "" if event.outcome == Outcome.PASSED else "; ".join(event.reasons)
-    _turn(host, event.outcome if reason else FREE, event, reason)
+        case CellEnded():
+            host.done += 1
+            reason = "" if event.outcome == Outcome.PASSED else "; ".join(event.reasons)
+            _turn(host, event.outcome if reason else FREE, event, reason)
 
 
 def _view(host: _Host, now: float) -> HostView:

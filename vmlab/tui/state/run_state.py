@@ -21,7 +21,6 @@ from vmlab.model.event import (
     DiskLatencyRead,
     DomainsSeen,
     Event,
-    HalfEnded,
     KsmSwitched,
     PhaseStarted,
     RoundEnded,
@@ -29,7 +28,6 @@ from vmlab.model.event import (
     SnapshotProgressed,
     TilesChanged,
 )
-from vmlab.model.names import guest_key
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.report.event_words import events_sentence, like
@@ -118,10 +116,6 @@ class RunState:
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
         elif isinstance(event, CellWithdrawn):
             self._ended = [one for one in self._ended if one.number != event.cell]
-        elif isinstance(event, HalfEnded) and event.cell in self._timeline.cells:
-            # The other one of its two hosts may say last how it went.
-            view = cell_view(self._timeline.cells[event.cell])
-            self._ended = [view if one.number == event.cell else one for one in self._ended]
 
     def _log_event(self, event: Event) -> None:
         """A line for the event, or for all that came at once and say the same."""
@@ -251,8 +245,7 @@ class RunState:
         if state != "gone" and any(each.outcome == RUNNING and each.seconds is None for each in workloads):
             state = RUNNING
         serves = tuple(name for name, part in self._intent.items() if part.server == guest)
-        host = "" if cell.linked is None else cell.linked.hosts.get(guest_key(tile, guest), "")
-        return GuestView(tile, guest, role, state, workloads, serves, host)
+        return GuestView(tile, guest, role, state, workloads, serves)
 
     def _workload_view(self, known: WorkloadTimeline, cell: CellTimeline) -> WorkloadView:
         part = self._intent.get(known.workload)

@@ -65,7 +65,7 @@ class WorkloadView(NamedTuple):
 class GuestView(NamedTuple):
     """One guest. `state` is as in the runner's events, and ``running`` while a workload's client runs in it.
 
-    `serves` names the workloads whose server it is. `host` is the one that it is on, where a cell's guests are on two.
+    `serves` names the workloads whose server it is.
     """
 
     tile: int
@@ -74,7 +74,6 @@ class GuestView(NamedTuple):
     state: str
     workloads: tuple[WorkloadView, ...] = ()
     serves: tuple[str, ...] = ()
-    host: str = ""
 
     @property
     def key(self) -> str:

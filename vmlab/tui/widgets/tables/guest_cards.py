@@ -101,11 +101,7 @@ class Cards:
         line = "-" if self._glyphs.plain else "─"
         state = f" {self._glyphs.sign(guest.state)} {guest.state}"
         room = width - len(state) - len(guest.guest) - 4
-        where = f" on {guest.host}" if guest.host else ""
-        role = f" {guest.role}{where}" if guest.role else where
-        if len(role) > room:
-            # Which host it is on cannot be seen anywhere else.
-            role = where if len(where) <= room else ""
+        role = f" {guest.role}" if guest.role and len(guest.role) < room else ""
         fill = line * max(0, room - len(role))
         return [
             (f"{line} ", "quiet"),

@@ -25,35 +25,28 @@ _ROLES_FROM = 104
 """Columns from which on guests have their roles beside them: bars of progress come first."""
 _CARDS_FROM = 12
 """Rows from which on guests are cards where they fit: fewer are for the table alone."""
-_HOST_COLUMNS = 10
-"""Columns of a host's name at most."""
 _TITLE = "Guests"
 Figures = Mapping[str, Sequence[float]]
 _NO_FIGURES = (math.nan,) * len(METRICS)
 
 
 class _Widths(NamedTuple):
-    """Columns of each field for one width of the table; a narrow one has no roles, so that bars have room.
-
-    Guests have their `host` beside them where they are on two.
-    """
+    """Columns of each field for one width of the table; a narrow one has no roles, so that bars have room."""
 
     guest: int
     role: int
     workload: int
     bar: int
-    host: int
 
     @classmethod
-    def of(cls, width: int, host: int) -> _Widths:
-        width -= host + 1 if host else 0
+    def of(cls, width: int) -> _Widths:
         if width < _ROLES_FROM:
             spare = max(0, width - 71)
             part = min(8, spare // 4)
-            return cls(8 + part, 0, 8 + part, 8 + min(14, spare - spare // 4 * 2), host)
+            return cls(8 + part, 0, 8 + part, 8 + min(14, spare - spare // 4 * 2))
         spare = width - 82
         part = min(8, spare // 4)
-        return cls(8 + part, 10 + min(6, spare // 4), 8 + part, 8 + min(14, spare // 4), host)
+        return cls(8 + part, 10 + min(6, spare // 4), 8 + part, 8 + min(14, spare // 4))
 
 
 class GuestTable(Painted):
@@ -138,8 +131,7 @@ class GuestTable(Painted):
         if not self._guests:
             yield from hint_lines(self._hint, width)
             return
-        host = max(len(guest.host) for guest in self._guests)
-        widths = _Widths.of(width, min(_HOST_COLUMNS, max(host, len("host"))) if host else 0)
+        widths = _Widths.of(width)
         yield [(_heading(widths), "quiet")]
         row = 1
         for guest in self._guests:
@@ -156,7 +148,6 @@ class GuestTable(Painted):
         return [
             (f"{guest.tile:<2}", "quiet"),
             (f"{cut(guest.guest, widths.guest)} ", "plain"),
-            *([(f"{cut(guest.host or NO_FIGURE, widths.host)} ", "title")] if widths.host else []),
             *([(f"{cut(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
             (cut(state, 12), tone_of(guest.state)),
             (f"{_whole(cpu):>4} ", "plain"),
@@ -176,13 +167,12 @@ class GuestTable(Painted):
 
 
 def _left(widths: _Widths) -> int:
-    return 2 + sum(columns + 1 for columns in (widths.guest, widths.host, widths.role) if columns) + 12 + 5 + 6 + 7
+    return 2 + sum(columns + 1 for columns in (widths.guest, widths.role) if columns) + 12 + 5 + 6 + 7
 
 
 def _heading(widths: _Widths) -> str:
     role = f"{'role':<{widths.role}} " if widths.role else ""
-    host = f"{'host':<{widths.host}} " if widths.host else ""
-    left = f"{'tile guest':<{widths.guest + 2}} {host}{role}{'state':<12}cpu% delay disk/s "
+    left = f"{'tile guest':<{widths.guest + 2}} {role}{'state':<12}cpu% delay disk/s "
     return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
 
 
