@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from vmlab.cli.main import command_line
+from vmlab.model.places import shipped_scenarios
 
 OF_ONE = {
     "show": ("show",),
@@ -37,8 +39,18 @@ OF_SEVERAL = {
     "junit": ("export", "--format", "junit"),
 }
 """Commands that tell of one run or of several."""
+OF_SCENARIO = {
+    "plan": ("plan",),
+    "plan-json": ("plan", "--seed", "7", "--json"),
+    "validate": ("validate",),
+    "validate-json": ("validate", "--json"),
+}
+"""Commands that tell of a scenario."""
 _WITHIN = {"a", "b", "br", "code", "del", "em", "i", "s", "small", "span", "strong", "sub", "sup", "td", "th", "title"}
 """Elements that begin no line."""
+
+_PROGRESS = re.compile(r"^ *\d+ %  .*\n", re.MULTILINE)
+"""What work says of itself that takes more than a moment."""
 
 
 class Told:
@@ -62,11 +74,11 @@ class Told:
             text += file.read_bytes().decode()
         if "html" in words and code == 0:
             text = visible_text(text)
-        if printed.err:
-            text += f"--- standard error\n{printed.err}"
+        if said := _PROGRESS.sub("", printed.err):
+            text += f"--- standard error\n{said}"
         if code:
             text += f"--- exit code {code}\n"
-        return text.replace(str(self._folder), "FOLDER")
+        return text.replace(str(self._folder), "FOLDER").replace(str(shipped_scenarios()), "SHIPPED")
 
 
 def visible_text(page: str) -> str:

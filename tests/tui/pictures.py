@@ -29,14 +29,16 @@ def screen_text(app: App[Any]) -> str:
 async def settled(app: App[Any]) -> str:
     """The screen's text when nothing is under way that would change it."""
     pilot = Pilot(app)
-    await until(lambda: all(worker.is_finished for worker in app.workers), "no worker is at work")
-    before, now = "", screen_text(app)
-    while now != before:
+    before: str | None = None
+    while True:
+        await until(lambda: all(worker.is_finished for worker in app.workers), "no worker is at work")
         # All messages are handled, nothing moves, and what they have changed is laid out and drawn.
         await pilot.wait_for_animation()
         await pilot.pause()
-        before, now = now, screen_text(app)
-    return now
+        now = screen_text(app)
+        if now == before and all(worker.is_finished for worker in app.workers):
+            return now
+        before = now
 
 
 async def check_golden(name: str, app: App[Any]) -> None:
