@@ -20,8 +20,7 @@ from typing import Any
 import libvirt
 
 from bench.support.frozen_lab import BenchLab, bench_lab, guest, isolated
-from vmlab.guests.agent import AgentCall, wait_for_agent
-from vmlab.guests.agent_shell import AgentShell
+from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.hypervisor.disks import latency_histograms
 from vmlab.hypervisor.disks.block_nodes import Monitor
 from vmlab.hypervisor.libvirt.qmp import qmp

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from vmlab.guests.agent import AgentCall, wait_for_agent
-from vmlab.guests.agent_shell import AgentShell
-from vmlab.guests.identity import Identity, identify
+from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
+from vmlab.guests.identity import Identity, begin_template, empty_template, identify, settle_template
 from vmlab.guests.image import ensure
 from vmlab.guests.ssh import SshShell
 from vmlab.guests.ssh_keys import RunKeys
-from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.freezing.frozen_files import RAM

@@ -10,8 +10,7 @@ import pytest
 
 from tests.fakes.agent import LocalAgent
 from tests.waiting import until
-from vmlab.guests.agent import run_program, wait_for_agent
-from vmlab.guests.agent_shell import AgentShell
+from vmlab.guests.agent import AgentShell, run_program, wait_for_agent
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
 
 LARGE = bytes(range(256)) * 400
@@ -63,7 +62,7 @@ async def test_files_arrive_whole_in_pieces_that_the_agent_bears(
 async def test_long_input_goes_through_a_file(
     shell: AgentShell, agent: LocalAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vmlab.guests.agent_shell._LONG_INPUT", str(tmp_path / "input"))
+    monkeypatch.setattr("vmlab.guests.agent._LONG_INPUT", str(tmp_path / "input"))
     assert (await shell.run(["wc", "-c"], stdin="x" * 100_000)).stdout.strip() == "100000"
     assert agent.largest <= 32 * 2**10 and list(tmp_path.iterdir()) == []
 

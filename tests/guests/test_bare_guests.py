@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from vmlab.guests.bare_metal.bare_shell import BareShell
+from vmlab.guests.host_shell import BareShell
 from vmlab.system.cgroup_mounts import joining
 
 # The program ends before its servers do; here both are in one process.
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-PROGRAM = Path(__file__).parents[2] / "vmlab/guests/bare_metal/payload/systemctl.py"
+PROGRAM = Path(__file__).parents[2] / "vmlab/guests/payload/systemctl.py"
 READY = (
     "import os, socket, time; s = socket.socket(1, 2); "
     "s.sendto(b'READY=1', os.environ['NOTIFY_SOCKET']); time.sleep(600)"

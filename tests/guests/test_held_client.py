@@ -3,7 +3,8 @@
 import asyncio
 import sys
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ from vmlab.guests import held_client
 from vmlab.guests.channel import Channel
 from vmlab.guests.held_client import HeldClient, TrueStart
 from vmlab.guests.host_shell import HostChannel
+from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.workloads.contract import Client, Completed
 
@@ -117,18 +119,17 @@ async def test_a_client_past_its_deadline_is_killed_with_its_children(
     place = LocalPlace(tmp_path)
     child = tmp_path / "child"
 
-    class OnceItHasAChild(held_client._Deadline):
+    @asynccontextmanager
+    async def once_it_has_a_child(_seconds: float, late: str) -> AsyncIterator[None]:
         """A deadline that passes when the client has a child, however long that takes."""
-
-        async def __aenter__(self) -> None:
-            await super().__aenter__()
-            await until(lambda: child.exists() and child.read_text(), "that the client has a child")
-            self._timeout.reschedule(0)
+        await until(lambda: child.exists() and child.read_text(), "that the client has a child")
+        async with within(0, late):
+            yield
 
     held = await HeldClient.hold(place, place, shell_client(f"sleep 3600 & echo $! >{child}; wait"), 120)
     await held.measure_clock()
     await held.start_at(time.time() + 0.05)
-    monkeypatch.setattr(held_client, "_Deadline", OnceItHasAChild)
+    monkeypatch.setattr(held_client, "within", once_it_has_a_child)
     with pytest.raises(DeadlineExceeded, match="did not end"):
         async for _ in held.follow(lambda start: None, 120):
             raise AssertionError("it says nothing")

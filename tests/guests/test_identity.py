@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.guests.guest_clock import CLOSE_ENOUGH, ClockReading, read_clock
-from vmlab.guests.identity import Identity, identify
+from vmlab.guests.identity import CLOSE_ENOUGH, ClockReading, Identity, identify, read_clock
 from vmlab.model.errors import GuestError
 
 WEB = Identity("web-1", "198.18.0.2", 15, b"private key", "ssh-ed25519 AAAA", "198.18.0.3 mail-1\n")
@@ -29,7 +28,7 @@ HOST = HostClock()
 
 @pytest.fixture(autouse=True)
 def host_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.guests.guest_clock.time", HOST)
+    monkeypatch.setattr("vmlab.guests.identity.time", HOST)
 
 
 class Guest:

@@ -54,7 +54,7 @@ ALLOWED = {
         "hypervisor/bare_metal/bare_init.py",
     },
 }
-INSIDE_GUESTS = ("workloads/payload/", "guests/payload/", "guests/bare_metal/payload/")
+INSIDE_GUESTS = ("workloads/payload/", "guests/payload/")
 """Programs that the lab copies into a guest, or a guest on the host; they run nowhere else."""
 
 

@@ -19,7 +19,7 @@ from vmlab.system.new_file import new_file
 from vmlab.system.scratch import clear_scratch, scratch
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
-INSIDE_GUESTS = ("workloads/payload/", "guests/payload/", "guests/bare_metal/payload/")
+INSIDE_GUESTS = ("workloads/payload/", "guests/payload/")
 MAKERS = {
     # Without a name until it is complete.
     "system/new_file.py",

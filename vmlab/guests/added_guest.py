@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable
 from functools import cache
@@ -12,12 +11,13 @@ from typing import Any
 import asyncssh
 
 from vmlab.guests.channel import Channel, GuestShell
-from vmlab.guests.guest_clock import ClockReading, settle_clock
+from vmlab.guests.identity import ClockReading, settle_clock
 from vmlab.guests.image.added import System
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
 from vmlab.guests.ssh import SshShell
 from vmlab.guests.windows_shell import WindowsShell
-from vmlab.model.errors import DeadlineExceeded, GuestError
+from vmlab.model.concurrency import within
+from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER
 from vmlab.model.roles import ROLES
 from vmlab.workloads.contract import Shell
@@ -59,10 +59,8 @@ async def set_clock(shell: GuestShell, deadline: float) -> ClockReading:
     """Step the guest's clock to the host's, as `settle_clock` does. Raises GuestError, and DeadlineExceeded."""
     channel = await shell.launch(["python3", "-I", "-S", "-c", _clock_program()])
     try:
-        async with asyncio.timeout(deadline):
+        async with within(deadline, f"{shell.name}: its clock could not be set within {deadline:.0f} s"):
             return await _settled(channel, shell.name)
-    except TimeoutError as error:
-        raise DeadlineExceeded(f"{shell.name}: its clock could not be set within {deadline:.0f} s") from error
     finally:
         await channel.close()
 

@@ -1,5 +1,5 @@
 """Runs programs in a guest through its agent only: without network and SSH, so that it works as soon as the guest is
-up.
+up, and in templates of snapshots, which have no network.
 """
 
 from __future__ import annotations
@@ -7,10 +7,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import shlex
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
+from vmlab.guests.channel import WRITE_SECONDS, CommandShell
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
 from vmlab.workloads.contract import Completed
 from vmlab.workloads.verification import UNREADABLE
@@ -28,6 +31,9 @@ _SHARE_OF_WAIT = 0.2
 late, and few polls are made, because each costs an emulated guest some milliseconds.
 """
 
+_PIECE = 32 * 2**10
+"""Bytes in one message. An emulated guest's agent fails on messages of 256 KiB and more."""
+_LONG_INPUT = "/run/vmlab/input"
 _NOT_FOUND = 127
 _NO_SUCH_PROGRAM = "Failed to execute child process"
 LOGIN_ENVIRONMENT = [
@@ -122,3 +128,41 @@ async def _kill(call: AgentCall, pid: int) -> None:
     """Kill it without reporting errors: the deadline that it exceeded is the error that is raised."""
     with contextlib.suppress(HypervisorError, DeadlineExceeded):
         await call("guest-exec", {"path": "/bin/kill", "arg": ["-KILL", str(pid)]}, deadline=_PING)
+
+
+class AgentShell(CommandShell):
+    """`workloads.contract.Shell` over ``call``, see `agent.AgentCall`. One command runs for each call of `run`.
+
+    `address` is the guest's address for itself; without a network no other guest can reach it.
+    """
+
+    def __init__(self, name: str, call: AgentCall, address: str = "127.0.0.1") -> None:
+        super().__init__(name, address)
+        self._call = call
+        self._inputs = 0
+
+    async def completed(self, argv: Sequence[str], given: bytes, deadline: float, what: str) -> Completed:
+        """As `CommandShell` has it; an input that is too long for one message is written to a file before."""
+        if len(given) > _PIECE:
+            self._inputs += 1
+            path = f"{_LONG_INPUT}.{self._inputs}"
+            await self.write(path, given, mode=0o600)
+            argv, given = ["/bin/sh", "-c", f"exec < {path}; rm {path}; exec {shlex.join(argv)}"], b""
+        with self._naming():
+            return await run_program(self._call, argv, given, deadline)
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write a file; see `workloads.contract.Shell.write`."""
+        folder, quoted = shlex.quote(str(PurePosixPath(path).parent)), shlex.quote(path)
+        pieces = [content[at : at + _PIECE] for at in range(0, len(content), _PIECE)] or [b""]
+        for number, piece in enumerate(pieces):
+            script = f"cat >> {quoted}" if number else f"mkdir -p {folder} && cat > {quoted} && chmod {mode:o} {quoted}"
+            done = await self.completed(["/bin/sh", "-c", script], piece, WRITE_SECONDS, f"writing {path}")
+            self.demand_written(path, done)
+
+    @contextlib.contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except (GuestError, DeadlineExceeded) as error:
+            raise type(error)(f"{self.name}: {error}") from error

@@ -1,12 +1,18 @@
-"""A running program with lines in and lines out, wherever it runs."""
+"""A running program with lines in and lines out, wherever it runs; and what shells have in common."""
 
 from __future__ import annotations
 
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Protocol
 
-from vmlab.workloads.contract import Shell
+from vmlab.model.errors import GuestError
+from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
 
 START_LINE = "/run/vmlab/start_line.py"
+WRITE_SECONDS = 60.0
+_WRITE = 'mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"'
 
 
 class Channel(Protocol):
@@ -39,3 +45,42 @@ class GuestShell(Shell, Launching, Protocol):
     async def close(self) -> None:
         """Close it at once."""
         ...
+
+
+class CommandShell(ABC):
+    """`workloads.contract.Shell` for a place where each command runs to its end: `name` and `address` are as there."""
+
+    def __init__(self, name: str, address: str) -> None:
+        self.name = name
+        self.address = address
+
+    @abstractmethod
+    async def completed(self, argv: Sequence[str], given: bytes, deadline: float, what: str) -> Completed:
+        """Run a command with the input `given`; errors say `what` is done. Raises GuestError, DeadlineExceeded."""
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
+    ) -> Completed:
+        """Run a command to its end; see `workloads.contract.Shell.run`."""
+        completed = await self.completed(argv, (stdin or "").encode(), deadline, argv[0])
+        if check and completed.status != 0:
+            raise GuestError(f"{self.name}: {describe_failure(argv, completed)}")
+        return completed
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write a file; see `workloads.contract.Shell.write`."""
+        argv = ["sh", "-c", _WRITE, "sh", path, f"{mode:o}"]
+        self.demand_written(path, await self.completed(argv, content, WRITE_SECONDS, f"writing {path}"))
+
+    def demand_written(self, path: str, completed: Completed) -> None:
+        """Raises GuestError where the command that writes a file failed."""
+        if completed.status != 0:
+            raise GuestError(f"{self.name}: cannot write {path}: {completed.stderr.strip()}")
+
+
+def describe_failure(argv: Sequence[str], completed: Completed) -> str:
+    """One line: the command, its status and the last line that it printed, or the last that says "error"."""
+    lines = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
+    errors = [line for line in lines if "error" in line.lower()]
+    tail = f": {(errors or lines)[-1][:300]}" if lines else ""
+    return f"{shlex.join(argv)[:120]} exited with {completed.status}{tail}"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import math
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from vmlab.guests.channel import START_LINE, Channel, Launching
+from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
@@ -89,8 +90,8 @@ class HeldClient:
             raise
         return held
 
-    def _within(self, deadline: float, what: str) -> _Deadline:
-        return _Deadline(deadline, f"{self.place}: client {self.client.argv[0]} {what} within {deadline:.0f} s")
+    def _within(self, deadline: float, what: str) -> AbstractAsyncContextManager[None]:
+        return within(deadline, f"{self.place}: client {self.client.argv[0]} {what} within {deadline:.0f} s")
 
     async def _message(self) -> dict[str, Any]:
         line = await self._channel.receive()
@@ -209,20 +210,3 @@ def _check(message: dict[str, Any]) -> None:
         raise ValueError("output is text")
     if "pong" in message and "clock" not in message:
         raise ValueError("an answer without a clock")
-
-
-class _Deadline:
-    """An asyncio.timeout whose TimeoutError becomes a DeadlineExceeded with a sentence."""
-
-    def __init__(self, seconds: float, sentence: str) -> None:
-        self._timeout = asyncio.timeout(seconds)
-        self._sentence = sentence
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-
-    async def __aexit__(self, *failure: Any) -> None:
-        try:
-            await self._timeout.__aexit__(*failure)
-        except TimeoutError as error:
-            raise DeadlineExceeded(self._sentence) from error

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.guests.payload.helper_frames import PIECE, decoded, encoded, packed, take
-from vmlab.model.errors import DeadlineExceeded, GuestError
+from vmlab.model.concurrency import within
+from vmlab.model.errors import GuestError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.verification import UNREADABLE
@@ -151,12 +152,9 @@ class HelperLink:
         if self._lost is not None:
             raise self._lost
         try:
-            async with asyncio.timeout(_SEND_SECONDS):
+            async with within(_SEND_SECONDS, f"{self.guest}: its helper has taken nothing for {_SEND_SECONDS:g} s"):
                 self.post(body)
                 await self._writer.drain()
-        except TimeoutError as error:
-            text = f"{self.guest}: its helper has taken nothing for {_SEND_SECONDS:g} s"
-            raise DeadlineExceeded(text) from error
         except OSError as error:
             raise GuestError(f"{self.guest}: the connection to its helper was lost: {error}") from error
 

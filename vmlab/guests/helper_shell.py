@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 from collections.abc import Sequence
@@ -11,16 +10,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vmlab.guests.agent import LOGIN_ENVIRONMENT, AgentCall
-from vmlab.guests.channel import START_LINE, Channel
+from vmlab.guests.channel import START_LINE, WRITE_SECONDS, Channel, CommandShell
 from vmlab.guests.helper_link import HelperJob, HelperLink
-from vmlab.guests.ssh import describe_failure
+from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HELPER_CHANNEL, WORKLOADS_FOLDER
-from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
+from vmlab.workloads.contract import Completed, Shell
 from vmlab.workloads.verification import UNREADABLE
 
 _CLOSE_SECONDS = 5.0
-_WRITE_SECONDS = 60.0
 _UNIT = "vmlab-helper.service"
 _FOLDER = "/run/vmlab/helper"
 _PACKAGE = "vmlab/guests/payload"
@@ -76,36 +74,25 @@ class HelperChannel:
 
     async def close(self) -> None:
         """Close standard input, which ends the program; kill it when it does not. Raises DeadlineExceeded."""
+        late = f"{self._name}: a program did not end within {_CLOSE_SECONDS:g} s after its input was closed"
         try:
             if self._job.ended is None and self._job.failure is None:
-                async with asyncio.timeout(_CLOSE_SECONDS):
+                async with within(_CLOSE_SECONDS, late):
                     await self._job.ask(eof=True)
                     await self._job.end()
-        except TimeoutError as error:
+        except DeadlineExceeded:
             self._job.cancel()
-            text = f"{self._name}: a program did not end within {_CLOSE_SECONDS:g} s after its input was closed"
-            raise DeadlineExceeded(text) from error
+            raise
         finally:
             self._job.leave()
 
 
-class HelperShell:
-    """A guest's shell, as `workloads.contract.Shell` describes it."""
+class HelperShell(CommandShell):
+    """A guest's shell through its helper."""
 
     def __init__(self, name: str, address: str, link: HelperLink) -> None:
-        self._name = name
-        self._address = address
+        super().__init__(name, address)
         self._link = link
-
-    @property
-    def name(self) -> str:
-        """The guest's name in the scenario."""
-        return self._name
-
-    @property
-    def address(self) -> str:
-        """Its own IPv4 address in the lab's network."""
-        return self._address
 
     @classmethod
     async def connect(cls, name: str, address: str, socket: Path, deadline: float) -> HelperShell | None:
@@ -113,50 +100,40 @@ class HelperShell:
         link = await HelperLink.open(name, socket, deadline)
         return None if link is None else cls(name, address, link)
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
-    ) -> Completed:
-        """Run a command to its end; see `workloads.contract.Shell.run`."""
-        completed = await self._done((stdin or "").encode(), deadline, f"{argv[0]} took longer than", run=list(argv))
-        if check and completed.status != 0:
-            raise GuestError(f"{self._name}: {describe_failure(argv, completed)}")
-        return completed
+    async def completed(self, argv: Sequence[str], given: bytes, deadline: float, what: str) -> Completed:
+        """As `CommandShell` has it."""
+        return await self._done(given, deadline, what, run=list(argv))
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Write a file; see `workloads.contract.Shell.write`."""
-        completed = await self._done(content, _WRITE_SECONDS, f"writing {path} took longer than", write=path, mode=mode)
-        if completed.status != 0:
-            raise GuestError(f"{self._name}: cannot write {path}: {completed.stderr.strip()}")
+        """Write a file without a program; see `workloads.contract.Shell.write`."""
+        done = await self._done(content, WRITE_SECONDS, f"writing {path}", write=path, mode=mode)
+        self.demand_written(path, done)
 
-    async def _done(self, given: bytes, deadline: float, late: str, **order: object) -> Completed:
+    async def _done(self, given: bytes, deadline: float, what: str, **order: object) -> Completed:
         job = self._link.job()
         try:
-            async with asyncio.timeout(deadline):
+            async with within(deadline, f"{self.name}: {what} took longer than {deadline:.0f} s"):
                 await job.give(given)
                 await job.ask(**order)
                 ended = await job.end()
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{self._name}: {late} {deadline:.0f} s") from error
         finally:
             job.cancel()
             job.leave()
         texts = {name: data.decode("utf-8", "replace") for name, data in job.printed.items()}
         status = ended["ended"]
         if not isinstance(status, int):
-            raise GuestError(f"{self._name}: its helper told a status that is none: {str(status)[:100]}")
+            raise GuestError(f"{self.name}: its helper told a status that is none: {str(status)[:100]}")
         return Completed(status, texts["out"], texts["err"] or str(ended.get("error", "")))
 
     async def clock(self, deadline: float) -> int:
         """The guest's wall clock in nanoseconds. Raises GuestError, and DeadlineExceeded."""
         job = self._link.job()
         try:
-            async with asyncio.timeout(deadline):
+            async with within(deadline, f"{self.name}: its helper did not tell the clock within {deadline:g} s"):
                 await job.ask(clock=True)
                 return int((await job.end())["clock"])
         except UNREADABLE as error:
-            raise GuestError(f"{self._name}: its helper told a clock that is none: {error!r:.100}") from error
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{self._name}: its helper did not tell the clock within {deadline:g} s") from error
+            raise GuestError(f"{self.name}: its helper told a clock that is none: {error!r:.100}") from error
         finally:
             job.leave()
 
@@ -187,7 +164,7 @@ class HelperShell:
         except BaseException:
             job.leave()
             raise
-        return HelperChannel(job, self._name)
+        return HelperChannel(job, self.name)
 
     async def close(self) -> None:
         """Drop the connection at once; the guest is about to be destroyed."""

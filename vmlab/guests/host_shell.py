@@ -1,4 +1,5 @@
-"""The host as a place for workloads: commands run inside the guest image's own root file system.
+"""The host as a place for workloads, and guests that run on the host itself: commands run inside the guest image's own
+root file system.
 
 The same binaries and libraries on both sides of the comparison, so that only the hypervisor differs.
 """
@@ -8,19 +9,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import resources
 from pathlib import Path
 
-from vmlab.guests.channel import Channel
-from vmlab.guests.ssh import describe_failure
-from vmlab.model.concurrency import run_all
+from vmlab.guests.channel import Channel, CommandShell
+from vmlab.guests.guest_systemd import start_services
+from vmlab.guests.held_client import install_start_line
+from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
 from vmlab.system.cgroup_mounts import joining
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.contract import Completed
 
+_PROGRAMS = "/run/vmlab/programs"
+"""In front of the image's own, in the place's fresh /run."""
+_STAND_INS = ("systemctl", "journalctl")
+_FOLDERS = ["systemd-tmpfiles", "--create", "--prefix=/run", "--prefix=/tmp"]
+"""What the packages' servers expect below /run, made by the image's own program and lists."""
 _ENVIRONMENT = {"LANG": "C.UTF-8", "HOME": "/root"}
 _LINE_LIMIT = 2**20
 _SEND_SECONDS = 30.0
@@ -40,11 +48,9 @@ class HostChannel:
     async def send(self, line: str) -> None:
         """Write one line. Raises GuestError when the program has ended, DeadlineExceeded when it does not read."""
         try:
-            async with asyncio.timeout(_SEND_SECONDS):
+            async with within(_SEND_SECONDS, f"host: a line was not taken within {_SEND_SECONDS:g} s"):
                 self._stdin.write(line.encode() + b"\n")
                 await self._stdin.drain()
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"host: a line was not taken within {_SEND_SECONDS:g} s") from error
         except OSError as error:
             raise GuestError(f"host: the program has ended: {error}") from error
 
@@ -64,20 +70,19 @@ class HostChannel:
             await _kill(self._process)
 
 
-class HostShell:
+class HostShell(CommandShell):
     """The host behind ``chroot ROOT``; `root` is the mounted root file system of the guest image.
 
     Its programs run in the lab's own network, or in that of the open descriptor `network`, and in the cgroups whose
     ``cgroup.procs`` are `groups`.
     """
 
-    name = HOST_PLACE
     search = "/usr/sbin:/usr/bin:/sbin:/bin"
     """Where programs are looked for."""
 
     def __init__(self, root: Path, address: str, network: int | None = None, groups: Sequence[Path] = ()) -> None:
+        super().__init__(HOST_PLACE, address)
         self.root = root
-        self.address = address
         self._groups = tuple(groups)
         # The program that enters the namespace opens it by this path, so that no workload inherits the descriptor.
         self._enter = () if network is None else ("/usr/bin/nsenter", f"--net=/proc/{os.getpid()}/fd/{network}", "--")
@@ -99,15 +104,8 @@ class HostShell:
     def _environment(self) -> dict[str, str]:
         return {**_ENVIRONMENT, "PATH": self.search}
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
-    ) -> Completed:
-        """Run a command to its end; see `workloads.contract.Shell.run`."""
-        return await self._run(argv, (stdin or "").encode(), deadline, check=check)
-
-    async def _run(
-        self, argv: Sequence[str], stdin: bytes, deadline: float = RUN_DEADLINE, *, check: bool = True
-    ) -> Completed:
+    async def completed(self, argv: Sequence[str], given: bytes, deadline: float, what: str) -> Completed:
+        """As `CommandShell` has it."""
         process = await asyncio.create_subprocess_exec(
             *self._inside(argv),
             stdin=asyncio.subprocess.PIPE,
@@ -116,17 +114,12 @@ class HostShell:
             env=self._environment(),
         )
         try:
-            async with asyncio.timeout(deadline):
-                out, err = await _communicated(process, stdin, argv[0])
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"host: {argv[0]} took longer than {deadline:.0f} s") from error
+            async with within(deadline, f"host: {what} took longer than {deadline:.0f} s"):
+                out, err = await _communicated(process, given, what)
         finally:
             if process.returncode is None:
                 await _kill(process)
-        completed = Completed(process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
-        if check and completed.status != 0:
-            raise GuestError(f"host: {describe_failure(argv, completed)}")
-        return completed
+        return Completed(process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """Write a file below the root; only its temporary folders and /data are writable."""
@@ -153,6 +146,37 @@ class HostShell:
             limit=_LINE_LIMIT,
         )
         return HostChannel(process)
+
+
+class BareShell(HostShell):
+    """The place whose first process is `pid`, in this process's PID namespace; it has the IPv4 `address`."""
+
+    search = f"{_PROGRAMS}:{HostShell.search}"
+
+    def __init__(self, pid: int, address: str, groups: Sequence[Path] = ()) -> None:
+        super().__init__(Path("/"), address, groups=groups)
+        self._pid = pid
+
+    def _placed(self, argv: Sequence[str]) -> list[str]:
+        spaces = ("--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd=/")
+        # What is killed here is the program that entered; the one that it started dies with it.
+        return ["/usr/bin/nsenter", f"--target={self._pid}", *spaces, "setpriv", "--pdeathsig=KILL", "--", *argv]
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write a file by a program inside, so that no link in the place can lead out of it."""
+        await CommandShell.write(self, path, content, mode=mode)
+
+    async def prepare(self, roles: Iterable[str], deadline: float) -> None:
+        """Put the start line and what stands in for systemd into the place, and start the servers of `roles`.
+
+        Raises GuestError naming each unit that is not active, and DeadlineExceeded.
+        """
+        program = resources.files("vmlab.guests.payload").joinpath("systemctl.py").read_bytes()
+        for name in _STAND_INS:
+            await self.write(f"{_PROGRAMS}/{name}", program, mode=0o755)
+        await install_start_line(self)
+        await self.run(_FOLDERS, check=False)
+        await start_services(self, roles, deadline)
 
 
 async def _communicated(process: asyncio.subprocess.Process, stdin: bytes, name: str) -> tuple[bytes, bytes]:

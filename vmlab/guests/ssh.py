@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import asyncssh
 
-from vmlab.guests.channel import Channel
-from vmlab.model.concurrency import run_all
+from vmlab.guests.channel import Channel, CommandShell
+from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.contract import Completed
 
 # Cheap to compute under emulation, and the first choice of the image's sshd.
 _ALGORITHMS: dict[str, Any] = {
@@ -45,24 +44,19 @@ class SshChannel:
 
     async def send(self, line: str) -> None:
         """Write one line. Raises GuestError when the guest has gone, DeadlineExceeded when it does not read."""
-        try:
-            async with asyncio.timeout(_SEND_SECONDS):
+        late = f"{self._name}: a line was not taken within {_SEND_SECONDS:g} s"
+        with _lost(self._name):
+            async with within(_SEND_SECONDS, late):
                 self._process.stdin.write(line + "\n")
                 await self._process.stdin.drain()
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{self._name}: a line was not taken within {_SEND_SECONDS:g} s") from error
-        except (OSError, asyncssh.Error) as error:
-            raise GuestError(f"{self._name}: connection lost: {error}") from error
 
     async def receive(self) -> str:
         """Next line; empty at the end of the stream. Raises GuestError when the guest has gone.
 
         The caller sets the deadline.
         """
-        try:
+        with _lost(self._name):
             return (await self._process.stdout.readline()).rstrip("\n")
-        except (OSError, asyncssh.Error) as error:
-            raise GuestError(f"{self._name}: connection lost: {error}") from error
 
     async def close(self) -> None:
         """Close standard input, which ends the program, and the channel. Raises DeadlineExceeded.
@@ -71,15 +65,24 @@ class SshChannel:
         """
         self._process.close()
         try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with within(_CLOSE_SECONDS, f"{self._name}: a channel did not close within {_CLOSE_SECONDS:g} s"):
                 await self._process.wait_closed()
-        except TimeoutError as error:
+        except DeadlineExceeded:
             self._process.channel.abort()
-            raise DeadlineExceeded(f"{self._name}: a channel did not close within {_CLOSE_SECONDS:g} s") from error
+            raise
 
 
-class SshShell:
-    """A guest's shell, as `workloads.contract.Shell` describes it."""
+@contextlib.contextmanager
+def _lost(name: str) -> Iterator[None]:
+    """What SSH raises in the block is raised as GuestError."""
+    try:
+        yield
+    except (OSError, asyncssh.Error) as error:
+        raise GuestError(f"{name}: connection lost: {error}") from error
+
+
+class SshShell(CommandShell):
+    """A guest's shell over SSH."""
 
     def __init__(
         self,
@@ -89,20 +92,9 @@ class SshShell:
         as_root: tuple[str, ...] = (),
     ) -> None:
         """`as_root` are the words before a command that make it root's; none for a connection that is root's own."""
-        self._name = name
-        self._address = address
+        super().__init__(name, address)
         self._connection = connection
         self._as_root = as_root
-
-    @property
-    def name(self) -> str:
-        """The guest's name in the scenario."""
-        return self._name
-
-    @property
-    def address(self) -> str:
-        """Its own IPv4 address in the lab's network."""
-        return self._address
 
     @classmethod
     async def connect(
@@ -131,41 +123,33 @@ class SshShell:
         """The words as the guest's own shell reads them."""
         return shlex.join([*self._as_root, *argv])
 
-    async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
-    ) -> Completed:
-        """Run a command to its end; see `workloads.contract.Shell.run`."""
-        try:
-            async with asyncio.timeout(deadline):
-                process = await self._connection.create_process(
-                    self.command_line(argv), encoding="utf-8", errors="replace"
-                )
+    async def completed(self, argv: Sequence[str], given: bytes, deadline: float, what: str) -> Completed:
+        """As `CommandShell` has it."""
+        with _lost(f"{self.name}: {what}"):
+            async with within(deadline, f"{self.name}: {what} took longer than {deadline:.0f} s"):
+                process = await self._connection.create_process(self.command_line(argv), encoding=None)
                 async with process:
-                    out, err = await self._communicated(process, stdin or "", argv[0])
+                    out, err = await self._communicated(process, given, what)
                     await process.wait_closed()
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{self._name}: {argv[0]} took longer than {deadline:.0f} s") from error
-        except (OSError, asyncssh.Error) as error:
-            raise GuestError(f"{self._name}: {argv[0]}: connection lost: {error}") from error
-        completed = Completed(_status(process), out, err)
-        if check and completed.status != 0:
-            raise GuestError(f"{self._name}: {describe_failure(argv, completed)}")
-        return completed
+        # 128 and the signal, as a shell gives it, or 255 where the guest sent no status.
+        status = 255 if process.returncode is None else process.returncode
+        return Completed(status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
-    async def _communicated(self, process: asyncssh.SSHClientProcess[str], stdin: str, name: str) -> tuple[str, str]:
+    async def _communicated(
+        self, process: asyncssh.SSHClientProcess[bytes], given: bytes, name: str
+    ) -> tuple[bytes, bytes]:
         """What the command printed. Raises GuestError for more than `MOST_PRINTED`, and then hears no more of it."""
 
-        async def take(of: asyncssh.SSHReader[str]) -> str:
-            pieces, held = list[str](), 0
+        async def take(of: asyncssh.SSHReader[bytes]) -> bytes:
+            held = bytearray()
             while piece := await of.read(_PIECE):
-                pieces.append(piece)
-                held += len(piece)
-                if held > MOST_PRINTED:
-                    raise GuestError(f"{self._name}: {name} printed more than {format_bytes(MOST_PRINTED)}")
-            return "".join(pieces)
+                held += piece
+                if len(held) > MOST_PRINTED:
+                    raise GuestError(f"{self.name}: {name} printed more than {format_bytes(MOST_PRINTED)}")
+            return bytes(held)
 
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(stdin)
+            process.stdin.write(given)
             process.stdin.write_eof()
         try:
             out, err = await run_all([take(process.stdout), take(process.stderr)])
@@ -174,34 +158,17 @@ class SshShell:
             raise
         return out, err
 
-    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Write a file; see `workloads.contract.Shell.write`."""
-        folder = shlex.quote(str(PurePosixPath(path).parent))
-        quoted = shlex.quote(path)
-        script = f"mkdir -p {folder} && cat > {quoted} && chmod {mode:o} {quoted}"
-        command = shlex.join([*self._as_root, "sh", "-c", script]) if self._as_root else script
-        try:
-            async with asyncio.timeout(60):
-                result = await self._connection.run(command, input=content, encoding=None)
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{self._name}: writing {path} took longer than 60 s") from error
-        except (OSError, asyncssh.Error) as error:
-            raise GuestError(f"{self._name}: writing {path}: connection lost: {error}") from error
-        if _status(result) != 0:
-            raise GuestError(f"{self._name}: cannot write {path}: {_text(result.stderr).strip()}")
-
     async def launch(self, argv: list[str]) -> Channel:
         """Start a program and stay connected with it. Raises GuestError, and DeadlineExceeded after a minute."""
+        late = f"{self.name}: {argv[0]} did not start within {_LAUNCH_SECONDS:g} s"
         try:
-            async with asyncio.timeout(_LAUNCH_SECONDS):
+            async with within(_LAUNCH_SECONDS, late):
                 process = await self._connection.create_process(
                     self.command_line(argv), encoding="utf-8", errors="replace", stderr=asyncssh.DEVNULL
                 )
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{self._name}: {argv[0]} did not start within {_LAUNCH_SECONDS:g} s") from error
         except (OSError, asyncssh.Error) as error:
-            raise GuestError(f"{self._name}: cannot start {argv[0]}: {error}") from error
-        return SshChannel(process, self._name)
+            raise GuestError(f"{self.name}: cannot start {argv[0]}: {error}") from error
+        return SshChannel(process, self.name)
 
     async def close(self) -> None:
         """Drop the connection at once; the guest is about to be destroyed."""
@@ -217,7 +184,18 @@ async def opened_connection(
         async with asyncio.timeout(deadline):
             while True:
                 try:
-                    return await _open(address, user, key, options)
+                    return await asyncssh.connect(
+                        address,
+                        username=user,
+                        client_keys=[key],
+                        config=None,
+                        agent_path=None,
+                        preferred_auth=["publickey"],
+                        connect_timeout=20,
+                        login_timeout=60,
+                        **_KEEP_ALIVE,
+                        **options,
+                    )
                 except asyncssh.HostKeyNotVerifiable as error:
                     raise GuestError(f"{name}: another machine answers at {address}: {error}") from error
                 except (OSError, asyncssh.Error) as error:
@@ -228,37 +206,3 @@ async def opened_connection(
             raise GuestError(f"{name}: it does not let user {user} in with the key that was given") from error
         why = last or "no answer"
         raise DeadlineExceeded(f"{name}: SSH did not answer within {deadline:.0f} s: {why}") from error
-
-
-async def _open(
-    address: str, user: str, key: asyncssh.SSHKey, options: Mapping[str, Any]
-) -> asyncssh.SSHClientConnection:
-    return await asyncssh.connect(
-        address,
-        username=user,
-        client_keys=[key],
-        config=None,
-        agent_path=None,
-        preferred_auth=["publickey"],
-        connect_timeout=20,
-        login_timeout=60,
-        **_KEEP_ALIVE,
-        **options,
-    )
-
-
-def _status(result: asyncssh.SSHCompletedProcess | asyncssh.SSHClientProcess[str]) -> int:
-    """Exit status as a shell gives it: 128 + signal, or 255 where the guest sent none."""
-    return 255 if result.returncode is None else result.returncode
-
-
-def describe_failure(argv: Sequence[str], completed: Completed) -> str:
-    """One line: the command, its status and the last line that it printed, or the last that says "error"."""
-    lines = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
-    errors = [line for line in lines if "error" in line.lower()]
-    tail = f": {(errors or lines)[-1][:300]}" if lines else ""
-    return f"{shlex.join(argv)[:120]} exited with {completed.status}{tail}"
-
-
-def _text(output: bytes | str | None) -> str:
-    return output.decode("utf-8", "replace") if isinstance(output, bytes) else output or ""

@@ -6,14 +6,28 @@ those are spared its 15 ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from vmlab.model.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+
+
+@asynccontextmanager
+async def within(seconds: float, late: str) -> AsyncIterator[None]:
+    """A block that may take so many seconds. Raises DeadlineExceeded with the sentence `late` where it takes longer."""
+    import asyncio
+
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise DeadlineExceeded(late) from error
 
 
 async def run_all(steps: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -20,13 +20,11 @@ import psutil
 from tests.hypervisor.conftest import Saved, spec
 from tests.hypervisor.programs.made import made
 from tests.integrity.damage import flip
-from vmlab.guests.agent import AgentCall, wait_for_agent
-from vmlab.guests.agent_shell import AgentShell
-from vmlab.guests.identity import Identity, identify
+from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
+from vmlab.guests.identity import Identity, begin_template, empty_template, identify, settle_template
 from vmlab.guests.image import ensure
 from vmlab.guests.ssh import SshShell
 from vmlab.guests.ssh_keys import RunKeys
-from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.model.errors import HypervisorError
 

@@ -16,8 +16,7 @@ from typing import Any
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
-from vmlab.guests.agent import AgentCall, wait_for_agent
-from vmlab.guests.agent_shell import AgentShell
+from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.data_disk import set_up_data_disk
 from vmlab.guests.image import ensure
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor

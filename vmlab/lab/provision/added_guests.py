@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import asyncssh
 
 from vmlab.guests.added_guest import name_guest, set_clock, set_up_roles, wait_until_booted
-from vmlab.guests.boot_state import look_at_boot
 from vmlab.guests.channel import GuestShell
+from vmlab.guests.guest_systemd import look_at_boot
 from vmlab.guests.image.added import AddedImage, System
 from vmlab.guests.needs import GuestNeeds, missing_in, missing_on_windows, needs_of
 from vmlab.hypervisor.contract import BootImage

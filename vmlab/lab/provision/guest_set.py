@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import asyncssh
 
 from vmlab.guests.added_guest import log_in
-from vmlab.guests.boot_state import look_at_boot, wait_for_boot
+from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.channel import GuestShell
 from vmlab.guests.data_disk import set_up_data_disk
+from vmlab.guests.guest_systemd import look_at_boot, start_services, wait_for_boot
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
-from vmlab.guests.identity import AgentCall, Identity, identify, wait_for_agent
-from vmlab.guests.role_services import start_services
+from vmlab.guests.identity import Identity, identify
 from vmlab.guests.ssh import SshShell
 from vmlab.guests.ssh_keys import RunKeys
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated

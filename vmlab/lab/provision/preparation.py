@@ -11,8 +11,8 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from vmlab.guests.channel import START_LINE
+from vmlab.guests.guest_systemd import start_services
 from vmlab.guests.held_client import start_line_program
-from vmlab.guests.role_services import start_services
 from vmlab.model.concurrency import run_all
 from vmlab.model.roles import ROLES
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan

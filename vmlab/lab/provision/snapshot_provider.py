@@ -11,12 +11,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from vmlab.guests.agent import AgentCall, wait_for_agent
-from vmlab.guests.agent_shell import AgentShell
-from vmlab.guests.boot_state import wait_for_boot
+from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
+from vmlab.guests.guest_systemd import wait_for_boot
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
+from vmlab.guests.identity import begin_template, empty_template, settle_template
 from vmlab.guests.snapshots import DISK, Snapshot, SnapshotRecipe, discard, find, hold, image_digest, make
-from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.disk_integrity import Integrity

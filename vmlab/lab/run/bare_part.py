@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from vmlab.guests.bare_metal.bare_shell import BareShell
-from vmlab.guests.host_shell import HostShell
+from vmlab.guests.host_shell import BareShell, HostShell
 from vmlab.hypervisor.bare_metal.bare_cgroups import BareCgroups
 from vmlab.hypervisor.bare_metal.bare_init import BareOrder
 from vmlab.hypervisor.bare_metal.bare_place import bare_place, copy_image

@@ -1,11 +1,13 @@
-"""What a guest has booted into, as reported by its systemd."""
+"""systemd in a guest: what it has booted into, and the units of its roles, which are started here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from vmlab.model.errors import GuestError
+from vmlab.model.roles import ROLES
 from vmlab.model.scenarios.guest import Boot
 from vmlab.workloads.contract import Shell
 
@@ -83,3 +85,26 @@ async def wait_for_boot(shell: Shell, mode: Boot) -> None:
     fault = (await look_at_boot(shell, mode)).fault()
     if fault is not None:
         raise GuestError(f"{shell.name}: {fault}")
+
+
+async def start_services(shell: Shell, roles: Iterable[str], deadline: float) -> None:
+    """Start the units of `roles` in one guest. Raises GuestError naming each unit that is not active, and why;
+    DeadlineExceeded after `deadline` seconds."""
+    units = [unit for role in roles for unit in ROLES[role].units]
+    if not units:
+        return
+    if (await shell.run(["systemctl", "start", *units], deadline=deadline, check=False)).status == 0:
+        return
+    faults = [f"{unit} ({why})" for unit in units if (why := await _fault(shell, unit))]
+    raise GuestError(f"{shell.name}: did not start: {', '.join(faults or units)}")
+
+
+async def _fault(shell: Shell, unit: str) -> str:
+    """systemd's state of a `unit` that is not active, and the last line of its log; empty where it is active."""
+    shown = await shell.run(["systemctl", "show", "--property=ActiveState", "--property=Result", unit], check=False)
+    values = dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+    if values.get("ActiveState") == "active":
+        return ""
+    result = values.get("Result", "success")
+    log = await shell.run(["journalctl", "--unit", unit, "--lines=1", "--output=cat", "--quiet"], check=False)
+    return ": ".join(filter(None, [result if result != "success" else "not active", log.stdout.strip()]))
