@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vmlab.guests.cached import Lock
+from vmlab.guests.cached.locks import Lock
 from vmlab.model.errors import RefusedError
 from vmlab.system.removal import remove_tree
 

@@ -32,7 +32,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import ScriptedGuest
 from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
-from vmlab.guests.image import Image
+from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.process import launcher, measuring_runs

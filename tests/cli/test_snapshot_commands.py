@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.cli.main import command_line
-from vmlab.guests.cached import Lock
+from vmlab.guests.cached.locks import Lock
 from vmlab.system.marks import make_marked
 
 

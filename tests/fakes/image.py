@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vmlab.guests.image import Image, load
-from vmlab.guests.image.catalog import images_folder
+from vmlab.guests.image.catalog import Image, images_folder, load
 from vmlab.integrity import describe, seal
 
 FILES = ("root.raw", "vmlinuz", "initrd.img")

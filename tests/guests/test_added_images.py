@@ -14,7 +14,7 @@ import pytest
 
 from tests.integrity.damage import flip
 from vmlab.cli.main import command_line
-from vmlab.guests.cached import Lock
+from vmlab.guests.cached.locks import Lock
 from vmlab.guests.image import added
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.integrity import describe, seal, unseal
@@ -71,7 +71,7 @@ def test_a_raw_disk_is_copied_sealed_and_found_by_its_name(tmp_path: Path, key: 
     assert (made.name, made.user, made.kernel, made.command_line, made.size) == ("own", "debian", None, "", SIZE)
     assert made.key.read_bytes() == key.read_bytes() and stat.S_IMODE(made.key.stat().st_mode) == 0o600
     assert added.find("own") == made and added.find("ow") is None and added.disk_sizes() == {"own": SIZE}
-    added.require_whole(made)
+    made.require_whole()
     after = disk.stat()
     assert (after.st_mtime_ns, after.st_ctime_ns) == (before.st_mtime_ns, before.st_ctime_ns)
 
@@ -103,7 +103,7 @@ def test_one_flipped_bit_is_refused_with_what_mends_it(tmp_path: Path, key: Path
     made = add(_new(_disk(tmp_path), key, kernel=tmp_path / "linux"), _quiet)
     flip(made.folder / name)
     with pytest.raises(ImageError, match=f"{made.id} is damaged: {name} is not what it was") as caught:
-        added.require_whole(made)
+        made.require_whole()
     assert caught.value.remedy == "vmlab image rm own, and add it again"
 
 
@@ -120,10 +120,10 @@ def test_a_damaged_one_is_listed_and_removed_by_its_name(tmp_path: Path, key: Pa
 
 def test_one_in_use_is_not_removed(tmp_path: Path, key: Path) -> None:
     made = add(_new(_disk(tmp_path), key), _quiet)
-    with added.hold(made), pytest.raises(ImageError, match="in use by a run"):
+    with made.held(), pytest.raises(ImageError, match="in use by a run"):
         added.remove("own")
     assert added.remove("own") and not added.remove("own")
-    with pytest.raises(ImageError, match="removed just now"), added.hold(made):
+    with pytest.raises(ImageError, match="removed just now"), made.held():
         pass
 
 
@@ -336,9 +336,9 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path, key: Path) -> Non
     left = made.folder.with_name(f".adding-{made.id}-0123abcd")
     made.folder.rename(left)
     held = Lock.shared(left / "use.lock")
-    assert held is not None and added.clear_unfinished().removed == ()
+    assert held is not None and added.ADDED.clear_unfinished().removed == ()
     held.release()
-    assert [Path(path) for path in added.clear_unfinished().removed] == [left] and not left.exists()
+    assert [Path(path) for path in added.ADDED.clear_unfinished().removed] == [left] and not left.exists()
 
 
 def test_the_commands(tmp_path: Path, key: Path, capsys: pytest.CaptureFixture[str]) -> None:

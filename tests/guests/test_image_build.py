@@ -18,9 +18,9 @@ import psutil
 import pytest
 
 from tests.guests.image_stubs import MAKES_A_TREE, path_with, put_stub
-from vmlab.guests import image
-from vmlab.guests.cached import Lock, collection
-from vmlab.guests.image import building
+from vmlab.guests.cached import collection
+from vmlab.guests.cached.locks import Lock
+from vmlab.guests.image import building, catalog
 from vmlab.guests.image.catalog import current_recipe
 from vmlab.model.errors import ImageError, RefusedError
 from vmlab.system.marks import make_marked
@@ -32,12 +32,11 @@ HANGS = ["sleep", f"54321.{os.getpid()}"]
 """A command that hangs, by whose words it is found among the processes of this host."""
 BUILDS = """
     import sys
-    from vmlab.guests import image
     from vmlab.guests.image import building
     from vmlab.model.errors import VmlabError
     building._NEEDED_BYTES, building._SPARE_BYTES = 0, 32 * 1024**2
     try:
-        print(image.ensure(lambda line: print(line, flush=True)).id)
+        print(building.ensure(lambda line: print(line, flush=True)).id)
     except VmlabError as error:
         print("error:", error)
         sys.exit(int(error.exit_code))
@@ -92,17 +91,17 @@ def _folders(tmp_path: Path) -> list[str]:
 
 def test_an_image_is_built_once_and_then_found(stubs: Path, tmp_path: Path) -> None:
     said: list[str] = []
-    built = image.ensure(said.append)
+    built = building.ensure(said.append)
     assert _folders(tmp_path) == [built.id]
     assert built.kernel.read_text() == "kernel\n"
     assert subprocess.run(["e2fsck", "-fn", built.disk], capture_output=True).returncode == 0
     assert "preparing database" in said
     put_stub(stubs, "exit 1\n")
-    assert image.ensure(said.append) == built == image.find()
+    assert building.ensure(said.append) == built == catalog.find()
 
 
 def test_the_manifest_tells_what_is_in_it(stubs: Path) -> None:
-    built = image.build(lambda _line: None)
+    built = building.build(lambda _line: None)
     manifest = json.loads(built.manifest.read_text())
     assert manifest["packages"] == {"hello": "2.10-3"}
     assert manifest["licences"] == {"hello": ["GPL-3"]}
@@ -123,7 +122,7 @@ def test_a_failure_names_its_reason_and_leaves_only_the_log(stubs: Path, tmp_pat
     with pytest.raises(
         ImageError, match=r"mmdebstrap failed: no such package: hello .see .*failed-build.log"
     ) as caught:
-        image.build(lambda _line: None)
+        building.build(lambda _line: None)
     assert "\n" not in str(caught.value)
     assert _folders(tmp_path) == []
     assert "no such package" in (tmp_path / "cache/vmlab/images/failed-build.log").read_text()
@@ -132,7 +131,7 @@ def test_a_failure_names_its_reason_and_leaves_only_the_log(stubs: Path, tmp_pat
 def test_temporary_files_of_the_tools_go_with_the_build(stubs: Path, tmp_path: Path) -> None:
     put_stub(stubs, f"mktemp >{tmp_path}/made\nexit 1\n")
     with pytest.raises(ImageError):
-        image.build(lambda _line: None)
+        building.build(lambda _line: None)
     made = Path((tmp_path / "made").read_text().strip())
     assert made.is_relative_to(tmp_path / "cache") and not made.exists()
 
@@ -140,7 +139,7 @@ def test_temporary_files_of_the_tools_go_with_the_build(stubs: Path, tmp_path: P
 def test_a_disk_that_becomes_full_is_called_full(stubs: Path, tmp_path: Path) -> None:
     put_stub(stubs, "cat /etc/passwd >/dev/full\n")
     with pytest.raises(ImageError, match="the disk became full"):
-        image.build(lambda _line: None)
+        building.build(lambda _line: None)
     assert _folders(tmp_path) == []
 
 
@@ -149,7 +148,7 @@ def test_a_disk_without_room_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.setattr(building, "_NEEDED_BYTES", shutil.disk_usage(tmp_path).total * 2)
     with pytest.raises(RefusedError, match=r"building a guest image needs .* are free"):
-        image.build(lambda _line: None)
+        building.build(lambda _line: None)
     assert _folders(tmp_path) == []
 
 
@@ -159,7 +158,7 @@ def test_a_missing_tool_is_named_with_its_package(stubs: Path, monkeypatch: pyte
     with pytest.raises(
         ImageError, match=r"apt-get install --no-install-recommends e2fsprogs gcc mmdebstrap util-linux"
     ):
-        image.build(lambda _line: None)
+        building.build(lambda _line: None)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -182,7 +181,7 @@ def test_after_a_kill_nothing_runs_and_the_next_build_clears_up(
     _until(lambda: not _hanging())
     assert [name.partition("-")[0] for name in _folders(tmp_path)] == [".building"]
     put_stub(stubs, MAKES_A_TREE)
-    assert _folders(tmp_path) != [built := image.build(lambda _line: None).id]
+    assert _folders(tmp_path) != [built := building.build(lambda _line: None).id]
     assert _folders(tmp_path) == [built]
 
 
@@ -193,7 +192,7 @@ def test_a_leftover_that_cannot_be_removed_is_named_once_and_built_beside(stubs:
     (stays / "mounted").mkdir()
     # The mount is gone with the namespace of the two builds.
     twice = 'mount -t tmpfs dummy "$1" && "$2" -c "$3" && "$2" -c "$4"'
-    again = textwrap.dedent(BUILDS).replace("image.ensure(", "image.build(force=True, progress=")
+    again = textwrap.dedent(BUILDS).replace("building.ensure(", "building.build(force=True, progress=")
     command = ["unshare", "--mount", "sh", "-c", twice, "sh", str(stays / "mounted"), sys.executable]
     done = subprocess.run([*command, textwrap.dedent(BUILDS), again], capture_output=True, text=True, cwd=Path.cwd())
     assert done.returncode == 0, done.stderr
@@ -201,25 +200,25 @@ def test_a_leftover_that_cannot_be_removed_is_named_once_and_built_beside(stubs:
     assert len(told) == 2, "once for each build"
     assert "cannot be removed, and is passed over" in told[0] and "something is mounted there" in told[0]
     assert _folders(tmp_path) == [stays.name, address]
-    assert image.clear_unfinished().removed == (stays,)
+    assert building.clear_unfinished().removed == (stays,)
 
 
 def test_what_remains_of_the_image_before_keeps_no_new_one_from_its_place(
     stubs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = image.build(lambda _line: None)
+    first = building.build(lambda _line: None)
 
     def refuses(folder: Path) -> bool:
         raise PermissionError(errno.EPERM, "Operation not permitted", str(folder / "root.raw"))
 
     said: list[str] = []
     monkeypatch.setattr(collection, "remove_tree", refuses)
-    assert image.build(said.append, force=True) == image.find()
+    assert building.build(said.append, force=True) == catalog.find()
     assert [line for line in said if "is out of use, but cannot be removed" in line and "not permitted" in line]
     assert len(_folders(tmp_path)) == 2
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert len(image.clear_unfinished().removed) == 1
+    assert len(building.clear_unfinished().removed) == 1
     assert _folders(tmp_path) == [first.id]
 
 
@@ -228,21 +227,21 @@ def test_what_another_version_builds_is_not_cleared(stubs: Path, tmp_path: Path)
     make_marked(under_way, "vmlab-1")
     lock = Lock.try_exclusive(under_way.parent / ".build.lock")
     assert lock is not None
-    assert image.clear_unfinished() == Removals() and under_way.is_dir()
+    assert building.clear_unfinished() == Removals() and under_way.is_dir()
     lock.release()
-    assert image.clear_unfinished().removed == (under_way,)
+    assert building.clear_unfinished().removed == (under_way,)
 
 
 def test_a_build_under_way_is_not_cleared(builder: subprocess.Popen[str], tmp_path: Path) -> None:
     (under_way,) = _folders(tmp_path)
-    assert image.clear_unfinished() == Removals()
+    assert building.clear_unfinished() == Removals()
     assert _folders(tmp_path) == [under_way]
 
 
 def test_mounts_of_a_killed_build_are_gone(stubs: Path, tmp_path: Path) -> None:
     put_stub(stubs, "for tree; do :; done\nmkdir -p /tmp/x$$; mount -t tmpfs vmlab-test-mount /tmp\nexit 1\n")
     with pytest.raises(ImageError):
-        image.build(lambda _line: None)
+        building.build(lambda _line: None)
     assert "vmlab-test-mount" not in Path("/proc/mounts").read_text()
 
 
@@ -267,11 +266,11 @@ def test_a_second_build_waits_and_takes_what_the_first_one_made(stubs: Path, tmp
 
 
 def test_force_replaces_an_image_but_not_one_in_use(stubs: Path, tmp_path: Path) -> None:
-    first = image.build(lambda _line: None)
+    first = building.build(lambda _line: None)
     put_stub(stubs, MAKES_A_TREE.replace("echo kernel", "echo newer"))
-    with image.hold(first), pytest.raises(ImageError, match="in use by a run"):
-        image.build(lambda _line: None, force=True)
+    with first.held(), pytest.raises(ImageError, match="in use by a run"):
+        building.build(lambda _line: None, force=True)
     assert first.kernel.read_text() == "kernel\n"
-    image.build(lambda _line: None, force=True)
+    building.build(lambda _line: None, force=True)
     assert first.kernel.read_text() == "newer\n"
     assert _folders(tmp_path) == [first.id]

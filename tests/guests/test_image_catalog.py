@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.integrity.damage import flip
-from vmlab.guests import image
-from vmlab.guests.cached import USE_LOCK, Lock
-from vmlab.guests.image import catalog
+from vmlab.guests.cached.locks import USE_LOCK, Lock
+from vmlab.guests.image import building, catalog
+from vmlab.guests.image.catalog import IMAGES
 from vmlab.integrity import describe, seal
 from vmlab.model.errors import ImageError
 from vmlab.system.marks import make_marked
@@ -38,13 +38,13 @@ def _put_image(id: str | None = None, created: float = 1.0) -> Path:
 
 
 def test_there_is_none_before_the_first_build() -> None:
-    assert image.find() is None
-    assert image.list_images() == []
+    assert catalog.find() is None
+    assert catalog.list_images() == []
 
 
 def test_a_whole_image_is_found() -> None:
     folder = _put_image()
-    found = image.find()
+    found = catalog.find()
     assert found is not None
     assert (found.id, found.folder, found.disk) == (folder.name, folder, folder / "root.raw")
     assert found.command_line == "root=/dev/vda"
@@ -67,18 +67,18 @@ def test_a_damaged_image_names_what_mends_it(damage: object, word: str) -> None:
     assert callable(damage)
     damage(folder)
     with pytest.raises(ImageError, match=word) as caught:
-        image.find()
+        catalog.find()
     assert caught.value.remedy == "vmlab image build --force"
-    assert [listed.id for listed in image.list_images()] == [folder.name]
+    assert [listed.id for listed in catalog.list_images()] == [folder.name]
 
 
 @pytest.mark.parametrize("name", catalog.FILES)
 def test_one_flipped_bit_is_refused_with_what_mends_it(name: str) -> None:
     folder = _put_image()
-    image.require_whole(catalog.load(folder))
+    catalog.load(folder).require_whole()
     flip(folder / name)
     with pytest.raises(ImageError, match=f"{folder.name} is damaged: {name} is not what it was") as caught:
-        image.require_whole(catalog.load(folder))
+        catalog.load(folder).require_whole()
     assert caught.value.remedy == "vmlab image build --force" and caught.value.exit_code == 3
 
 
@@ -88,51 +88,51 @@ def test_every_byte_of_the_manifest_counts() -> None:
     for offset in range(len(text)):
         flip(manifest, offset)
         with pytest.raises(ImageError, match="damaged"):
-            image.find()
+            catalog.find()
         manifest.write_bytes(text)
-    assert image.find() is not None
+    assert catalog.find() is not None
 
 
 def test_the_list_tells_use_size_and_which_is_current() -> None:
     current = _put_image(created=2.0)
     _put_image("vmlab-000000000000", created=1.0)
-    found = image.find()
+    found = catalog.find()
     assert found is not None
-    with image.hold(found):
-        newer, older = image.list_images()
+    with found.held():
+        newer, older = catalog.list_images()
     assert (newer.id, newer.current, newer.in_use) == (current.name, True, True)
     assert (older.id, older.current, older.in_use) == ("vmlab-000000000000", False, False)
     assert newer.bytes >= 3 * 8192
-    assert not image.list_images()[0].in_use
+    assert not catalog.list_images()[0].in_use
 
 
 def test_an_image_in_use_by_two_runs_stays_until_both_let_go() -> None:
     folder = _put_image()
     found = catalog.load(folder)
-    with image.hold(found):
-        with image.hold(found), pytest.raises(ImageError, match="in use"):
-            image.remove(found.id)
+    with found.held():
+        with found.held(), pytest.raises(ImageError, match="in use"):
+            IMAGES.remove(found.id)
         with pytest.raises(ImageError, match="in use"):
-            image.remove(found.id)
-    image.remove(found.id)
+            IMAGES.remove(found.id)
+    IMAGES.remove(found.id)
     assert list(catalog.images_folder().iterdir()) == []
 
 
 def test_a_run_that_was_killed_no_longer_holds_its_image() -> None:
     found = catalog.load(_put_image())
     program = (
-        "import os, sys; from pathlib import Path; from vmlab.guests import image\n"
+        "import os, sys; from pathlib import Path; "
         "from vmlab.guests.image import catalog\n"
-        "with image.hold(catalog.load(Path(sys.argv[1]))): os.kill(os.getpid(), 9)"
+        "with catalog.load(Path(sys.argv[1])).held(): os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", program, str(found.folder)]).returncode == -9
-    image.remove(found.id)
+    IMAGES.remove(found.id)
 
 
 def test_holding_what_was_removed_is_refused() -> None:
     found = catalog.load(_put_image())
-    image.remove(found.id)
-    with pytest.raises(ImageError, match="was removed"), image.hold(found):
+    IMAGES.remove(found.id)
+    with pytest.raises(ImageError, match="was removed"), found.held():
         pass
 
 
@@ -140,8 +140,8 @@ def test_holding_what_was_removed_is_refused() -> None:
 def test_what_is_no_image_is_not_removed(id: str) -> None:
     _put_image()
     with pytest.raises(ImageError, match="there is no guest image"):
-        image.remove(id)
-    assert image.find() is not None
+        IMAGES.remove(id)
+    assert catalog.find() is not None
 
 
 def test_a_lock_on_a_folder_that_moved_away_is_no_lock(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_leftovers_are_those_that_nobody_holds() -> None:
         make_marked(folder / name, name.split("-")[1])
     lock = Lock.try_exclusive(folder / ".removing-b-2" / USE_LOCK)
     assert lock is not None
-    assert {path.name for path in image.clear_unfinished().removed} == {".building-a-1", ".removing-a-1"}
+    assert {path.name for path in building.clear_unfinished().removed} == {".building-a-1", ".removing-a-1"}
     lock.release()
 
 
@@ -171,7 +171,7 @@ def test_a_folder_that_only_lies_among_images_is_somebodys_data(name: str) -> No
     theirs.mkdir(parents=True)
     (theirs / "thesis.txt").write_text("precious")
     assert catalog.list_images() == []
-    assert image.clear_unfinished() == Removals()
+    assert building.clear_unfinished() == Removals()
     with pytest.raises(ImageError, match="there is no guest image"):
-        catalog.remove(name)
+        IMAGES.remove(name)
     assert (theirs / "thesis.txt").read_text() == "precious"

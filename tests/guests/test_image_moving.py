@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.guests.image import Image, catalog, find, list_images
+from vmlab.guests.image import catalog
+from vmlab.guests.image.catalog import Image, find, list_images
 from vmlab.guests.image.moving import pack, unpack
 from vmlab.guests.image.recipe import current
 from vmlab.integrity import describe, seal
@@ -67,7 +68,7 @@ def test_a_host_without_debian_uses_what_it_was_given(exported: Path, monkeypatc
     for name in catalog.FILES:
         assert (image.folder / name).read_bytes() == (before.folder / name).read_bytes()
     assert image.disk.stat().st_blocks * 512 < image.disk.stat().st_size / 2, "holes stay holes"
-    catalog.require_whole(image)
+    image.require_whole()
     assert find() == image
     assert [(one.id, one.current) for one in list_images()] == [(image.id, True)]
     assert unpack(exported, told) == image, "a second time it is there already"

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.suites import unixbench_at
-from vmlab.guests import asset_taking
-from vmlab.guests.asset_taking import find, take
-from vmlab.guests.sent_assets import SENT, clear_unused, drop, held, id_of
+from vmlab.guests import sent_assets
+from vmlab.guests.sent_assets import SENT, clear_unused, drop, find, held, id_of, take
 from vmlab.lab.process.dead_runs import clean
 from vmlab.model.asset import Asset
 from vmlab.model.errors import RefusedError, UsageError
@@ -123,7 +122,7 @@ def test_an_archive_has_plain_files_in_its_own_folder_alone(asset: Asset, data: 
 
 
 def test_an_archive_that_is_too_large_is_refused(asset: Asset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asset_taking, "MOST_BYTES", 10)
+    monkeypatch.setattr(sent_assets, "MOST_BYTES", 10)
     with pytest.raises(RefusedError, match="which no copy has"):
         _taken(asset)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.guests.image import ensure
+from vmlab.guests.image.building import ensure
 from vmlab.hypervisor import kvm_probe
 from vmlab.hypervisor.kvm_probe import Answer, kernel_runs, probe_kvm
 from vmlab.hypervisor.platform_facts import PlatformFacts

@@ -11,7 +11,7 @@ from vmlab.fleet.host_checks import demand_ready
 from vmlab.fleet.hosts_file import chosen_hosts, read_hosts
 from vmlab.fleet.request import FleetRequest
 from vmlab.fleet.starting import demand_fleet_plan, start_fleet_run
-from vmlab.guests.image import find
+from vmlab.guests.image.catalog import find
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import UsageError

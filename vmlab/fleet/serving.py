@@ -169,8 +169,8 @@ def _folder(run: str) -> RunFolder:
 
 
 def _condition(question: Answer) -> Answer:
-    from vmlab.guests.image import find
-    from vmlab.guests.snapshots import list_snapshots
+    from vmlab.guests.image.catalog import find
+    from vmlab.guests.snapshots.catalog import list_snapshots
     from vmlab.hypervisor.checks import checks
     from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
     from vmlab.workloads.registry import kinds
@@ -192,7 +192,7 @@ def _condition(question: Answer) -> Answer:
 
 def _lacked(question: Answer) -> Answer:
     """The assets that are not here."""
-    from vmlab.guests.asset_taking import find
+    from vmlab.guests.sent_assets import find
 
     said = [(str(one["name"]), Path(str(one["path"])), str(one["sha256"])) for one in question["assets"]]
     return {"names": [name for name, path, sha256 in said if find(name, path, sha256) is None]}
@@ -200,7 +200,7 @@ def _lacked(question: Answer) -> Answer:
 
 def _own_copies(question: Answer) -> tuple[str, ...]:
     """The question's assets as the command line has them, each at its place here."""
-    from vmlab.guests.asset_taking import find
+    from vmlab.guests.sent_assets import find
 
     copies = []
     for one in question.get("assets", ()):
@@ -302,8 +302,8 @@ def take_image(id: str) -> str:
 
 
 def take_asset(id: str) -> str:
-    """Keep the asset `id`, whose archive comes on standard input; its id. Raises what `asset_taking.take` raises."""
-    from vmlab.guests.asset_taking import take
+    """Keep the asset `id`, whose archive comes on standard input; its id. Raises what `sent_assets.take` raises."""
+    from vmlab.guests.sent_assets import take
     from vmlab.system.terminal import say
 
     return take(id, sys.stdin.buffer, say)

@@ -10,7 +10,7 @@ from typing import Any
 import libvirt
 
 from tests.hypervisor.conftest import spec
-from vmlab.guests.image import ensure
+from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.embedded import EmbeddedHypervisor

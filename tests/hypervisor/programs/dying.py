@@ -16,7 +16,7 @@ from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.lab import answered
 from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import run_program
-from vmlab.guests.image import ensure
+from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.model.errors import GuestLost, HypervisorError
 from vmlab.system import kernel

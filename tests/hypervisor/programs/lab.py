@@ -11,7 +11,7 @@ import psutil
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
-from vmlab.guests.image import ensure
+from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.run import CACHE_MODES, CacheMode

@@ -15,7 +15,7 @@ from typing import Any
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
-from vmlab.guests.image import ensure
+from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage
 
 BLOCKS = 300

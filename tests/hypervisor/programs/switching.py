@@ -18,7 +18,7 @@ from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.data_disk import set_up_data_disk
-from vmlab.guests.image import ensure
+from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.model.run import CacheMode
 

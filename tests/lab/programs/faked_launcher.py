@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.programs.faked_vmlab import HOST, IMAGE, roots
-from vmlab.guests.image import Image
+from vmlab.guests.image.catalog import Image
 from vmlab.lab.process import launcher, measuring_runs
 
 _launcher: Any = launcher

@@ -11,7 +11,7 @@ from typing import Any
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.programs.faked_vmlab import roots
 from tests.waiting import until
-from vmlab.guests.image import Image
+from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell

@@ -12,7 +12,7 @@ from tests.fakes.image import small_image
 from tests.fakes.local_guest import LocalGuest
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
 from tests.lab.provision.test_integrity import FrozenLab
-from vmlab.guests.image import Image
+from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.cell.common_start import start_together

@@ -16,8 +16,9 @@ from tests.fakes.hypervisor import obliging_agent
 from tests.fakes.image import small_image
 from tests.integrity.damage import flip
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
-from vmlab.guests import snapshots
-from vmlab.guests.image import Image, catalog
+from vmlab.guests.image import catalog
+from vmlab.guests.image.catalog import Image
+from vmlab.guests.snapshots import catalog as frozen
 from vmlab.hypervisor.contract import BootImage
 from vmlab.integrity import Findings, LongWork
 from vmlab.lab.provision import disk_integrity
@@ -68,7 +69,7 @@ class FrozenLab(Lab):
         return [notice.text for notice in self.of(Notice) if notice.level == "warning"]
 
     def ids(self) -> list[str]:
-        return sorted(one.id for one in snapshots.list_snapshots())
+        return sorted(one.id for one in frozen.list_snapshots())
 
 
 def flipping(file: str) -> str:
@@ -105,7 +106,7 @@ async def test_a_snapshot_that_does_not_load_is_made_again_and_the_cell_passes(
 ) -> None:
     lab = FrozenLab(tmp_path, captured_events, built)
     assert await lab.cell().run() is Outcome.PASSED
-    flip(snapshots.list_snapshots()[0].folder / "ram")
+    flip(frozen.list_snapshots()[0].folder / "ram")
     lab.events.clear()
     assert await lab.cell().run() is Outcome.PASSED, lab.ended().reasons
     assert len(lab.made) == 3 and len(lab.told()) == 1
@@ -178,9 +179,9 @@ async def test_what_another_run_holds_stays_and_is_said_to(tmp_path: Path, built
     lab = FrozenLab(tmp_path, captured_events, built)
     assert await lab.cell().run() is Outcome.PASSED
     first = lab.ids()[0]
-    folder = snapshots.snapshots_folder() / first
+    folder = frozen.snapshots_folder() / first
     lab.events.clear()
-    with snapshots.hold(snapshots.catalog.load(folder)):
+    with frozen.load(folder).held():
         flip(folder / "disk.qcow2")
         assert await lab.cell().run() is not Outcome.PASSED, "it is never measured as if it were whole"
     assert any(f"snapshot {first} is in use by another run" in text for text in lab.told())
@@ -195,7 +196,7 @@ async def test_what_is_damaged_already_is_made_again_before_anything_is_measured
     assert await lab.cell().run() is Outcome.PASSED
     damaged = lab.ids()[which]
     for one in damaged:
-        flip(snapshots.snapshots_folder() / one / name)
+        flip(frozen.snapshots_folder() / one / name)
     lab.events.clear()
     assert await lab.cell().run() is Outcome.PASSED
     assert len(lab.made) == 2 + len(damaged), "and no other"

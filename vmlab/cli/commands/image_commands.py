@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
@@ -11,11 +12,11 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.shown_work import shown_work
-from vmlab.guests.image import build as build_image
-from vmlab.guests.image import find, list_images, remove
-from vmlab.guests.image.added import AddedSummary, System, list_added
+from vmlab.guests.image.added import System, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
+from vmlab.guests.image.building import build as build_image
+from vmlab.guests.image.catalog import IMAGES, ImageSummary, find, list_images
 from vmlab.guests.image.licences import packages_of
 from vmlab.guests.image.moving import pack, unpack
 from vmlab.guests.image.windows_answers import Answers, make_answers
@@ -138,35 +139,20 @@ def ls(as_json: bool) -> None:
     """List the images that are kept, vmlab's own first; the one that runs start from is marked current."""
     images, added = list_images(), list_added()
     if as_json:
-        rows = [
-            *(_row(i.id, i.bytes, i.created, i.in_use, i.current, None, None) for i in images),
-            *(_row(a.id, a.bytes, a.created, a.in_use, False, a.name, a.user or None) for a in added),
-        ]
-        write_json({"schema": "vmlab.images/1", "images": rows})
+        write_json({"schema": "vmlab.images/1", "images": [asdict(one) for one in (*images, *added)]})
         return
     for one in images:
-        _show(one.id, one.bytes, one.created, ["current"] * one.current, in_use=one.in_use)
+        _show(one, ["current"] * one.current)
     for own in added:
-        _show(own.id, own.bytes, own.created, [_words(own)], in_use=own.in_use)
+        _show(own, [f"added as {own.name}, {f'user {own.user}' if own.user else 'damaged'}"])
     if not images and not added:
         say("no image is kept; `vmlab image build` makes one")
 
 
-def _row(
-    id: str, taken: int, created: float, in_use: bool, current: bool, name: str | None, user: str | None
-) -> dict[str, object]:
-    of_all = {"id": id, "bytes": taken, "created": created, "in_use": in_use, "current": current}
-    return {**of_all, "name": name, "user": user}
-
-
-def _show(id: str, taken: int, created: float, marks: list[str], *, in_use: bool) -> None:
-    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(created))
-    words = ", ".join([*marks, *["in use"] * in_use])
-    write_text(visible_line(f"{id}  {format_bytes(taken):>9}  {made}  {words}".rstrip()))
-
-
-def _words(own: AddedSummary) -> str:
-    return f"added as {own.name}, {f'user {own.user}' if own.user else 'damaged'}"
+def _show(one: ImageSummary, marks: list[str]) -> None:
+    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.created))
+    words = ", ".join([*marks, *["in use"] * one.in_use])
+    write_text(visible_line(f"{one.id}  {format_bytes(one.bytes):>9}  {made}  {words}".rstrip()))
 
 
 @image.command("rm")
@@ -175,5 +161,5 @@ def rm(ids: tuple[str, ...]) -> None:
     """Remove images: vmlab's own by id, added ones by name. One that a run uses is refused."""
     for one in ids:
         if not remove_added(one):
-            remove(one)
+            IMAGES.remove(one)
         say(f"removed {one}")

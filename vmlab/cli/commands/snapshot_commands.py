@@ -8,7 +8,8 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
-from vmlab.guests.snapshots import SnapshotSummary, list_snapshots, remove, size_limit
+from vmlab.guests.cached.collection import Entry
+from vmlab.guests.snapshots.catalog import SNAPSHOTS, list_snapshots, size_limit
 from vmlab.model.errors import RefusedError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.visible import visible_line
@@ -36,7 +37,7 @@ def ls(as_json: bool) -> None:
     say(f"{taken} of {format_bytes(size_limit())}" if snapshots else "no snapshot is kept; a run makes what it needs")
 
 
-def _row(one: SnapshotSummary) -> dict[str, object]:
+def _row(one: Entry) -> dict[str, object]:
     return {
         "id": one.id,
         "bytes": one.bytes,
@@ -57,7 +58,7 @@ def rm(ids: tuple[str, ...], everything: bool) -> None:
     if everything:
         _remove_all()
     for one in ids:
-        remove(one)
+        SNAPSHOTS.remove(one)
         say(f"removed {one}")
 
 
@@ -66,7 +67,7 @@ def _remove_all() -> None:
     snapshots = list_snapshots()
     for one in snapshots:
         try:
-            remove(one.id)
+            SNAPSHOTS.remove(one.id)
         except RefusedError as error:
             say(f"kept {one.id}: {visible_line(str(error))}")
         else:

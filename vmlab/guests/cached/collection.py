@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from vmlab.guests.cached.locks import USE_LOCK, Lock, wait_for, wait_for_async
-from vmlab.guests.cached.manifest import Fault, bring_to_disk, read_manifest, write_manifest
-from vmlab.guests.cached.ownership import is_own, is_own_leftover
-from vmlab.integrity import FileDigests
+from vmlab.guests.cached.manifest import Fault, bring_to_disk, is_own, is_own_leftover, read_manifest, write_manifest
+from vmlab.integrity import FileDigests, verify
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import cache_folder
 from vmlab.system.marks import make_marked
@@ -47,7 +46,7 @@ _BLOCK = 512
 class Entry:
     """One entry as a list shows it. `bytes` is what it takes on disk; `created` and `used` are times of the epoch.
 
-    `manifest` is None where it is damaged.
+    `manifest` is None where it is damaged. One that is not `whole` will not be used again.
     """
 
     id: str
@@ -57,6 +56,7 @@ class Entry:
     used: float
     in_use: bool
     manifest: Mapping[str, Any] | None
+    whole: bool
 
 
 class Collection(ABC):
@@ -87,9 +87,9 @@ class Collection(ABC):
     def gone(self, id: str) -> VmlabError:
         """What to raise when an entry that was found is removed before it is held."""
 
-    def usable(self, entry: Entry) -> bool:
-        """Whether it can ever be used again."""
-        return entry.manifest is not None
+    def usable(self, folder: Path, manifest: Mapping[str, Any]) -> bool:
+        """Whether the entry with this manifest can ever be used again."""
+        return True
 
     def folder(self) -> Path:
         """The folder with the entries, one folder each."""
@@ -206,7 +206,31 @@ class Collection(ABC):
         lock = folder / USE_LOCK
         used = lock.stat().st_mtime if lock.exists() else created
         taken = sum(path.stat().st_blocks * _BLOCK for path in folder.iterdir() if path.is_file())
-        return Entry(folder.name, folder, taken, created, used, self.in_use(folder), manifest)
+        whole = manifest is not None and self.usable(folder, manifest)
+        return Entry(folder.name, folder, taken, created, used, self.in_use(folder), manifest, whole)
+
+    def evict(self, limit: int, keep: str | None = None) -> list[str]:
+        """Remove entries until they take `limit` bytes at most; the ids of those that went.
+
+        The entry that was used longest ago goes first. Those that are not whole are removed in any case; entries in
+        use, and the one with the id `keep`, never.
+        """
+        standing = self.entries()
+        taken = sum(entry.bytes for entry in standing)
+        gone = []
+        for entry in sorted(standing, key=lambda one: (one.whole, one.used)):
+            if entry.whole and taken <= limit:
+                break
+            if entry.in_use or entry.id == keep:
+                continue
+            try:
+                self.remove(entry.id)
+            except RefusedError:
+                # Another process began to use or removed it in between.
+                continue
+            taken -= entry.bytes
+            gone.append(entry.id)
+        return gone
 
     def remove(self, id: str) -> None:
         """Delete an entry. Raises `refused` where there is none of that id, or when a run uses it, and OSError."""
@@ -251,6 +275,28 @@ class Collection(ABC):
         found = [(path, prefix) for prefix in (self.unfinished, _LEAVING) for path in self.folder().glob(f"{prefix}*")]
         ours = [path for path, prefix in found if is_own_leftover(path, prefix, self._schemas)]
         return remove_trees([path for path in ours if not self.in_use(path)])
+
+
+class Kept:
+    """An entry that was found: `folder`, and the digests of its `files` by name."""
+
+    __slots__ = ()
+    collection: ClassVar[Collection]
+    folder: Path
+    files: Mapping[str, FileDigests]
+
+    def damaged(self, fault: str) -> VmlabError:
+        """The error for a fault of its files; it names the command that mends it."""
+        return self.collection.damaged(self.folder, fault)
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """Keep it from being removed while the block runs. Raises the error of `Collection.gone`."""
+        return self.collection.held(self.folder)
+
+    def require_whole(self) -> None:
+        """Read all of it from the disk itself. Raises the error of `damaged` where any byte has changed."""
+        for fault in verify({self.folder / name: digests for name, digests in self.files.items()}).faults.values():
+            raise self.damaged(fault)
 
 
 @contextlib.contextmanager

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
-from vmlab.guests.cached import Collection, Entry, digests_in, require_sizes
-from vmlab.integrity import FileDigests, verify
+from vmlab.guests.cached.collection import Collection, Kept
+from vmlab.guests.cached.manifest import digests_in, require_sizes
+from vmlab.guests.image.catalog import ImageSummary
+from vmlab.integrity import FileDigests
 from vmlab.model.errors import ImageError, UsageError
 from vmlab.model.scenarios.guest import LAB_IMAGE, check_image_name
-from vmlab.system.removal import Removals
 
 SCHEMA = "vmlab.added-image/1"
 DISK = "disk.raw"
@@ -28,49 +28,6 @@ System = Literal["linux", "windows"]
 _DIGITS = 12
 _BUILT = re.compile(r"vmlab-[0-9a-f]{12}")
 """The ids of images that vmlab builds."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddedImage:
-    """One image that a user has added: a raw disk, and how to log in to a guest of it.
-
-    Without `kernel` a guest boots as its disk says. `user` logs in over SSH with the private key in the file `key`.
-    `files` has the digests of all files, by name, and `size` is the disk's in bytes. `programs` has, for each program
-    that was looked for when it was added, whether it is there; nothing where the disk could not be looked at.
-    """
-
-    id: str
-    name: str
-    folder: Path
-    disk: Path
-    kernel: Path | None
-    initrd: Path | None
-    command_line: str
-    user: str
-    key: Path
-    size: int
-    files: Mapping[str, FileDigests]
-    programs: Mapping[str, bool] = field(default_factory=dict)
-    system: System = "linux"
-
-    def damaged(self, fault: str) -> ImageError:
-        """The error for a fault of its files; it names the command that mends it."""
-        return ADDED.damaged(self.folder, fault)
-
-
-@dataclass(frozen=True, slots=True)
-class AddedSummary:
-    """A line of `vmlab image ls`. `bytes` is what it takes on disk, `created` seconds since the epoch.
-
-    `user` is empty for one that is damaged.
-    """
-
-    id: str
-    name: str
-    user: str
-    bytes: int
-    created: float
-    in_use: bool
 
 
 class _Added(Collection):
@@ -91,6 +48,31 @@ class _Added(Collection):
 
 
 ADDED = _Added()
+
+
+@dataclass(frozen=True, slots=True)
+class AddedImage(Kept):
+    """One image that a user has added: a raw disk, and how to log in to a guest of it.
+
+    Without `kernel` a guest boots as its disk says. `user` logs in over SSH with the private key in the file `key`.
+    `files` has the digests of all files, by name, and `size` is the disk's in bytes. `programs` has, for each program
+    that was looked for when it was added, whether it is there; nothing where the disk could not be looked at.
+    """
+
+    collection: ClassVar[Collection] = ADDED
+    id: str
+    name: str
+    folder: Path
+    disk: Path
+    kernel: Path | None
+    initrd: Path | None
+    command_line: str
+    user: str
+    key: Path
+    size: int
+    files: Mapping[str, FileDigests]
+    programs: Mapping[str, bool] = field(default_factory=dict)
+    system: System = "linux"
 
 
 def id_of(name: str, disk: FileDigests) -> str:
@@ -132,7 +114,7 @@ def require(name: str) -> AddedImage:
 
 
 def load(folder: Path) -> AddedImage:
-    """The image in `folder`; only its sizes are checked, see `require_whole`. Raises ImageError with what mends it."""
+    """The image in `folder`; only its sizes are checked, see `Kept.require_whole`. Raises ImageError."""
     manifest = ADDED.read(folder)
     with ADDED.naming(folder):
         files = digests_in(manifest)
@@ -154,40 +136,31 @@ def load(folder: Path) -> AddedImage:
     )
 
 
-def require_whole(image: AddedImage) -> None:
-    """Read all of an image from the disk itself. Raises ImageError where any byte has changed."""
-    expected = {image.folder / name: digests for name, digests in image.files.items()}
-    for fault in verify(expected).faults.values():
-        raise image.damaged(fault)
-
-
-@contextmanager
-def hold(image: AddedImage) -> Iterator[AddedImage]:
-    """Keep the image from being removed while the context lasts. Raises ImageError where it was removed already."""
-    with ADDED.held(image.folder):
-        yield image
-
-
-def list_added() -> list[AddedSummary]:
+def list_added() -> list[ImageSummary]:
     """All added images on this machine, by name; a damaged one is listed with what is left of it."""
-    return sorted((_summary(one) for one in ADDED.entries()), key=lambda one: one.id)
+    found = sorted(ADDED.entries(), key=lambda one: one.id)
+    users = [None if one.manifest is None else str(one.manifest["user"]) for one in found]
+    return [
+        ImageSummary(one.id, one.bytes, one.created, one.in_use, name=_name_in(one.id), user=user or None)
+        for one, user in zip(found, users, strict=True)
+    ]
 
 
-def _summary(entry: Entry) -> AddedSummary:
-    user = "" if entry.manifest is None else str(entry.manifest["user"])
-    return AddedSummary(entry.id, _name_in(entry.id), user, entry.bytes, entry.created, entry.in_use)
+def _manifests() -> list[Mapping[str, Any]]:
+    """Those of the whole images."""
+    return [one.manifest for one in ADDED.entries() if one.manifest is not None]
 
 
 def disk_sizes() -> dict[str, int]:
     """The size of each whole image's disk in bytes, by the image's name."""
-    manifests = [one.manifest for one in ADDED.entries() if one.manifest is not None]
-    return {str(one["name"]): int(one["files"][DISK]["size"]) for one in manifests}
+    return {str(one["name"]): int(one["files"][DISK]["size"]) for one in _manifests()}
 
 
 def lacked_programs() -> dict[str, list[str]]:
     """What each whole image is known to lack, by the image's name; images that lack nothing are left out."""
-    manifests = [one.manifest for one in ADDED.entries() if one.manifest is not None]
-    lacked = {str(one["name"]): [name for name, there in _programs_in(one).items() if not there] for one in manifests}
+    lacked = {
+        str(one["name"]): [name for name, there in _programs_in(one).items() if not there] for one in _manifests()
+    }
     return {name: programs for name, programs in lacked.items() if programs}
 
 
@@ -198,8 +171,7 @@ def _programs_in(manifest: Mapping[str, Any]) -> dict[str, bool]:
 
 def windows_images() -> tuple[str, ...]:
     """The names of the whole images whose guests run Windows."""
-    manifests = [one.manifest for one in ADDED.entries() if one.manifest is not None]
-    return tuple(str(one["name"]) for one in manifests if _system_in(one) == "windows")
+    return tuple(str(one["name"]) for one in _manifests() if _system_in(one) == "windows")
 
 
 def _system_in(manifest: Mapping[str, Any]) -> System:
@@ -213,13 +185,6 @@ def remove(name: str) -> bool:
     if folder is not None:
         ADDED.remove(folder.name)
     return folder is not None
-
-
-def clear_unfinished() -> Removals:
-    """Remove what killed processes left behind; returns what was removed and what was not. Raises as the collection
-    does.
-    """
-    return ADDED.clear_unfinished()
 
 
 def _folder_of(name: str) -> Path | None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.cached import Notice, wait_for
+from vmlab.guests.cached.collection import Notice
+from vmlab.guests.cached.locks import wait_for
 from vmlab.guests.image import added
 from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, System, id_of
 from vmlab.guests.image.disk_programs import NotReadable, programs_on

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from vmlab.guests.cached import MANIFEST, Collection, digests_in, require_sizes
+from vmlab.guests.cached.collection import Collection, Kept
+from vmlab.guests.cached.manifest import MANIFEST, digests_in, require_sizes
 from vmlab.guests.image.recipe import ImageRecipe, current
 from vmlab.guests.image.sources import running_codename
-from vmlab.integrity import FileDigests, verify
+from vmlab.integrity import FileDigests
 from vmlab.model.errors import ImageError
 
 MEND = "vmlab image build --force"
@@ -19,41 +19,6 @@ SCHEMA = "vmlab.image/2"
 FAILED_LOG = "failed-build.log"
 FILES = ("root.raw", "vmlinuz", "initrd.img")
 """The files that a guest boots from, beside the manifest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """One finished image: a raw ext4 root disk, kernel, initrd, and the kernel's command line.
-
-    `files` has the digests of the three, by name.
-    """
-
-    id: str
-    folder: Path
-    disk: Path
-    kernel: Path
-    initrd: Path
-    command_line: str
-    manifest: Path
-    files: Mapping[str, FileDigests]
-
-    def damaged(self, fault: str) -> ImageError:
-        """The error for a fault of its files; it names the command that repairs it."""
-        return damaged(self.folder, fault)
-
-
-@dataclass(frozen=True, slots=True)
-class ImageSummary:
-    """A line of `vmlab image ls`. `bytes` is what it takes on disk, `created` seconds since the epoch.
-
-    `current` says that this version of the program would use it; `in_use` that a run holds it.
-    """
-
-    id: str
-    bytes: int
-    created: float
-    in_use: bool
-    current: bool
 
 
 class _Images(Collection):
@@ -73,6 +38,41 @@ class _Images(Collection):
 
 
 IMAGES = _Images()
+
+
+@dataclass(frozen=True, slots=True)
+class Image(Kept):
+    """One finished image: a raw ext4 root disk, kernel, initrd, and the kernel's command line.
+
+    `files` has the digests of the three, by name.
+    """
+
+    collection: ClassVar[Collection] = IMAGES
+    id: str
+    folder: Path
+    disk: Path
+    kernel: Path
+    initrd: Path
+    command_line: str
+    manifest: Path
+    files: Mapping[str, FileDigests]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSummary:
+    """A line of `vmlab image ls`. `bytes` is what it takes on disk, `created` seconds since the epoch.
+
+    `current` says that this version of the program would use it; `in_use` that a run holds it. An added image has a
+    `name`, and a `user` unless it is damaged.
+    """
+
+    id: str
+    bytes: int
+    created: float
+    in_use: bool
+    current: bool = False
+    name: str | None = None
+    user: str | None = None
 
 
 def images_folder() -> Path:
@@ -121,11 +121,11 @@ def find() -> Image | None:
 
 
 def load(folder: Path) -> Image:
-    """The image in `folder`; only its sizes are checked, see `require_whole`.
+    """The image in `folder`; only its sizes are checked, see `Kept.require_whole`.
 
     Raises ImageError, with the command that repairs it, where sizes are wrong or the manifest was changed.
     """
-    manifest = read_manifest(folder)
+    manifest = IMAGES.read(folder)
     with IMAGES.naming(folder):
         require_sizes(folder, {name: manifest["files"][name]["size"] for name in FILES})
         files = digests_in(manifest)
@@ -133,37 +133,8 @@ def load(folder: Path) -> Image:
     return Image(folder.name, folder, disk, kernel, initrd, str(manifest["command_line"]), folder / MANIFEST, files)
 
 
-def require_whole(image: Image) -> None:
-    """Read all of an image from the disk itself. Raises ImageError where any byte has changed."""
-    expected = {image.folder / name: digests for name, digests in image.files.items()}
-    for fault in verify(expected).faults.values():
-        raise image.damaged(fault)
-
-
-def damaged(folder: Path, fault: str) -> ImageError:
-    """The error for an image with a fault; it names the command that repairs it."""
-    return IMAGES.damaged(folder, fault)
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of an image. Raises ImageError where it cannot be read, or was changed."""
-    return IMAGES.read(folder)
-
-
 def list_images() -> list[ImageSummary]:
     """All images on this machine, the newest first; a damaged one is listed with what is left of it."""
     address = current_recipe().address()
     found = [ImageSummary(one.id, one.bytes, one.created, one.in_use, one.id == address) for one in IMAGES.entries()]
     return sorted(found, key=lambda image: image.created, reverse=True)
-
-
-@contextmanager
-def hold(image: Image) -> Iterator[Image]:
-    """Keep the image from being removed while the context lasts. Raises ImageError where it was removed already."""
-    with IMAGES.held(image.folder):
-        yield image
-
-
-def remove(id: str) -> None:
-    """Delete an image. Raises ImageError where there is none of that id, or when a run uses it."""
-    IMAGES.remove(id)

@@ -15,7 +15,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.cached import Fault, Notice, digests_in
+from vmlab.guests.cached.collection import Notice
+from vmlab.guests.cached.manifest import Fault, digests_in
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import FILES, IMAGES, Image
 from vmlab.guests.image.steps import stoppable
@@ -47,7 +48,7 @@ def pack(image: Image, target: Path) -> None:
         gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=_LEVEL, mtime=0) as packed,
     ):
         work.begin(f"checking image {image.id}", size)
-        catalog.require_whole(image)
+        image.require_whole()
         work.begin(f"writing {target}", size)
         packed.write(_HEAD.pack(_MAGIC, len(manifest)) + manifest)
         for name in FILES:

@@ -1,4 +1,4 @@
-"""The frozen guests on this machine: which are intact, which are in use, and how one is removed.
+"""The frozen guests on this machine: which are intact, which are in use, how much of the disk they may take.
 
 Each is a folder with RAM state, disk, description of the machine, and a manifest.
 """
@@ -6,49 +6,25 @@ Each is a folder with RAM state, disk, description of the machine, and a manifes
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from vmlab.guests.cached import Collection, Entry, Fault, Notice, digests_in, read_bytes, require_sizes
+from vmlab.guests.cached.collection import Collection, Entry, Kept, Notice
+from vmlab.guests.cached.manifest import Fault, digests_in, read_bytes, require_sizes
 from vmlab.guests.snapshots.recipe import SnapshotRecipe
 from vmlab.integrity import FileDigests
-from vmlab.model.errors import SnapshotError
+from vmlab.model.errors import SnapshotError, UsageError
 from vmlab.model.frozen import MACHINE
+from vmlab.model.quantities import parse_bytes
 
 SCHEMA = "vmlab.snapshot/2"
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One frozen guest. `sha256` covers RAM state and disk, `seconds` is how long making it took.
-
-    `files` has the digests of what is in the folder, by name: what RAM state and disk must be compared with.
-    """
-
-    id: str
-    folder: Path
-    sha256: str
-    seconds: float
-    files: Mapping[str, FileDigests]
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotSummary:
-    """A line of `vmlab snapshot ls`. `bytes` is what it takes on disk; `created` and `used` are times of the epoch.
-
-    `whole` is False for one that is damaged, or whose image was removed; it will not be used again.
-    """
-
-    id: str
-    folder: Path
-    bytes: int
-    created: float
-    used: float
-    in_use: bool
-    whole: bool
+LIMIT = "VMLAB_SNAPSHOT_LIMIT"
+_MOST = 20 * 2**30
+_SHARE_OF_DISK = 4
 
 
 class _Snapshots(Collection):
@@ -65,12 +41,12 @@ class _Snapshots(Collection):
     def gone(self, id: str) -> SnapshotError:
         return SnapshotError(f"snapshot {id} was removed just now")
 
-    def usable(self, entry: Entry) -> bool:
+    def usable(self, folder: Path, manifest: Mapping[str, Any]) -> bool:
         """False without the image that its disk is based on."""
-        if entry.manifest is None or not Path(entry.manifest["base"]).is_file():
+        if not Path(manifest["base"]).is_file():
             return False
         try:
-            self.require_whole(entry.folder, entry.manifest)
+            self.require_whole(folder, manifest)
         except SnapshotError:
             return False
         return True
@@ -86,6 +62,21 @@ class _Snapshots(Collection):
 
 
 SNAPSHOTS = _Snapshots()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Kept):
+    """One frozen guest. `sha256` covers RAM state and disk, `seconds` is how long making it took.
+
+    `files` has the digests of what is in the folder, by name: what RAM state and disk must be compared with.
+    """
+
+    collection: ClassVar[Collection] = SNAPSHOTS
+    id: str
+    folder: Path
+    sha256: str
+    seconds: float
+    files: Mapping[str, FileDigests]
 
 
 def snapshots_folder() -> Path:
@@ -117,16 +108,6 @@ def load(folder: Path, key: str | None = None) -> Snapshot:
     return Snapshot(folder.name, folder, str(manifest["sha256"]), float(manifest["seconds"]), files)
 
 
-@contextmanager
-def hold(snapshot: Snapshot) -> Iterator[Snapshot]:
-    """Keep a snapshot from being removed while the context lasts, and note that it was used.
-
-    Raises SnapshotError where it was removed already.
-    """
-    with SNAPSHOTS.held(snapshot.folder):
-        yield snapshot
-
-
 def discard(folder: Path, why: str, notice: Notice) -> bool:
     """Delete a snapshot that can no longer be used, and report `why`; False where a run still uses it.
 
@@ -136,23 +117,21 @@ def discard(folder: Path, why: str, notice: Notice) -> bool:
     return SNAPSHOTS.retire(folder)
 
 
-def list_snapshots() -> list[SnapshotSummary]:
+def list_snapshots() -> list[Entry]:
     """All snapshots on this machine, the one used last first."""
-    return sorted((_summary(entry) for entry in SNAPSHOTS.entries()), key=lambda one: one.used, reverse=True)
+    return sorted(SNAPSHOTS.entries(), key=lambda one: one.used, reverse=True)
 
 
-def _summary(entry: Entry) -> SnapshotSummary:
-    return SnapshotSummary(
-        id=entry.id,
-        folder=entry.folder,
-        bytes=entry.bytes,
-        created=entry.created,
-        used=entry.used,
-        in_use=entry.in_use,
-        whole=SNAPSHOTS.usable(entry),
-    )
-
-
-def remove(id: str) -> None:
-    """Delete a snapshot. Raises RefusedError where there is none of that id, or when a run uses it."""
-    SNAPSHOTS.remove(id)
+def size_limit() -> int:
+    """Bytes that all snapshots together may take: VMLAB_SNAPSHOT_LIMIT, such as ``5 GiB``, or else a quarter of what
+    would be free without them, and 20 GiB at most. Raises UsageError for a limit that is no size."""
+    given = os.environ.get(LIMIT)
+    if given is not None:
+        try:
+            return parse_bytes(given)
+        except ValueError as error:
+            raise UsageError(f"{LIMIT} {error}") from error
+    place = snapshots_folder()
+    place.mkdir(parents=True, exist_ok=True)
+    taken = sum(one.bytes for one in SNAPSHOTS.entries())
+    return min(_MOST, (shutil.disk_usage(place).free + taken) // _SHARE_OF_DISK)

@@ -10,18 +10,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from vmlab.guests.cached import USE_LOCK, Notice, wait_for_async
+from vmlab.guests.cached.collection import Notice
+from vmlab.guests.cached.locks import USE_LOCK, wait_for_async
 from vmlab.guests.snapshots import catalog
-from vmlab.guests.snapshots.catalog import SNAPSHOTS, Snapshot
+from vmlab.guests.snapshots.catalog import SNAPSHOTS, Snapshot, size_limit
 from vmlab.guests.snapshots.recipe import SnapshotRecipe
-from vmlab.guests.snapshots.size_limit import evict, size_limit
 from vmlab.integrity import describe
 from vmlab.integrity.long_work import as_current, until
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError
 from vmlab.model.frozen import DISK, RAM
 from vmlab.system.marks import MARK_FILE
-from vmlab.system.removal import Removals
 
 Builder = Callable[[Path], Awaitable[None]]
 """Fills an empty folder with a frozen guest, see `Hypervisor.save`."""
@@ -58,16 +57,9 @@ async def _made(recipe: SnapshotRecipe, base: Path, builder: Builder, notice: No
             final = SNAPSHOTS.keep(folder, recipe.id)
     except OSError as error:
         raise HypervisorError(f"snapshot {recipe.id} cannot be kept: {error.strerror or error}") from error
-    for gone in await asyncio.to_thread(evict, size_limit(), recipe.id):
+    for gone in await asyncio.to_thread(SNAPSHOTS.evict, size_limit(), recipe.id):
         notice(f"snapshot {gone} was removed to make room")
     return catalog.load(final)
-
-
-def clear_unfinished() -> Removals:
-    """Remove what killed processes left behind; returns what was removed and what was not. Raises as the collection
-    does.
-    """
-    return SNAPSHOTS.clear_unfinished()
 
 
 @asynccontextmanager

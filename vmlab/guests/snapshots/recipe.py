@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.image.catalog import FILES, read_manifest
+from vmlab.guests.image.catalog import FILES, IMAGES
 
 FORMAT = 1
 """Increased when guests are frozen in another way that the other fields do not show."""
@@ -61,7 +61,7 @@ def image_digest(disk: Path) -> str:
 
     Raises ImageError where the manifest beside `disk` cannot be read.
     """
-    return str(read_manifest(disk.parent)["files"][FILES[0]]["sha256"])
+    return str(IMAGES.read(disk.parent)["files"][FILES[0]]["sha256"])
 
 
 @cache

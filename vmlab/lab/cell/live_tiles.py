@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from vmlab.guests.snapshots import DISK
 from vmlab.lab.cell.caches import Caches
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.execution import Execution
@@ -18,6 +17,7 @@ from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.answers import TilesAnswer
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import UsageError, VmlabError, in_one_line
+from vmlab.model.frozen import DISK
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan

@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests import image as images
-from vmlab.guests import sent_assets, snapshots
-from vmlab.guests.image import added
+from vmlab.guests import sent_assets
+from vmlab.guests.image import building
+from vmlab.guests.image.added import ADDED
+from vmlab.guests.snapshots.catalog import SNAPSHOTS
 from vmlab.hypervisor.isolation.cgroups import prefix_of, remove_everywhere
 from vmlab.hypervisor.journal import JournalEntry
 from vmlab.hypervisor.leftovers import sweep
@@ -301,7 +302,7 @@ def _known_remains(folder: RunFolder) -> set[str]:
 def _clear_cache() -> CleanResult:
     removed: list[str] = []
     left: list[str] = []
-    unfinished = (images.clear_unfinished, added.clear_unfinished, snapshots.clear_unfinished)
+    unfinished = (building.clear_unfinished, ADDED.clear_unfinished, SNAPSHOTS.clear_unfinished)
     for clear in (*unfinished, sent_assets.clear_unused, clear_scratch):
         try:
             done = clear()

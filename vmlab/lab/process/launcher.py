@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.guests import sent_assets
-from vmlab.guests.image import Image, added, ensure, hold, require_whole
+from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
+from vmlab.guests.image.building import ensure
+from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.isolation.namespace import run_isolated
 from vmlab.hypervisor.network.dhcp import require_dhcp
@@ -174,13 +176,13 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
                 with heeded():
                     own_images = _added_images(folder, plan, launcher_parts)
                     image = _image(folder, launcher_parts)
-                holding.enter_context(hold(image))
+                holding.enter_context(image.held())
                 for one in own_images:
-                    holding.enter_context(added.hold(one))
+                    holding.enter_context(one.held())
                 with heeded():
-                    require_whole(image)
+                    image.require_whole()
                     for one in own_images:
-                        added.require_whole(one)
+                        one.require_whole()
                 how = _run_runner(folder, plan, (lock, measuring, second), launcher_parts)
         last = verdict(folder, [*_swept(folder, launcher_parts), *left], _died(folder, how))
     except (RunInterrupted, Stopped) as error:

@@ -10,14 +10,15 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from vmlab.guests.image import Image
 from vmlab.guests.image.added import AddedImage
-from vmlab.guests.snapshots import DISK, MACHINE, RAM, Snapshot
+from vmlab.guests.image.catalog import Image
+from vmlab.guests.snapshots.catalog import Snapshot
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.integrity import FileDigests, Findings, verify
 from vmlab.integrity.long_work import until
 from vmlab.model.errors import HypervisorError, VmlabError, in_one_line
 from vmlab.model.event import Event, Notice
+from vmlab.model.frozen import DISK, MACHINE, RAM
 
 _DEADLINE = 60.0
 _LEAST_BYTES_A_SECOND = 10e6

@@ -15,7 +15,9 @@ from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.guest_systemd import wait_for_boot
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
 from vmlab.guests.identity import begin_template, empty_template, settle_template
-from vmlab.guests.snapshots import DISK, Snapshot, SnapshotRecipe, discard, find, hold, image_digest, make
+from vmlab.guests.snapshots.catalog import Snapshot, discard, find
+from vmlab.guests.snapshots.making import make
+from vmlab.guests.snapshots.recipe import SnapshotRecipe, image_digest
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.disk_integrity import Integrity
@@ -24,6 +26,7 @@ from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all, run_with_alarm
 from vmlab.model.errors import GuestLost, SnapshotError
 from vmlab.model.event import Event, Notice, SnapshotMade, SnapshotProgressed
+from vmlab.model.frozen import DISK
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 
@@ -75,7 +78,7 @@ class SnapshotProvider:
         try:
             with ExitStack() as holding:
                 for snapshot in made.values():
-                    holding.enter_context(hold(snapshot))
+                    holding.enter_context(snapshot.held())
                 yield {key: made[recipe.id] for key, recipe in recipes.items()}
         finally:
             self._discard_damaged(made.values())

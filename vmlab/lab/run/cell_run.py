@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
-from vmlab.guests.snapshots import DISK, Snapshot
+from vmlab.guests.snapshots.catalog import Snapshot
 from vmlab.lab.cell.caches import Caches, host_files
 from vmlab.lab.cell.cell_events import CellEvents, Provision
 from vmlab.lab.cell.execution import Execution
@@ -37,6 +37,7 @@ from vmlab.model.errors import (
     VmlabError,
     in_one_line,
 )
+from vmlab.model.frozen import DISK
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome, Part, Phase

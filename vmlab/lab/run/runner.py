@@ -19,7 +19,7 @@ from typing import Any
 
 from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.reference.published import beside_reference
-from vmlab.guests.image import load as load_image
+from vmlab.guests.image.catalog import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc

@@ -17,7 +17,7 @@ import psutil
 
 from vmlab.analysis.record.host_means import host_during
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
-from vmlab.guests.snapshots import remove as remove_snapshot
+from vmlab.guests.snapshots.catalog import SNAPSHOTS
 from vmlab.lab.commands.asking import switch_now
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, send_signal, stop_run
 from vmlab.lab.process.dead_runs import sweep_run
@@ -290,7 +290,7 @@ class Trials:
             sweep_run(folder)
         for snapshot in self._snapshots:
             with suppress(RefusedError):
-                remove_snapshot(snapshot)
+                SNAPSHOTS.remove(snapshot)
 
 
 def recorder_verdict(recorded: dict[str, float], kernel: dict[str, float], memory: float) -> tuple[str, str]:
