@@ -26,7 +26,6 @@ from vmlab.system.removal import remove_tree
 from vmlab.workloads.kinds.bonnie import parse_bonnie
 from vmlab.workloads.kinds.http import parse_paced
 from vmlab.workloads.kinds.memcpy import parse_mbw
-from vmlab.workloads.query_log import parse_general_log
 from vmlab.workloads.reports.ab_report import parse_ab, parse_percentiles
 from vmlab.workloads.reports.fio_report import parse_fio
 from vmlab.workloads.reports.iperf3_report import parse_iperf3
@@ -97,7 +96,6 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "ab-percentiles": partial(parse_percentiles, requests=50),
     "bonnie": parse_bonnie,
     "fio": parse_fio,
-    "general-log": parse_general_log,
     "iperf3": partial(parse_iperf3, side="client"),
     "mbw": parse_mbw,
     "paced": partial(parse_paced, requests=100, pace=10.0),
@@ -120,7 +118,6 @@ _FILES = {
     "ab-percentiles": "ab-percentiles*.csv",
     "bonnie": "bonnie*.txt",
     "fio": "fio-*.json",
-    "general-log": "general.log",
     "iperf3": "iperf3-*.json",
     "mbw": "mbw*.txt",
     "paced": "oltp-paced.txt",

@@ -111,7 +111,7 @@ def test_a_damaged_one_is_listed_and_removed_by_its_name(tmp_path: Path, key: Pa
     made = add(_new(_disk(tmp_path), key), _quiet)
     (made.folder / "manifest.json").write_text("{")
     (listed,) = added.list_added()
-    assert (listed.id, listed.name, listed.user) == (made.id, "own", "")
+    assert (listed.id, listed.name, listed.user) == (made.id, "own", None)
     assert added.disk_sizes() == {}
     with pytest.raises(ImageError, match="already"):
         add(_new(_disk(tmp_path), key), _quiet)

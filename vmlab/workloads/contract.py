@@ -22,6 +22,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import ConfigDict
@@ -257,6 +258,8 @@ class Workload(ABC, Generic[P]):
 
     tools: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = ((), ())
     """Programs that (source, target) need beside Python and the role's servers; the lab's own image has them all."""
+    packages: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The Debian package of each of `tools` that is not called as its package."""
     asset: ClassVar[AssetForm | None] = None
     """What a user has to have a copy of for it; None for a kind that needs nothing."""
     texts: ClassVar[tuple[str, ...]] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from vmlab.model.errors import WorkloadError
@@ -42,19 +43,13 @@ DATA_DISK_NEEDS = ("mkfs.ext4", "blockdev")
 """Programs that a guest with a data disk needs."""
 
 _PACKAGES = {
-    "ab": "apache2-utils",
     "blockdev": "util-linux",
     "install": "coreutils",
-    "java": "default-jre-headless",
     "mkfs.ext4": "e2fsprogs",
-    "mount.cifs": "cifs-utils",
-    "smbd": "samba",
-    "smbpasswd": "samba-common-bin",
     "systemctl": "systemd",
-    "testparm": "samba-common-bin",
     "useradd": "passwd",
 }
-"""The Debian package of each program that is not called as its package."""
+"""The Debian package of each of these that is not called as its package."""
 
 
 def needed_programs(roles: Iterable[str], *, data_disk: bool) -> tuple[str, ...]:
@@ -67,8 +62,17 @@ def program_words(program: str) -> str:
     """A program that is missing, with the Debian package that has it where that is called otherwise."""
     if program.startswith("/"):
         return f"{program} (only vmlab's own image has it)"
-    package = _PACKAGES.get(program)
+    package = _packages().get(program)
     return program if package is None else f"{program} ({package})"
+
+
+@cache
+def _packages() -> Mapping[str, str]:
+    # Late: kinds import this module.
+    from vmlab.workloads.registry import kinds
+
+    declared = [*(role.programs for role in ROLES.values()), *(kind.packages for kind in kinds().values())]
+    return {program: package for one in (_PACKAGES, *declared) for program, package in one.items()}
 
 
 async def sql(server: Shell, *statements: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.model.names import NETWORK
+from vmlab.model.roles import ROLES
 from vmlab.workloads import services
 
 FORMAT = 1
@@ -15,6 +16,14 @@ FORMAT = 1
 
 NAME = "vmlab"
 PAYLOAD = Path(__file__).resolve().parent / "payload"
+
+_FIRST_ROLES = ("web", "database", "mail", "fileserver")
+"""The order of packages is part of an image's id: these come as in the images that users have, later roles behind."""
+
+
+def _place(role: str) -> int:
+    return _FIRST_ROLES.index(role) if role in _FIRST_ROLES else len(_FIRST_ROLES)
+
 
 PACKAGES: tuple[str, ...] = (
     # The guest itself.
@@ -35,15 +44,8 @@ PACKAGES: tuple[str, ...] = (
     # The image's own initrd is made of these two.
     "busybox-static",
     "cpio",
-    # The servers of the services.
-    "apache2",
-    "libapache2-mod-php",
-    "php-mysql",
-    "mariadb-server",
-    "wordpress",
-    "postgresql",
-    "postfix",
-    "samba",
+    # The servers of the roles.
+    *(package for role in sorted(ROLES, key=_place) for package in ROLES[role].packages),
     # The clients and benchmarks of the workloads.
     "cifs-utils",
     "apache2-utils",

@@ -84,6 +84,7 @@ class Filecopy(ToolWorkload[FilecopyParams]):
     roles = ("fileserver", "fileserver")
     Params = FilecopyParams
     tools = (("mount.cifs",), ())
+    packages: ClassVar = {"mount.cifs": "cifs-utils"}
     texts = ("client",)
     tool = "the file copy"
     around: ClassVar = {"kvm": 0.3, "tcg": 2.2}

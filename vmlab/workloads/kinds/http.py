@@ -105,6 +105,7 @@ class Http(ToolWorkload[HttpParams]):
     roles = (None, "web")
     Params = HttpParams
     tools = (("ab",), ())
+    packages: ClassVar = {"ab": "apache2-utils"}
     around: ClassVar = {"kvm": 0.2, "tcg": 1.0}
     summary = "ab asks Apache for a page that WordPress makes from a database."
     metrics = with_run_time(

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -101,6 +101,7 @@ class Specjvm(ToolWorkload[SpecjvmParams]):
         suffix=".jar",
     )
     tools = (("java", "tar"), ())
+    packages: ClassVar = {"java": "default-jre-headless"}
     texts = ("report",)
     tool = "SPECjvm2008"
     summary = "SPECjvm2008 from your own copy (`--asset specjvm2008=PATH`)."
