@@ -27,6 +27,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.event_json import to_json
 from vmlab.model.places import runs_folder
+from vmlab.model.results import Measurement
 from vmlab.store.runs import STORE
 from vmlab.store.writer import RunWriter
 
@@ -63,7 +64,7 @@ def _cell(cell: int, count: int) -> list[Event]:
         *(WorkloadProgressed(**place, done=n, total=count, unit="requests") for n in range(count)),  # type: ignore[arg-type]
         PhaseEnded(cell=cell, phase="execute", seconds=10.0),
         WorkloadEnded(**place, guest="front", outcome="passed", seconds=10.0 + cell / 100),  # type: ignore[arg-type]
-        MeasurementTaken(**place, guest="front", metric="run_time", value=10.0 + cell / 100, unit="s"),  # type: ignore[arg-type]
+        MeasurementTaken(cell=cell, figure=Measurement("web", 1, "front", "run_time", 10.0 + cell / 100, "s")),
         CellEnded(cell=cell, outcome="passed", reasons=[], wall_seconds=10.0, start_skew_ms=1.0),
     ]
 

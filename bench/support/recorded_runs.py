@@ -36,7 +36,7 @@ from vmlab.model.event import (
     WorkloadProgressed,
     WorkloadStarted,
 )
-from vmlab.model.results import RawOutput
+from vmlab.model.results import Measurement, RawOutput
 from vmlab.model.run import Phase
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.plan.planning import HostFacts, Overrides, make_plan
@@ -202,10 +202,10 @@ def _tell_work(teller: _Teller, cell: CellPlan, executes: float, pace: float) ->
 def _tell_figures(teller: _Teller, cell: CellPlan, executes: float, pace: float) -> None:
     """What each workload measured, and what its tool printed."""
     for one in cell.workloads:
-        place = {"cell": cell.index, "workload": one.name, "tile": one.tile, "guest": _guest(one)}
         for metric, what in kinds()[one.kind].metrics.items():
             value = (executes / 2 if metric == "run_time" else 1000.0) * pace * teller.chance.uniform(0.9, 1.1)
-            teller.tell(MeasurementTaken, **place, metric=metric, value=value, unit=what.unit)
+            figure = Measurement(one.name, one.tile, _guest(one), metric, value, what.unit)
+            teller.tell(MeasurementTaken, cell=cell.index, figure=figure)
         text = json.dumps({"tool": one.kind, "lines": [teller.chance.random() for _ in range(100)]})
         teller.writer.raw(cell.index, RawOutput(one.name, one.tile, _guest(one), "client stdout", text))
 

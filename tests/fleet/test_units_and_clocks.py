@@ -18,6 +18,7 @@ from vmlab.fleet.placed_units import CellBook, units_of
 from vmlab.fleet.taking import Taking
 from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, NeighboursCounted
 from vmlab.model.event_json import to_json
+from vmlab.model.results import NeighbourUse
 from vmlab.model.run import Outcome
 from vmlab.model.sample import SampleNames
 from vmlab.plan.planning import make_plan
@@ -146,7 +147,7 @@ async def test_guests_beside_a_cell_are_taken_from_its_host(tmp_path: Path) -> N
         raise AssertionError("no cell ends here")
 
     taking = Taking(writer, writer.add_source("hv1", "its-run", 0.0, 0.0), lambda _cell: True, raw)
-    event = NeighboursCounted(cell=1, neighbours=[{"name": "db", "cpu_percent": 9.0, "disk_bytes_per_second": 0.0}])
+    event = NeighboursCounted(cell=1, neighbours=[NeighbourUse("db", 9.0, 0.0)])
     rows = Rows(events=[EventRow(row=3, body=to_json(event))], seen=3, layouts=[], samples=[], alive=True)
     assert await taking.take(rows) == [event]
     writer.close()

@@ -24,8 +24,8 @@ from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.provision.timing import USUAL
 from vmlab.lab.run.cell_run import CellRun
-from vmlab.model.event import CellEnded, Event, WorkloadStarted
-from vmlab.model.results import RawOutput
+from vmlab.model.event import CellEnded, Event, MeasurementTaken, WorkloadStarted
+from vmlab.model.results import Measurement, RawOutput
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import GuestPlan, HostFacts, Overrides, Plan
@@ -135,6 +135,10 @@ class Lab:
             cpu_floor=self.cpu_floor,
         )
         return CellRun(self.plan.cells[0], around)
+
+    def measured(self) -> list[Measurement]:
+        """The figures of all workloads."""
+        return [event.figure for event in self.of(MeasurementTaken)]
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         return [event for event in self.events if isinstance(event, kind)]

@@ -12,7 +12,9 @@ from tests.plan.bad_scenarios import GOOD
 from tests.plan.test_planning import HOST, PRIMES
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.model.checked import made
 from vmlab.model.errors import ScenarioError, UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.run import AxisValue
 from vmlab.plan.planning import Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load, read
@@ -156,7 +158,7 @@ def test_a_plan_says_that_it_is_a_control_run() -> None:
 def test_the_runner_makes_the_same_plan_from_what_is_kept_of_the_request() -> None:
     file = read(Path("x.yaml"), CACHES)
     asked = with_enough_repeats(Overrides(size="full", control=True), file.scenario)
-    kept = Overrides.from_json(json.loads(json.dumps(asked.to_json())))
+    kept = made(Overrides, json.loads(json.dumps(jsonable(asked))))
     assert make_plan(file, kept, HOST) == make_plan(file, asked, HOST)
     plain = Overrides(size="full")
     assert with_enough_repeats(plain, file.scenario) == plain

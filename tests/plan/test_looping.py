@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from vmlab.cli.main import command_line
+from vmlab.model.checked import made
 from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.workloads.registry import kinds
@@ -38,7 +40,7 @@ def test_each_cell_of_a_loop_runs_once_and_lasts_as_long_as_it_is_told() -> None
 
 def test_what_is_asked_for_survives_the_way_to_the_runner() -> None:
     overrides = Overrides(size="full", loop=60.0)
-    assert Overrides.from_json(overrides.to_json()) == overrides
+    assert made(Overrides, jsonable(overrides)) == overrides
 
 
 @pytest.mark.parametrize(

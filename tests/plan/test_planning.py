@@ -12,7 +12,9 @@ import pytest
 
 from tests.plan.bad_scenarios import GOOD
 from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.model.checked import made
 from vmlab.model.errors import RefusedError, ScenarioError, UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.table import Table
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan, read_host_facts
@@ -71,7 +73,7 @@ def test_the_same_request_gives_the_same_plan() -> None:
             seed=draw.randrange(2**32),
             sets=("workloads.web.requests=50",),
         )
-        again = Overrides.from_json(json.loads(json.dumps(overrides.to_json())))
+        again = made(Overrides, json.loads(json.dumps(jsonable(overrides))))
         assert again == overrides
         first = make_plan(load("tile"), overrides, HOST)
         assert make_plan(load("tile"), again, HOST) == first

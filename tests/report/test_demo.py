@@ -88,7 +88,7 @@ def test_the_figures_in_its_sentences_are_those_of_the_record(events: list[objec
     proved = [event for event in events if isinstance(event, CacheProved) and event.mono > switched.mono]
     in_that_cell = [proof for proof in proved if proof.cell == switched.cell]
     assert in_that_cell
-    assert not any(proof.o_direct for proof in in_that_cell)
+    assert not any(event.proof.o_direct for event in in_that_cell)
     longest = max(switched.pauses_ms.values())
     busy = {number: mean_of(events, number, "disk_util_percent") for number in (1, 2, 4, 5, 6)}
     for place, share in busy.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.report.test_page import gathered
 from tests.store.stories import Story
 from vmlab.model.event import NetworkProved
+from vmlab.model.results import NetworkProof
 from vmlab.report.event_words import event_sentence
 from vmlab.report.page.html import html_report
 from vmlab.report.run.cell_text import cell_text
@@ -34,16 +35,9 @@ def test_every_view_has_the_same_sentence(tmp_path: Path) -> None:
 
 
 def test_the_log_has_what_does_not_agree() -> None:
-    what = {"device": "tunnel", "guest": "", "direction": "both", "least_bytes": 10, "most_bytes": None}
     for carried, level in ((9, "error"), (10, None)):
-        event = NetworkProved(
-            wall=0.0,
-            mono=0.0,
-            cell=3,
-            carried_bytes=carried,
-            agrees=carried >= 10,
-            **what,  # type: ignore[arg-type]
-        )
+        proof = NetworkProof.of("tunnel", "", "both", carried, 10, None)
+        event = NetworkProved(wall=0.0, mono=0.0, cell=3, proof=proof)
         sentence = event_sentence(event)
         assert (sentence and sentence.level) == level
         assert sentence is None or sentence.text == f"cell 3: {TUNNEL}"

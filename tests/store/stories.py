@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from vmlab.model.event import (
     WorkloadStarted,
     YardstickTaken,
 )
-from vmlab.model.results import NetworkProof, RawOutput
+from vmlab.model.results import CacheProof, Measurement, NetworkProof, Provision, RawOutput
 from vmlab.model.run import AxisValue
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.plan.settings import settings_of
@@ -184,7 +183,8 @@ class Story:
             self.writer.append(WorkloadEnded(**self.now(), **place, outcome="passed", seconds=value))  # type: ignore[arg-type]
             text = f"{workload} took {value} s\n"
             self.writer.raw(self.cells, RawOutput(workload, tile, f"{workload}-client", "client stdout", text))
-        self.writer.append(MeasurementTaken(**self.now(), **place, metric=metric, value=value, unit=unit))  # type: ignore[arg-type]
+        figure = Measurement(workload, tile, f"{workload}-client", metric, value, unit)
+        self.writer.append(MeasurementTaken(**self.now(), cell=self.cells, figure=figure))
 
     def ran(self, workload: str, tile: int, late: float, seconds: float) -> None:
         """A workload ran from `late` seconds after the common start for so long, and gave no figure yet."""
@@ -195,9 +195,8 @@ class Story:
 
     def took(self, workload: str, tile: int, seconds: float) -> None:
         """The run time of a workload that `ran`."""
-        place = {"cell": self.cells, "workload": workload, "tile": tile, "guest": f"{workload}-client"}
-        taken = MeasurementTaken(**self.now(), **place, metric="run_time", value=seconds, unit="s")  # type: ignore[arg-type]
-        self.writer.append(taken)
+        figure = Measurement(workload, tile, f"{workload}-client", "run_time", seconds, "s")
+        self.writer.append(MeasurementTaken(**self.now(), cell=self.cells, figure=figure))
 
     def fail(self, workload: str, reason: str, tile: int = 1, outcome: str = "failed") -> None:
         """A workload that failed, or was broken off."""
@@ -207,24 +206,14 @@ class Story:
 
     def prove(self, guest: str = "file-a", *, o_direct: bool, expected: str) -> None:
         """The proof of a cache mode."""
-        proved = CacheProved(
-            **self.now(),
-            cell=self.cells,
-            guest=guest,
-            file=f"/run/{guest}.qcow2",
-            o_direct=o_direct,
-            writeback=True,
-            direct=o_direct,
-            no_flush=False,
-            expected=expected,
-            agrees=True,
-        )
-        self.writer.append(proved)
+        file = f"/run/{guest}.qcow2"
+        proof = CacheProof(guest, file, o_direct, True, o_direct, False, expected=expected, agrees=True)
+        self.writer.append(CacheProved(**self.now(), cell=self.cells, proof=proof))
 
     def carry(self, device: str, carried: int, least: int | None = None, most: int | None = None, **of: str) -> None:
         """The proof of a tunnel, or of the rules or the limit of a guest, in a `direction`."""
-        proof = NetworkProof(device, of.get("guest", ""), of.get("direction", "both"), carried, least, most)
-        self.writer.append(NetworkProved(**self.now(), cell=self.cells, **asdict(proof), agrees=proof.agrees))  # type: ignore[arg-type]
+        proof = NetworkProof.of(device, of.get("guest", ""), of.get("direction", "both"), carried, least, most)
+        self.writer.append(NetworkProved(**self.now(), cell=self.cells, proof=proof))
 
     def look_inside(self, guest: str, **seen: dict[str, Any]) -> None:
         """What was found inside of a guest."""
@@ -251,7 +240,7 @@ class Story:
                 wall_seconds=wall,
                 start_skew_ms=3.25,
                 skew_uncertainty_ms=1.5,
-                provision={"how": "cold", "seconds": 41.5, "guests": self.guests},
+                provision=Provision("cold", 41.5, self.guests),
                 missed=missed,
             )
         )

@@ -38,6 +38,7 @@ from vmlab.lab.run.run_verdict import Verdict, failure
 from vmlab.model.concurrency import run_with_alarm
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CellWithdrawn, CommandReceived, Event, Notice, RunEnded, RunnerFinished, RunStarted
+from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.terms import Plan
@@ -127,7 +128,7 @@ class Controller:
         asked = HostRequest(
             source=request.source,
             text=self._folder.scenario.read_text(encoding="utf-8"),
-            overrides=request.overrides.to_json(),
+            overrides=jsonable(request.overrides),
             cells=[(cell.index, dict(cell.axes), cell.repeat) for cell in self._plan.cells],
             reconnect=self._request.reconnect,
             hold=self._request.hold,

@@ -26,6 +26,7 @@ from vmlab.lab.commands.forced_end import kill_run
 from vmlab.lab.commands.stopping import is_over, stop_run
 from vmlab.lab.process.dead_runs import clean, remove_run
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.checked import made
 from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError, in_one_line
 
 _LONGEST_QUESTION = 16 * 2**20
@@ -223,7 +224,7 @@ def _started(question: Answer) -> Answer:
 
     check_ready()
     file = read(Path(str(question["source"])), str(question["text"]))
-    overrides = replace(Overrides.from_json(dict(question["overrides"])), assets=_own_copies(question))
+    overrides = replace(made(Overrides, dict(question["overrides"])), assets=_own_copies(question))
     plan, host = prepare_run(file, overrides)
     check_fit(plan, host)
     try:

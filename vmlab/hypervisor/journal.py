@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from vmlab.model.checked import checked
+from vmlab.model.checked import made
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.system.given_file import read_given
 from vmlab.system.held_folder import demand, need, opened
@@ -110,7 +110,7 @@ class Journal:
 def _apply(line: str, standing: list[JournalEntry]) -> None:
     try:
         ((verb, fields),) = json.loads(line).items()
-        entry = JournalEntry(**checked(JournalEntry, fields))
+        entry = made(JournalEntry, fields)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return
     if "\0" in entry.what:

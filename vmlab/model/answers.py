@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 from vmlab.model.checked import Reading
-from vmlab.model.event import Axes, CellToCome
+from vmlab.model.event_fields import Axes, CellToCome
 
 
 class CellLeft(TypedDict):

@@ -1,15 +1,17 @@
-"""Checks that values read from a file have the types of a dataclass's fields; JSON itself does not ensure it."""
+"""Makes dataclasses of JSON that was read from a file, and checks its values: JSON itself has no types."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import types
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vmlab.model.visible import visible_line
 
+M = TypeVar("M")
 Check = Callable[[Any], bool]
 """Whether a value is right."""
 
@@ -50,22 +52,27 @@ Reading = Annotated[float, NotFinite]
 """A figure that may be NaN."""
 
 
-def checked(cls: type[Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Those of `values` that are fields of the dataclass `cls`; fields that it does not know are left out.
+def made(cls: type[M], body: Mapping[str, Any]) -> M:
+    """The dataclass whose fields a JSON object has; fields that it does not know are left out.
 
-    Raises ValueError, with one line, where a field without a default is missing, or a value has the wrong type.
+    Where a field's type is a dataclass or a tuple, it is made of an object or a list. Raises ValueError, with one line,
+    where a field without a default is missing, or a value has the wrong type.
     """
-    if cls not in _FIELDS:
-        _FIELDS[cls] = _fields(cls)
-    checks, needed = _FIELDS[cls]
+    return cls(**_known(cls, body, cls.__name__))
+
+
+def _known(cls: type[Any], body: Mapping[str, Any], named: str) -> dict[str, Any]:
     known = {}
-    for name, holds in checks.items():
-        if name in values:
-            value = known[name] = values[name]
-            if not holds(value):
-                raise ValueError(f"{cls.__name__}: {name} cannot be {_shown(value)}")
-        elif name in needed:
-            raise ValueError(f"{cls.__name__}: {name} is missing")
+    for field in _fields(cls):
+        if field.flat is not None:
+            known[field.name] = field.flat(**_known(field.flat, body, named))
+        elif field.name in body:
+            value = body[field.name]
+            if not field.holds(value):
+                raise ValueError(f"{named}: {field.name} cannot be {_shown(value)}")
+            known[field.name] = value if field.make is None else field.make(value)
+        elif field.is_needed:
+            raise ValueError(f"{named}: {field.name} is missing")
     return known
 
 
@@ -74,20 +81,58 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 
-def _fields(cls: type[Any]) -> tuple[dict[str, Check], tuple[str, ...]]:
-    """A check for each field, and the fields without a default."""
-    hints = get_type_hints(cls, include_extras=True)
-    fields = dataclasses.fields(cls)
-    needed = (f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING)
-    return {field.name: check_of(hints[field.name]) for field in fields}, tuple(needed)
+class _Field(NamedTuple):
+    """A field of a dataclass: its check, what makes its value of JSON (None for the same), and its type if `FLAT`."""
+
+    name: str
+    holds: Check
+    make: Callable[[Any], Any] | None
+    is_needed: bool
+    flat: type[Any] | None
 
 
-_FIELDS: dict[type[Any], tuple[dict[str, Check], tuple[str, ...]]] = {}
+_FIELDS: dict[type[Any], list[_Field]] = {}
 """What `_fields` found, by class."""
 
 
+def _fields(cls: type[Any]) -> list[_Field]:
+    if cls not in _FIELDS:
+        _FIELDS[cls] = list(_found(cls))
+    return _FIELDS[cls]
+
+
+def _found(cls: type[Any]) -> Iterator[_Field]:
+    hints = get_type_hints(cls, include_extras=True)
+    for one in dataclasses.fields(cls):
+        yield _Field(
+            one.name,
+            check_of(hints[one.name]),
+            _maker(hints[one.name]),
+            one.default is one.default_factory is dataclasses.MISSING,
+            hints[one.name] if "flat" in one.metadata else None,
+        )
+
+
+def _maker(hint: Any) -> Callable[[Any], Any] | None:
+    """Makes of a checked JSON value one of the type; None where it is one."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return functools.partial(made, hint)
+    if origin is Annotated:
+        return _maker(arguments[0])
+    if origin in (Union, types.UnionType):
+        make = next((make for make in map(_maker, arguments) if make is not None), None)
+        return None if make is None else lambda value: None if value is None else make(value)
+    if origin in (list, tuple):
+        inner = _maker(arguments[0])
+        if inner is not None or origin is tuple:
+            return lambda value: origin(value if inner is None else map(inner, value))
+    return None
+
+
 def check_of(hint: Any) -> Check:
-    """The check for a type: plain and literal ones, unions, lists, tuples, dictionaries by text, the above.
+    """The check of a JSON value for a type: plain and literal ones, unions, lists, tuples, dictionaries by text,
+    dataclasses, the above.
 
     Raises TypeError for a type that nothing here can check.
     """
@@ -105,9 +150,9 @@ def check_of(hint: Any) -> Check:
         return lambda value: type(value) is dict and all(map(inner, value.values()))
     if origin is tuple and arguments[1:] == (...,):
         inner = check_of(arguments[0])
-        return lambda value: type(value) is tuple and all(map(inner, value))
-    if dataclasses.is_dataclass(hint):
-        return lambda value: type(value) is hint
+        return lambda value: type(value) is list and all(map(inner, value))
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return functools.partial(_is_object, hint)
     if origin is Literal:
         return lambda value: type(value) is str and value in arguments
     if hint is Any:
@@ -129,6 +174,13 @@ def _annotated(hint: Any, extras: tuple[Any, ...]) -> Check:
         elif isinstance(extra, Keys):
             check = _both(check, _keys({name: check_of(one) for name, one in extra.types.items()}))
     return check
+
+
+def _is_object(cls: type[Any], value: Any) -> bool:
+    """Whether a JSON value has the fields of a dataclass."""
+    return type(value) is dict and all(
+        field.holds(value[field.name]) if field.name in value else not field.is_needed for field in _fields(cls)
+    )
 
 
 def _within(bounds: Within) -> Check:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
 
 from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.run import CACHE_MODES
@@ -148,16 +146,6 @@ class DomainDisk:
         far = self.protocol if self.storage in (Storage.NETWORK, Storage.DEVICE) else ""
         return self.below or self.file_system or far
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> DomainDisk:
-        """Of an event or a document. Keys of a newer version are left out, those that an older one lacks unknown."""
-        known = {name: body[name] for name in cls.__slots__ if name in body and name != "backing"}
-        backing = (
-            BackingFile(**{name: one[name] for name in BackingFile.__slots__ if name in one})
-            for one in body.get("backing", ())
-        )
-        return cls(**known, backing=tuple(backing))
-
 
 @dataclass(frozen=True, slots=True)
 class Domain:
@@ -177,15 +165,3 @@ class Domain:
     accelerator: str = UNKNOWN
     disks: tuple[DomainDisk, ...] = ()
     shares: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As `DomainsSeen` and ``vmlab top --json`` have it: tuples are lists."""
-        disks = [{**asdict(disk), "backing": [asdict(one) for one in disk.backing]} for disk in self.disks]
-        return {**asdict(self), "disks": disks, "shares": list(self.shares)}
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Domain:
-        """The inverse of `to_json`; the event has checked the types. Keys of a newer version are left out."""
-        known = {name: body[name] for name in cls.__slots__ if name in body and name not in ("disks", "shares")}
-        disks = tuple(DomainDisk.from_json(one) for one in body.get("disks", ()))
-        return cls(**known, disks=disks, shares=tuple(body.get("shares", ())))

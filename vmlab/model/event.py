@@ -8,126 +8,31 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
+from typing import ClassVar, TypeVar, dataclass_transform
 
-from vmlab.model.checked import Condition, Keys, Reading, Within
-from vmlab.model.errors import ExitCode
-from vmlab.model.quantities import LARGEST_BYTES
-from vmlab.model.run import (
-    AS_WRITTEN,
-    HIGHEST_SEED,
-    MOST_NUMBERED,
-    MOST_OF_EACH,
-    MOST_REPEATS,
-    MOST_TILES,
-    WARM_UP,
-    AxisValue,
+from vmlab.model.checked import Reading
+from vmlab.model.domain import Domain
+from vmlab.model.event_fields import (
+    Axes,
+    Cell,
+    CellToCome,
+    Clock,
+    Code,
+    Count,
+    Guests,
+    HostBody,
+    LatencyCounts,
+    LatencyScale,
+    Repeat,
+    Seed,
+    Seen,
+    Settings,
+    Tile,
+    TimeOfDay,
 )
-
-# A run never ends with this code; a command that shows the run does.
-_CODES = frozenset(map(int, ExitCode)) - {ExitCode.READER_GONE}
-_YEAR_10000 = 253402300800
-TimeOfDay = Annotated[float, Condition(lambda value: 0 <= value < _YEAR_10000)]
-"""Seconds since the epoch, up to the year 9999."""
-Clock = Annotated[float, Within(-_YEAR_10000, _YEAR_10000)]
-"""Seconds of a monotonic clock; of another host's it may be negative."""
-Code = Annotated[int, Condition(lambda value: value in _CODES)]
-Cell = Annotated[int, Within(0, MOST_NUMBERED)]
-"""The number of a cell, or how many there are. What a scenario counts has the bounds that it has in a scenario."""
-Repeat = Annotated[int, Within(WARM_UP, MOST_REPEATS)]
-Seed = Annotated[int, Within(0, HIGHEST_SEED)]
-Tile = Annotated[int, Within(0, MOST_TILES)]
-"""The number of a tile, or how many there are."""
-Guests = Annotated[int, Within(0, MOST_TILES * MOST_OF_EACH)]
-Count = Annotated[int, Within(0, 2**53)]
-"""What was counted while a run went on. No reader takes it for the length of anything."""
-_Size = Annotated[int, Within(0, LARGEST_BYTES)]
-_Disk = Annotated[
-    dict[str, Any], Condition(lambda disk: not disk.get("emulated") or isinstance(disk.get("profile"), str))
-]
-_Ordered = Annotated[
-    dict[str, Any],
-    Keys({"cpus": Count | None, "memory_bytes": _Size | None}),
-    Condition(lambda size: not size or size.keys() >= {"cpus", "memory_bytes"}),
-]
-HostBody = Annotated[dict[str, Any], Keys({"cpus": Count, "disk": _Disk | None, "ordered": _Ordered | None})]
-"""The configuration of a host, as `lab.run.host_facts` finds it."""
-_Named = dict[str, dict[str, Any]]
-_Guests = dict[str, Annotated[dict[str, Any], Keys({"vcpus": Count | None})]]
-Axes = Annotated[dict[str, AxisValue], Keys({"tiles": Tile})]
-Settings = Annotated[
-    dict[str, Any],
-    Keys({"tiles": Tile, "guests": _Guests, "workloads": _Named, "host": dict[str, str | int | None]}),
-]
-"""The configuration of the cell, with the values that a named point sets; {} in records of older versions."""
-_COMING = {"cell": Cell, "axes": Axes, "repeat": Repeat, "state": str, "planned": Axes}
-CellToCome = Annotated[dict[str, Any], Keys(_COMING), Condition(lambda value: value.keys() >= _COMING.keys())]
-"""A cell to come: its number, ``axes`` and ``repeat``, its ``state`` (`CELL_STATES`), and the axes as ``planned``."""
-CELL_STATES = ("planned", "changed", "skipped")
-Provision = Annotated[
-    dict[str, Any],
-    Keys({"how": str | None, "seconds": Reading | None, "guests": Guests, "snapshots": dict[str, str]}),
-]
-"""How the guests became ready, as in `show --json`."""
-_Boot = Annotated[dict[str, Any], Keys({"units": list[str], "failed": list[str]})]
-_DataDisk = Annotated[dict[str, Any], Keys({"bytes": int, "queues": int, "read_ahead_bytes": int})]
-Seen = Annotated[dict[str, Any], Keys({"boot": _Boot, "data_disk": _DataDisk})]
-_MOST_DECADES = 20
-
-
-def _is_scale(scale: list[int]) -> bool:
-    return len(scale) == 3 and min(scale) > 0 and scale[2] <= _MOST_DECADES * scale[1] <= 100 * _MOST_DECADES
-
-
-LatencyScale = Annotated[list[int], Condition(_is_scale)]
-"""The bins of a latency histogram: the first boundary in ns, boundaries in a decade, boundaries in all."""
-LatencyCounts = Annotated[list[int], Condition(lambda counts: len(counts) > 1 and min(counts) >= 0)]
-"""The number of the first bin that has requests, and how many they are in it and in those that follow."""
-
-_BackingFile = Annotated[
-    dict[str, Any],
-    Keys({"file": str, "protocol": str, "file_system": str, "below": str}),
-    Condition(lambda one: "file" in one),
-]
-_DomainDisk = Annotated[
-    dict[str, Any],
-    Keys(
-        {
-            "target": str,
-            "file": str,
-            "format": str,
-            "cache": str,
-            "o_direct": bool | None,
-            "below": str,
-            "protocol": str,
-            "file_system": str,
-            "backing": list[_BackingFile],
-        }
-    ),
-    Condition(lambda disk: disk.keys() >= {"target", "file"}),
-]
-DomainBody = Annotated[
-    dict[str, Any],
-    Keys(
-        {
-            "name": str,
-            "source": str,
-            "pid": int,
-            "uuid": str,
-            "vcpus": int,
-            "memory_bytes": int,
-            "accelerator": str,
-            "disks": list[_DomainDisk],
-            "shares": list[str],
-        }
-    ),
-    Condition(lambda domain: domain.keys() >= {"name", "source"}),
-]
-"""A guest of the host's own: see `model.domain`."""
-_USE = {"name": str, "cpu_percent": float, "disk_bytes_per_second": float}
-NeighbourBody = Annotated[dict[str, Any], Keys(_USE), Condition(lambda use: use.keys() >= _USE.keys())]
-"""What a guest of the host took: see `telemetry.domains.neighbour_use`."""
-
+from vmlab.model.jsonable import FLAT
+from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision
+from vmlab.model.run import AS_WRITTEN
 
 E = TypeVar("E")
 
@@ -409,31 +314,18 @@ class GuestInspected(Event):
 
 @event
 class CacheProved(Event):
-    """The cache mode as QEMU's open files and QMP show it; fields as in `results.CacheProof`."""
+    """The cache mode as QEMU's open files and QMP show it."""
 
     cell: Cell
-    guest: str
-    file: str
-    o_direct: bool
-    writeback: bool
-    direct: bool
-    no_flush: bool
-    expected: str
-    agrees: bool
+    proof: CacheProof = field(metadata=FLAT)
 
 
 @event
 class NetworkProved(Event):
-    """What a tunnel, its cable, a guest's rules or its limit carried; fields as in `results.NetworkProof`."""
+    """What a tunnel, its cable, a guest's rules or its limit carried."""
 
     cell: Cell
-    device: str
-    guest: str
-    direction: str
-    carried_bytes: int
-    least_bytes: int | None
-    most_bytes: int | None
-    agrees: bool
+    proof: NetworkProof = field(metadata=FLAT)
 
 
 @event
@@ -488,7 +380,7 @@ class NeighboursCounted(Event):
     """What each of the host's own guests took while the workloads of a cell ran; [] where there were none."""
 
     cell: Cell
-    neighbours: list[NeighbourBody]
+    neighbours: list[NeighbourUse]
 
 
 @event
@@ -607,15 +499,10 @@ class RoundEnded(Event):
 
 @event
 class MeasurementTaken(Event):
-    """One figure, as in `results.Measurement`."""
+    """One figure of a workload."""
 
     cell: Cell
-    workload: str
-    tile: Tile
-    guest: str
-    metric: str
-    value: Reading
-    unit: str
+    figure: Measurement = field(metadata=FLAT)
 
 
 @event
@@ -649,7 +536,7 @@ class CellEnded(Event):
     wall_seconds: Reading | None
     start_skew_ms: Reading | None
     skew_uncertainty_ms: Reading | None = None
-    provision: Provision = field(default_factory=dict)
+    provision: Provision = field(default_factory=Provision)
     missed: Count = 0
 
 
@@ -715,9 +602,9 @@ class RepeatsEnded(Event):
 
 @event
 class DomainsSeen(Event):
-    """The host's own guests that run from now on, each as `Domain.to_json` has it; in recordings of the host alone."""
+    """The host's own guests that run from now on; in recordings of the host alone."""
 
-    domains: list[DomainBody]
+    domains: list[Domain]
 
 
 @event

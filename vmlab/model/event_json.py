@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
-from vmlab.model.checked import checked
+from vmlab.model.checked import made
 from vmlab.model.event import Event
+from vmlab.model.jsonable import fields_of
 
 
 def to_json(event: Event) -> str:
     """One line of JSON with the class's name under ``kind``."""
-    body = {"kind": type(event).__name__, **dataclasses.asdict(event)}
+    body = {"kind": type(event).__name__, **fields_of(event)}
     # ASCII only: bytes of a tool's output that are not UTF-8 become lone surrogates, which SQLite cannot store as text.
-    return json.dumps(body, separators=(",", ":"))
+    return json.dumps(body, separators=(",", ":"), default=fields_of)
 
 
 def from_json(text: str | bytes) -> Event | None:
@@ -29,4 +29,4 @@ def from_json(text: str | bytes) -> Event | None:
     if not isinstance(body, dict) or not isinstance(body.get("kind"), str):
         raise ValueError("is not an event")
     cls = Event.registry.get(body["kind"])
-    return None if cls is None else cls(**checked(cls, body))
+    return None if cls is None else made(cls, body)

@@ -1,4 +1,4 @@
-"""What a cell leaves behind: measurements, the output of tools, proofs of cache modes."""
+"""What a cell leaves behind: measurements, the output of tools, proofs. Events and documents carry these values."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vmlab.model.checked import Reading
+from vmlab.model.event_fields import Guests, Tile
+from vmlab.model.quantities import format_bytes
+
+_TOLD_CPU_PERCENT = 1.0
+_TOLD_DISK_BYTES = 1 << 20
+"""A guest that took less of both, in a second, is not named."""
 MOST_PRINTED = 64 * 2**20
 """Bytes that a program of the lab may print; one that prints more has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One figure that a workload produced. `tile` counts from 1; `guest` is where the client ran, or ``host``."""
+    """One figure that a workload produced. `tile` counts from 1; `guest` is where the client ran, or ``host``.
+
+    Where the tool gave no number, `value` is NaN in an event, and None in the state of a run.
+    """
 
     workload: str
-    tile: int
+    tile: Tile
     guest: str
     metric: str
-    value: float
+    value: Reading | None
     unit: str
 
 
@@ -98,8 +108,8 @@ class NetworkProof:
     """What a device of the lab's network carried while the workloads ran, against what it must or may have carried.
 
     `device` is ``tunnel``, ``cable``, ``nat`` for the rules that translate a guest's address, or ``limit``; `guest` the
-    key of the guest that has rules or limit, `direction` ``to`` it, ``from`` it, or ``both``. It agrees with at `least`
-    and at `most` so many bytes, None for no such bound.
+    key of the guest that has rules or limit, `direction` ``to`` it, ``from`` it, or ``both``. It `agrees` with at least
+    and at most so many bytes, None for no such bound.
     """
 
     device: str
@@ -109,8 +119,55 @@ class NetworkProof:
     least_bytes: int | None
     most_bytes: int | None
 
+    agrees: bool
+
+    @classmethod
+    def of(
+        cls, device: str, guest: str, direction: str, carried: int, least: int | None, most: int | None
+    ) -> NetworkProof:
+        """One that agrees where what was carried is within its bounds."""
+        agrees = (least is None or least <= carried) and (most is None or carried <= most)
+        return cls(device, guest, direction, carried, least, most, agrees)
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """Where a cell's guests came from: `how` is ``restored`` or ``cold``, None in older records.
+
+    They were ready after `seconds`, None where they never were. `snapshots` has the SHA-256 of the frozen state that
+    each guest began from, by its key; none of cold ones.
+    """
+
+    how: str | None = None
+    seconds: Reading | None = None
+    guests: Guests | None = None
+    snapshots: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourUse:
+    """What a guest of the host took over a span: its share of all CPUs in percent, and bytes of its disks a second."""
+
+    name: str
+    cpu_percent: float
+    disk_bytes_per_second: float
+
     @property
-    def agrees(self) -> bool:
-        """Whether it is within its bounds."""
-        least, most = self.least_bytes, self.most_bytes
-        return (least is None or least <= self.carried_bytes) and (most is None or self.carried_bytes <= most)
+    def cpu_words(self) -> str:
+        """``34 %``, of all CPUs."""
+        return f"{self.cpu_percent:.0f} %"
+
+    @property
+    def disk_words(self) -> str:
+        """``3.1 MiB/s``."""
+        return f"{format_bytes(int(self.disk_bytes_per_second))}/s"
+
+    @property
+    def took_cpu(self) -> bool:
+        """Whether its share of the CPUs is worth a word."""
+        return self.cpu_percent >= _TOLD_CPU_PERCENT
+
+    @property
+    def used_disks(self) -> bool:
+        """Whether the bytes of its disks are worth a word."""
+        return self.disk_bytes_per_second >= _TOLD_DISK_BYTES

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
 
 from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
-from vmlab.model.checked import checked
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
@@ -39,6 +38,8 @@ class Overrides:
     run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
     `loop`, workloads start again for so many seconds of each cell. With `targets`, a missed target fails the run for
     whoever started it.
+
+    Where it comes as JSON, types alone are checked: the planner refuses what is out of bounds, from wherever it comes.
     """
 
     size: str = "demo"
@@ -61,19 +62,6 @@ class Overrides:
     steady: float | None = None
     targets: bool = False
     hypervisor: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """A mapping of JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Overrides:
-        """The inverse of `to_json`; keys that this version does not know are left out. Raises ValueError.
-
-        Types alone are checked: the planner refuses what is out of bounds, from wherever it comes.
-        """
-        frozen = {key: tuple(value) if isinstance(value, list) else value for key, value in body.items()}
-        return cls(**checked(cls, frozen))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.event import CellToCome
+from vmlab.model.event_fields import CellToCome
 from vmlab.report.words import plural
 from vmlab.system.text_width import left, width_of
 

@@ -69,7 +69,7 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
         case HostProbed(accelerator=""):
             return None
         case DomainsSeen():
-            names = ", ".join(str(domain["name"]) for domain in event.domains)
+            names = ", ".join(domain.name for domain in event.domains)
             return _info(f"guests of the host: {names}" if names else "no guest of the host's own runs")
         case RunStarted():
             what = f"{event.scenario}, control run" if event.control else event.scenario
@@ -147,10 +147,10 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             return _info(f"{event.phase} took {format_seconds(event.seconds)}")
         case GuestStateChanged():
             return _info(f"tile {event.tile} {event.guest} is {event.state}")
-        case CacheProved(agrees=False):
-            return Sentence("error", f"{event.guest}: {event.file} is not in cache mode {event.expected}")
-        case NetworkProved(agrees=False):
-            return Sentence("error", f"cell {event.cell}: {network_words(asdict(event))}")
+        case CacheProved(proof=proof) if not proof.agrees:
+            return Sentence("error", f"{proof.guest}: {proof.file} is not in cache mode {proof.expected}")
+        case NetworkProved() if not event.proof.agrees:
+            return Sentence("error", f"cell {event.cell}: {network_words(asdict(event.proof))}")
         case CacheSwitched() | KsmSwitched():
             told = switch_words({"what": event.what, **asdict(event)})
             return Sentence("warning", f"cell {event.cell} was switched: {told}")

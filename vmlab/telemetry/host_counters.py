@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from vmlab.model.results import NeighbourUse
 from vmlab.system.cgroup_mounts import cgroups_in, throttled_seconds
 from vmlab.system.processes import TICKS_PER_SECOND, stat_of
-from vmlab.telemetry.domains.neighbours import NeighbourCounters, NeighbourUse, between, counted_neighbours
+from vmlab.telemetry.domains.neighbours import NeighbourCounters, between, counted_neighbours
 from vmlab.telemetry.host.counter import most_seconds
 from vmlab.telemetry.source import THE_HOST, Roots
 

@@ -12,7 +12,7 @@ from vmlab.lab.process.measuring_runs import HostBusy
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.event import CellToCome
+from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.host_settings import Ksm
 from vmlab.plan.planning import check_fit

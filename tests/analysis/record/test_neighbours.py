@@ -15,11 +15,13 @@ from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.event import NeighboursCounted
 from vmlab.model.event_json import from_json, to_json
+from vmlab.model.jsonable import jsonable
+from vmlab.model.results import NeighbourUse
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.exports.tidy import Exported, measurements
 from vmlab.report.run.cell_text import cell_lines, cell_text
 from vmlab.store.reader import RunReader
-from vmlab.telemetry.domains.neighbours import NeighbourUse, mean_uses, took_words
+from vmlab.telemetry.domains.neighbours import mean_uses, took_words
 
 DB = NeighbourUse("db", 34.2, 3.0 * 2**20)
 IDLE = NeighbourUse("idle", 0.3, 512.0)
@@ -34,7 +36,7 @@ def told(folder: Path, *cells: tuple[NeighbourUse, ...] | None, outcomes: tuple[
         story.execute(2.0)
         story.measure("web", 2.0)
         if uses is not None:
-            event = NeighboursCounted(**story.now(), cell=number, neighbours=[one.to_json() for one in uses])
+            event = NeighboursCounted(**story.now(), cell=number, neighbours=list(uses))
             story.writer.append(event)
         story.end_cell(outcomes[repeat - 1] if outcomes else "passed", wall=2.0)
     return story.end()
@@ -131,10 +133,10 @@ def test_of_many_the_first_three_are_named() -> None:
 
 @pytest.mark.parametrize("change", [{"cpu_percent": "much"}, {"name": 3}, {"disk_bytes_per_second": float("nan")}])
 def test_a_damaged_count_is_refused(change: dict[str, Any]) -> None:
-    counted = NeighboursCounted(cell=1, neighbours=[DB.to_json()])
+    counted = NeighboursCounted(cell=1, neighbours=[DB])
     whole = to_json(counted)
     assert from_json(whole) == counted
-    spoilt = {**json.loads(whole), "neighbours": [{**DB.to_json(), **change}]}
+    spoilt = {**json.loads(whole), "neighbours": [{**jsonable(DB), **change}]}
     with pytest.raises(ValueError, match="NeighboursCounted: neighbours cannot be"):
         from_json(json.dumps(spoilt))
     with pytest.raises(ValueError, match="NeighboursCounted: neighbours cannot be"):

@@ -19,6 +19,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.scores import scores_of
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CacheSwitched, KsmSwitched, MeasurementTaken, PhaseEnded, PhaseStarted, WorkloadEnded
+from vmlab.model.results import Measurement
 from vmlab.model.run import WARM_UP
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.tables import run_table
@@ -51,8 +52,8 @@ def switched_cell(story: Story, *, seconds: float, repeat: int, tiles: int = 1) 
     for tile in range(1, tiles + 1):
         place = {"cell": number, "workload": "web", "tile": tile, "guest": "web"}
         story.writer.append(WorkloadEnded(**story.now(), **place, outcome="passed", seconds=seconds))  # type: ignore[arg-type]
-        taken = MeasurementTaken(**story.now(), **place, metric="run_time", value=seconds, unit="s")  # type: ignore[arg-type]
-        story.writer.append(taken)
+        figure = Measurement("web", tile, "web", "run_time", seconds, "s")
+        story.writer.append(MeasurementTaken(**story.now(), cell=number, figure=figure))
     story.end_cell("invalid", [REASON], wall=seconds)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from vmlab.analysis.comparison.compare import Side, compare
@@ -14,6 +12,7 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts, together_documents
 from vmlab.model.event import CellEnded, CellPlaced, CellStarted, Event, MeasurementTaken, TogetherEnded
+from vmlab.model.results import Measurement
 from vmlab.report.run.tables import run_table
 from vmlab.report.run.together_text import skew_words, together_table
 
@@ -31,11 +30,11 @@ def _events(outcome: str = "passed", repeats: int = 1) -> list[Event]:
                 CellStarted(cell=number, axes={"host": host, "cache": "none"}, repeat=repeat, guests=2),
             ]
             for tile in (1, 2):
-                place: Any = {"cell": number, "workload": "web", "tile": tile, "guest": "front"}
                 rate, time = RATES[host][tile - 1] + repeat, TIMES[host][tile - 1] + repeat
+                figures = [("requests_per_second", rate, "1/s"), ("run_time", time, "s")]
                 found += [
-                    MeasurementTaken(**place, metric="requests_per_second", value=rate, unit="1/s"),
-                    MeasurementTaken(**place, metric="run_time", value=time, unit="s"),
+                    MeasurementTaken(cell=number, figure=Measurement("web", tile, "front", *figure))
+                    for figure in figures
                 ]
             found.append(CellEnded(cell=number, outcome="passed", reasons=[], wall_seconds=20.0, start_skew_ms=1.0))
         found.append(

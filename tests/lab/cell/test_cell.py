@@ -13,7 +13,6 @@ from tests.lab.one_cell import lab_of
 from vmlab.guests.host_shell import HostChannel
 from vmlab.lab.provision.timing import Timing
 from vmlab.model.event import (
-    MeasurementTaken,
     NeighboursCounted,
     Notice,
     PhaseEnded,
@@ -21,6 +20,7 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.results import NeighbourUse
 from vmlab.model.run import Outcome
 from vmlab.telemetry.domains.neighbours import NeighbourCounters
 from vmlab.telemetry.host_counters import HostCounters
@@ -34,14 +34,14 @@ async def test_a_cell_that_goes_well_has_all_phases_figures_and_raw_output(
     assert [event.phase for event in lab.of(PhaseEnded)] == ["provision", "prepare", "execute", "collect", "clean up"]
     ended = lab.ended()
     assert ended.outcome == "passed"
-    assert ended.provision["guests"] == 2
-    assert ended.provision["seconds"] > 0
+    assert ended.provision.guests == 2
+    assert ended.provision.seconds is not None and ended.provision.seconds > 0
     assert ended.wall_seconds is not None
     late = [start.late_ms for start in lab.of(WorkloadStarted)]
     assert ended.start_skew_ms == pytest.approx(max(late) - min(late))
-    run_times = {m.workload: m.value for m in lab.of(MeasurementTaken) if m.metric == "run_time"}
+    run_times = {m.workload: m.value for m in lab.measured() if m.metric == "run_time"}
     assert run_times.keys() == {"quick", "slow"}
-    assert all(value > 0 for value in run_times.values())
+    assert all(value and value > 0 for value in run_times.values())
     assert {output.workload for _, output in lab.raw.kept} == {"quick", "slow"}
     assert any("total number of events" in output.text for _, output in lab.raw.kept)
     assert lab.hypervisor.running == {}
@@ -74,7 +74,7 @@ async def test_shares_that_were_set_and_got_are_measured_where_guests_have_them(
     lab = lab_of(tmp_path, captured_events)
     await lab.cell().run()
     for metric in ("cpu_share_configured", "cpu_share_got"):
-        shares = {m.workload: m.value for m in lab.of(MeasurementTaken) if m.metric == metric}
+        shares = {m.workload: m.value for m in lab.measured() if m.metric == metric}
         assert shares == {"quick": pytest.approx(2 / 3), "slow": pytest.approx(1 / 3)}
 
 
@@ -91,7 +91,7 @@ async def test_clients_start_together_and_say_when(tmp_path: Path, captured_even
 async def test_work_that_was_not_all_done_is_failed_and_has_no_figure(tmp_path: Path, captured_events: int) -> None:
     lab = lab_of(tmp_path, captured_events + 1)
     assert await lab.cell().run() is Outcome.FAILED
-    assert not [m for m in lab.of(MeasurementTaken) if m.metric == "run_time"]
+    assert not [m for m in lab.measured() if m.metric == "run_time"]
     assert lab.ended().reasons
     assert "events" in lab.ended().reasons[0]
     assert lab.hypervisor.running == {}
@@ -111,7 +111,7 @@ async def test_a_cache_mode_that_is_not_what_was_asked_makes_the_cell_invalid(
     lab.hypervisor.lying = frozenset({"slow"})
     assert await lab.cell().run() is Outcome.INVALID
     assert [reason.split(":")[0] for reason in lab.ended().reasons] == ["slow"]
-    assert [m for m in lab.of(MeasurementTaken) if m.metric == "run_time"]
+    assert [m for m in lab.measured() if m.metric == "run_time"]
 
 
 async def test_a_guest_that_booted_into_something_else_makes_the_cell_invalid(
@@ -256,7 +256,7 @@ async def test_what_the_host_s_own_guests_took_is_an_event_of_the_cell(tmp_path:
     ]
     assert await lab.cell().run() is Outcome.PASSED
     (counted,) = lab.of(NeighboursCounted)
-    assert counted.neighbours == [{"name": "db", "cpu_percent": 25.0, "disk_bytes_per_second": float(1 << 20)}]
+    assert counted.neighbours == [NeighbourUse("db", 25.0, float(1 << 20))]
 
 
 async def test_a_host_without_guests_of_its_own_is_one_on_which_none_took_anything(

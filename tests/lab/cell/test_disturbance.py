@@ -11,9 +11,9 @@ import pytest
 from vmlab.lab.cell import disturbance
 from vmlab.lab.cell.disturbance import Disturbance, Finding, until_steady
 from vmlab.lab.run.host_facts import turbo, unfixed_speed
+from vmlab.model.results import NeighbourUse
 from vmlab.model.scenarios.scenario import Allow, Limits
 from vmlab.telemetry.cpu_speed import SPEED
-from vmlab.telemetry.domains.neighbours import NeighbourUse
 from vmlab.telemetry.host_counters import Between
 from vmlab.telemetry.source import Roots
 

@@ -28,7 +28,7 @@ async def test_all_guests_are_switched_proved_and_the_cell_is_a_reading_of_neith
     assert (switched.drained_seconds, switched.drained_bytes) == (0.5, 2000)
     assert [(event.command, event.origin) for event in lab.of(CommandReceived)] == [("set cache none now", "test")]
     later = lab.events[lab.events.index(switched) :]
-    proofs = [event for event in later if isinstance(event, CacheProved)]
+    proofs = [event.proof for event in later if isinstance(event, CacheProved)]
     assert len(proofs) == 2 and all(proof.agrees and proof.o_direct for proof in proofs)
     assert lab.ended().outcome == Outcome.INVALID
     (reason,) = lab.ended().reasons

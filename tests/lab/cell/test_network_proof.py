@@ -187,6 +187,6 @@ async def test_a_cell_whose_limit_did_not_hold_is_invalid(carried: int, outcome:
     await run.run()
     ((ended, reasons),) = run.outcomes()
     assert ended == outcome, reasons
-    assert {event.guest for event in run.of(NetworkProved)} == set(guests)
+    assert {event.proof.guest for event in run.of(NetworkProved)} == set(guests)
     assert all("where its limit lets" in reason for reason in reasons)
     assert run.hypervisor.calls.count("network_counts") == 2

@@ -16,7 +16,7 @@ from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.undisturbed import LONGEST_STOP, STOPPED_SHARE, Stood, told_of
 from vmlab.lab.cell.validity import broken_rules
 from vmlab.lab.cell.workload_instance import disagreement
-from vmlab.model.event import MeasurementTaken, Notice, WorkloadStarted
+from vmlab.model.event import Notice, WorkloadStarted
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.scenario import Limits
@@ -117,7 +117,7 @@ async def test_a_qemu_that_was_stopped_while_its_guest_worked_makes_the_cell_inv
     lab.take = also  # type: ignore[method-assign]
     assert await lab.cell().run() is Outcome.INVALID
     assert lab.ended().reasons == ["t1-quick: its QEMU was stopped for 5 s while the workloads ran"]
-    assert [m for m in lab.of(MeasurementTaken) if m.metric == "run_time"], "the figure is kept, and marked"
+    assert [m for m in lab.measured() if m.metric == "run_time"], "the figure is kept, and marked"
 
 
 class Watch:

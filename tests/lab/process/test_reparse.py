@@ -16,7 +16,7 @@ from vmlab.cli.main import command_line
 from vmlab.lab.process.reparse import _workload
 from vmlab.model.event import FiguresRemade, MeasurementTaken
 from vmlab.model.places import runs_folder
-from vmlab.model.results import RawOutput
+from vmlab.model.results import Measurement, RawOutput
 from vmlab.workloads.kinds.bonnie import Bonnie
 from vmlab.workloads.kinds.memcpy import Memcpy, MemcpyParams
 from vmlab.workloads.registry import kinds
@@ -64,9 +64,8 @@ def _told(
             if metric != "run_time":
                 kept = value * (wrong if metric.endswith("bandwidth") else 1)
                 story.measure("copy", kept, metric, Memcpy.metrics[metric].unit)
-        place: dict[str, Any] = {**story.now(), "cell": number, "workload": "copy", "tile": 1, "guest": "copy-client"}
-        seconds = right["run_time"]
-        story.writer.append(MeasurementTaken(**place, metric="run_time", value=seconds, unit="s"))
+        figure = Measurement("copy", 1, "copy-client", "run_time", right["run_time"], "s")
+        story.writer.append(MeasurementTaken(**story.now(), cell=number, figure=figure))
         story.end_cell(wall=61.0)
     story.end()
     return right

@@ -34,6 +34,7 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.results import Measurement
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.plan.settings import settings_of
@@ -132,7 +133,8 @@ class Cell:
             self._around.emit(WorkloadEnded(**place, outcome="passed", seconds=1.0))
             figures = {"latency_p95": (said * cell.tiles, "s"), "delivered_percent": (100.0, "%")}
             for metric, (value, unit) in figures.items():
-                self._around.emit(MeasurementTaken(**place, metric=metric, value=value, unit=unit))
+                figure = Measurement(one.name, one.tile, one.source, metric, value, unit)
+                self._around.emit(MeasurementTaken(cell=cell.index, figure=figure))
         return Outcome.PASSED
 
 

@@ -127,7 +127,7 @@ async def test_its_cell_boots_all_guests_and_freezes_none(image: AddedImage) -> 
     run, _ = _run(LogIns(image))
     await run.run()
     (ended,) = run.of(CellEnded)
-    assert ended.provision["how"] == "cold" and not run.of(SnapshotProgressed)
+    assert ended.provision.how == "cold" and not run.of(SnapshotProgressed)
     assert "restore" not in run.hypervisor.calls and "save" not in run.hypervisor.calls
     assert any("own" in note and "boot" in note for note in run.plan.notes)
 

@@ -13,7 +13,7 @@ from vmlab.lab.cell import caches
 from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.run.bare_part import cpu_words
 from vmlab.model.errors import HypervisorError
-from vmlab.model.event import MeasurementTaken, Notice
+from vmlab.model.event import Notice
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import GuestPlan, Plan
 
@@ -69,9 +69,9 @@ async def test_they_are_measured_cold_and_closed_without_any_virtual_machine(
     assert made.opened == [(keys[0], (1, 0), []), (keys[1], (1, 1), [1])]
     assert made.closed == keys[::-1]
     assert {tmp_path / key / "table" for key in keys} <= {*cold}
-    assert {one.guest for one in made.of(MeasurementTaken)} == {"host"}
+    assert {one.guest for one in made.measured()} == {"host"}
     assert f"cell 1: {keys[0]} on the host has CPU 1, 1 core" in [one.text for one in made.of(Notice)]
-    assert made.ended().provision["guests"] == 0
+    assert made.ended().provision.guests == 0
 
 
 async def test_one_that_cannot_be_made_fails_the_cell_and_the_others_are_closed(

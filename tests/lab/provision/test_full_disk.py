@@ -154,7 +154,7 @@ async def test_a_store_that_cannot_be_written_ends_the_run_with_that_cause(tmp_p
     assert run.hypervisor.running == {} and not run.hypervisor.is_open
     events = run.events()
     assert [(event.cell, event.outcome) for event in events if isinstance(event, CellEnded)] == [(1, "passed")]
-    assert len([one for one in events if isinstance(one, MeasurementTaken) and one.metric == "run_time"]) == 2
+    assert len([one for one in events if isinstance(one, MeasurementTaken) and one.figure.metric == "run_time"]) == 2
     with pytest.raises(StoreError, match=r"(event is|events are) lost"):
         run.outbox.close(0.2)
     run.writer.full = False

@@ -24,8 +24,10 @@ from vmlab.lab.commands.stopping import is_over, living_run, stop_run
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.run.host_recorder import Gaps, Ring
+from vmlab.model.checked import made
 from vmlab.model.domain import BackingFile, Domain, DomainDisk
 from vmlab.model.event import CellStarted, DomainsSeen, HostProbed, Notice, PhaseEnded, PhaseStarted, RunStarted
+from vmlab.model.jsonable import jsonable
 from vmlab.model.places import runs_folder
 from vmlab.model.run import OF_HOST, Phase
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
@@ -214,7 +216,7 @@ def recorded(store: Path, domain: Domain = DOMAIN) -> None:
     writer.append(RunStarted(**run, mono=0.0))  # type: ignore[arg-type]
     writer.append(CellStarted(cell=1, axes={}, repeat=1, guests=0, mono=0.0))
     writer.append(PhaseStarted(cell=1, phase=Phase.EXECUTE, mono=0.0))
-    writer.append(DomainsSeen(domains=[domain.to_json()], mono=1.0))
+    writer.append(DomainsSeen(domains=[domain], mono=1.0))
     keep = SampleWriter(writer)
     for mono in (1.0, 2.0, 3.0):
         one = sample(mono)
@@ -286,12 +288,11 @@ def test_what_holds_a_disk_stands_in_document_and_text(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_an_older_version_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = DOMAIN.to_json()
+    old = jsonable(DOMAIN)
     del old["shares"]
     for key in ("protocol", "file_system", "backing"):
         del old["disks"][0][key]
-    monkeypatch.setattr(Domain, "to_json", lambda self: old)
-    recorded(tmp_path / "run.sqlite")
+    recorded(tmp_path / "run.sqlite", made(Domain, old))
     with RunReader(tmp_path / "run.sqlite") as reader:
         document = run_document(reader)
     assert document["recording"] is not None
@@ -328,7 +329,7 @@ def test_a_name_with_a_line_break_ends_no_row(
 def test_what_a_recording_says_while_it_is_followed() -> None:
     run = RunStarted(run="r", scenario="recording", size=OF_HOST, seed=0, cells=1, expected_seconds=0.0)
     probed = HostProbed(accelerator="", host={})
-    events = [run, probed, DomainsSeen(domains=[DOMAIN.to_json()]), DomainsSeen(domains=[])]
+    events = [run, probed, DomainsSeen(domains=[DOMAIN]), DomainsSeen(domains=[])]
     assert [one.text for event in events if (one := event_sentence(event)) is not None] == [
         "recording r began",
         "guests of the host: db",

@@ -188,7 +188,7 @@ async def test_a_warm_up_is_measured_first_and_counts_in_no_figure() -> None:
     run = MemoryRun(CACHES + "repeats: 2\nwarm_up: true\n")
     assert await run.run() == PASSED
     assert [repeat for _, _, repeat in run.begun()] == [0, 1, 1, 2, 2]
-    assert [event.metric for event in run.of(MeasurementTaken) if event.cell == 1]
+    assert [event.figure.metric for event in run.of(MeasurementTaken) if event.cell == 1]
     cells = document(run)["cells"]
     assert [(cell["block"], cell["position"], cell["warm_up"]) for cell in cells] == [
         (0, 1, True),
@@ -236,7 +236,7 @@ async def test_caches_that_could_not_be_emptied_make_the_cell_invalid_and_keep_i
         "sh: cannot create /proc/sys/vm/drop_caches: Read-only file system"
         for guest in ("quick", "slow")
     ]
-    assert len([event for event in run.of(MeasurementTaken) if event.metric == "run_time"]) == 2
+    assert len([event for event in run.of(MeasurementTaken) if event.figure.metric == "run_time"]) == 2
 
 
 @pytest.mark.parametrize(("warm", "guests", "host"), [("false", 1, True), ("host", 1, False), ("true", 0, False)])

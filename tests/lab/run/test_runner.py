@@ -93,7 +93,7 @@ async def test_a_cell_that_fails_leaves_those_after_it_to_run() -> None:
     assert run.outcomes() == [PASSED, ("failed", ["t1-slow: starting: no room"]), PASSED, PASSED]
     assert [event.phase for event in run.of(PhaseEnded) if event.cell == 2] == ["provision", "clean up"]
     assert [event.phase for event in run.of(PhaseEnded) if event.cell == 3] == PHASES
-    figures = [event.cell for event in run.of(MeasurementTaken) if event.metric == "run_time"]
+    figures = [event.cell for event in run.of(MeasurementTaken) if event.figure.metric == "run_time"]
     assert figures == [1, 1, 3, 3, 4, 4]
 
 
@@ -101,7 +101,8 @@ async def test_a_workload_that_fails_keeps_its_neighbours_figures_and_its_own_wo
     run = MemoryRun(CACHES, scripts={"slow": Script("out of luck", status=3)})
     assert await run.run() == Verdict(Outcome.FAILED, ExitCode.FAILED)
     assert run.outcomes() == [("failed", ["tile 1 slow: sysbench exited with 3: out of luck"])] * 2
-    figures = [(event.cell, event.workload) for event in run.of(MeasurementTaken) if event.metric == "run_time"]
+    taken = [event for event in run.of(MeasurementTaken) if event.figure.metric == "run_time"]
+    figures = [(event.cell, event.figure.workload) for event in taken]
     assert figures == [(1, "quick"), (2, "quick")]
     texts = {output.workload: output.text for cell, output in run.raw() if cell == 1 and output.text}
     assert texts["slow"].strip() == "out of luck"

@@ -51,7 +51,7 @@ async def test_a_stop_ends_the_cell_in_its_phase_and_keeps_what_was_measured(pha
     assert run.outcomes() == [PASSED, PASSED if whole else ("aborted", ["stopped"])]
     in_second = [event.phase for event in run.of(PhaseEnded) if event.cell == 2]
     assert in_second == [*PHASES[: PHASES.index(phase)], *([] if whole else [phase]), "clean up"]
-    figures = [event.cell for event in run.of(MeasurementTaken) if event.metric == "run_time"]
+    figures = [event.cell for event in run.of(MeasurementTaken) if event.figure.metric == "run_time"]
     assert figures == [1, 1, *([2, 2] if whole else [])]
     ended = {event.workload: event.outcome for event in run.of(WorkloadEnded) if event.cell == 2}
     assert ended == ({} if phase == "provision" else dict.fromkeys(("quick", "slow"), "passed" if whole else "aborted"))
@@ -60,7 +60,7 @@ async def test_a_stop_ends_the_cell_in_its_phase_and_keeps_what_was_measured(pha
     assert phase == "execute" or bool(kept) == (phase in ("collect", "clean up"))
     last = run.of(CellEnded)[-1]
     assert (last.wall_seconds is None) == (phase in PHASES[:3])
-    assert (last.provision["seconds"] is None) == (phase in PHASES[:2])
+    assert (last.provision.seconds is None) == (phase in PHASES[:2])
     assert run.hypervisor.running == {} and not run.hypervisor.is_open
     assert all(guest.closed for guest in run.guests)
     assert run.stored() == run.events

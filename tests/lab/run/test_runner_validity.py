@@ -36,7 +36,7 @@ def reasons(run: MemoryRun) -> list[str]:
 
 def figures(run: MemoryRun) -> int:
     """How many run times were measured."""
-    return len([event for event in run.of(MeasurementTaken) if event.metric == "run_time"])
+    return len([event for event in run.of(MeasurementTaken) if event.figure.metric == "run_time"])
 
 
 @pytest.mark.parametrize("figure", [OTHER, STEAL])

@@ -18,6 +18,7 @@ from tests.host.inside.libvirt_calls import CALL
 from tests.private_libvirtd import start_daemon
 from tests.telemetry.domains.test_reading_only import Recorded
 from vmlab.model.domain import Domain
+from vmlab.model.jsonable import jsonable
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.domains.libvirt_reader import LibvirtReader
 from vmlab.telemetry.source import THE_HOST
@@ -51,7 +52,7 @@ def main(folder: Path) -> None:
     time.sleep(0.5)
     served = CALL.findall(log.read_text()[before:])
     figures = {name: value for name, value in zip(group.names, values, strict=True) if value == value}
-    domains = [domain.to_json() for domain in group.domains]
+    domains = [jsonable(domain) for domain in group.domains]
     sys.stdout.write(json.dumps({"domains": domains, "figures": figures, "called": called, "served": served}) + "\n")
 
 

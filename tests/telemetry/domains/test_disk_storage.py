@@ -9,7 +9,9 @@ import pytest
 
 from tests.telemetry.domains.own_guests import UUID, Libvirt, OwnGuests, libvirt_stats
 from tests.telemetry.recorded import RecordedHost
+from vmlab.model.checked import made
 from vmlab.model.domain import UNKNOWN, BackingFile, Domain, DomainDisk, Storage
+from vmlab.model.jsonable import jsonable
 from vmlab.telemetry.domains.libvirt_reader import domain_of_xml
 from vmlab.telemetry.domains.open_disks import open_files, with_open_files
 
@@ -214,8 +216,8 @@ def test_only_a_disk_that_is_known_to_be_local_is(
 
 def test_a_domain_of_an_older_version_is_read_and_a_newer_one_kept() -> None:
     disk = {"target": "vda", "file": "/a", "format": "raw", "cache": "none", "o_direct": True, "below": "sda"}
-    old = Domain.from_json({"name": "db", "source": "libvirt", "disks": [disk], "of_a_later_version": 1})
+    old = made(Domain, {"name": "db", "source": "libvirt", "disks": [disk], "of_a_later_version": 1})
     assert old.disks == (DomainDisk("vda", "/a", "raw", "none", True, "sda"),)
     assert (old.disks[0].protocol, old.disks[0].file_system, old.shares) == (UNKNOWN, "", ())
     new = Domain("db", "libvirt", disks=(DomainDisk("a", "/a", backing=(BackingFile("/b", "file"),)),), shares=("/s",))
-    assert Domain.from_json(new.to_json()) == new
+    assert made(Domain, jsonable(new)) == new

@@ -15,7 +15,8 @@ from tests.tui.screens.test_screens import StillConsole, replayed, shown_live
 from tests.tui.screens.test_switch import FIRST, events, opened_live, said, samples
 from tests.waiting import until
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellsReplanned, CellToCome
+from vmlab.model.event import CellsReplanned
+from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.host_settings import Ksm
 from vmlab.tui.feed.messages import RunArrived, RunFound, RunLost

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from vmlab.analysis.shape import AggregateDocument, DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
+from vmlab.model.checked import made
 from vmlab.model.domain import DomainDisk, Storage, storage_of
 
 Figures = Mapping[str, AggregateDocument]
@@ -71,7 +72,7 @@ def evidence_of(document: RunDocument) -> Iterator[DiskEvidence]:
 def _evidence(
     recording: RecordingDocument, domain: DomainDocument, disk: DomainDiskDocument, host: Figures
 ) -> DiskEvidence:
-    known = DomainDisk.from_json(disk)
+    known = made(DomainDisk, disk)
     figures, below = disk["figures"], recording["disks"].get(disk["below"], {})
     total, available = _mean(host, "memory_total_bytes"), _mean(host, "memory_available_bytes")
     return DiskEvidence(
@@ -149,7 +150,7 @@ def _from_disk(domain: DomainDocument, disk: DomainDiskDocument) -> float:
 
 
 def _past_block_layer(disk: DomainDiskDocument) -> bool:
-    return DomainDisk.from_json(disk).storage in (Storage.NETWORK, Storage.DEVICE) and not disk.get("backing")
+    return made(DomainDisk, disk).storage in (Storage.NETWORK, Storage.DEVICE) and not disk.get("backing")
 
 
 def _mean(figures: Figures, name: str) -> float:

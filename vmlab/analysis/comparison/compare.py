@@ -34,8 +34,9 @@ from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed, Reference, inde
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import all_ordered_words
+from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, WARM_UP, AxisValue, Outcome
-from vmlab.telemetry.domains.neighbours import NeighbourUse, mean_uses
+from vmlab.telemetry.domains.neighbours import mean_uses
 
 Place = tuple[tuple[str, AxisValue], ...]
 Groups = Sequence[Sequence[RunCells]]
@@ -173,7 +174,7 @@ def _neighbours(side: Side, places: Sequence[Place], single: bool) -> tuple[Neig
     """What the host's own guests took of each compared cell of a side that passed, the mean; None where unknown."""
     cells = (cell for part in side.parts for place in places for cell in _cells(part, place, single))
     known = (cell.get("neighbours") for cell in cells if cell["outcome"] == Outcome.PASSED)
-    counted = [list(map(NeighbourUse.of, one)) for one in known if one is not None]
+    counted = [[NeighbourUse(**use) for use in one] for one in known if one is not None]
     return mean_uses(counted) if counted else None
 
 

@@ -13,8 +13,9 @@ from vmlab.analysis.comparison.noise import Noise
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.analysis.tiles.tile_index import Indexed
+from vmlab.model.jsonable import jsonable
+from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue
-from vmlab.telemetry.domains.neighbours import NeighbourUse
 
 SCHEMA = "vmlab.compare/2"
 INDEX = "tile index"
@@ -91,7 +92,7 @@ class Comparison:
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
             "neighbours": [
-                {"side": label, "neighbours": None if uses is None else [one.to_json() for one in uses]}
+                {"side": label, "neighbours": None if uses is None else [jsonable(one) for one in uses]}
                 for label, uses in zip(self.labels, self.neighbours, strict=False)
             ],
             "yardstick": None,

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 from vmlab.analysis.shape import AbsentDocument, AxisDocument, TableDocument, UntilDocument
 from vmlab.model.checked import Condition, Keys, check_of
 from vmlab.model.errors import StoreError
-from vmlab.model.event import Repeat, RepeatsEnded, Tile
+from vmlab.model.event import RepeatsEnded
+from vmlab.model.event_fields import Repeat, Tile
 from vmlab.model.run import MOST_AXES, MOST_VALUES, AxisValue
 from vmlab.model.scenarios.table_words import WORKLOADS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 from vmlab.analysis.figures.directions import Directions
@@ -26,15 +27,12 @@ from vmlab.analysis.shape import (
 )
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.event import (
-    CacheProved,
     GuestInspected,
-    MeasurementTaken,
-    NeighboursCounted,
-    NetworkProved,
     WorkloadEnded,
 )
+from vmlab.model.jsonable import jsonable
+from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision
 from vmlab.model.run import WARM_UP
-from vmlab.telemetry.domains.neighbours import NeighbourUse
 
 
 def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> CellDocument:
@@ -85,13 +83,9 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
 
 
 def _provision(cell: CellTimeline) -> ProvisionDocument:
-    provision = cell.end.provision if cell.end else {}
-    return {
-        "how": provision.get("how"),
-        "seconds": finite(provision.get("seconds")),
-        "guests": provision.get("guests", cell.start.guests),
-        "snapshots": dict(provision.get("snapshots", {})),
-    }
+    provision = cell.end.provision if cell.end else Provision()
+    guests = cell.start.guests if provision.guests is None else provision.guests
+    return cast(ProvisionDocument, jsonable(replace(provision, guests=guests)))
 
 
 def _begin(cell: CellTimeline, ended: WorkloadEnded) -> float | None:
@@ -114,7 +108,7 @@ def _workload(ended: WorkloadEnded, began: float | None) -> WorkloadDocument:
     }
 
 
-def _measurement(taken: MeasurementTaken) -> MeasurementDocument:
+def _measurement(taken: Measurement) -> MeasurementDocument:
     return {
         "workload": taken.workload,
         "tile": taken.tile,
@@ -125,7 +119,7 @@ def _measurement(taken: MeasurementTaken) -> MeasurementDocument:
     }
 
 
-def _proof(proved: CacheProved) -> ProofDocument:
+def _proof(proved: CacheProof) -> ProofDocument:
     return {
         "guest": proved.guest,
         "file": proved.file,
@@ -138,7 +132,7 @@ def _proof(proved: CacheProved) -> ProofDocument:
     }
 
 
-def _network_proof(proved: NetworkProved) -> NetworkProofDocument:
+def _network_proof(proved: NetworkProof) -> NetworkProofDocument:
     return {
         "device": proved.device,
         "guest": proved.guest,
@@ -150,10 +144,10 @@ def _network_proof(proved: NetworkProved) -> NetworkProofDocument:
     }
 
 
-def _neighbours(counted: NeighboursCounted | None) -> list[NeighbourDocument] | None:
+def _neighbours(counted: list[NeighbourUse] | None) -> list[NeighbourDocument] | None:
     if counted is None:
         return None
-    return [cast(NeighbourDocument, NeighbourUse.of(body).to_json()) for body in counted.neighbours]
+    return [jsonable(one) for one in counted]
 
 
 def _seen(inspected: Iterable[GuestInspected]) -> list[SeenDocument]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from vmlab.analysis.record.coverage import Window
+from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.domain import Domain
 from vmlab.model.event import (
     RESUME,
@@ -55,7 +56,13 @@ from vmlab.model.event import (
     WorkloadProgressed,
     WorkloadStarted,
 )
+from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof
 from vmlab.model.run import DONE, Outcome, Phase, worst
+
+
+def _known(figure: Measurement) -> Measurement:
+    """A figure that is no number is not known."""
+    return replace(figure, value=finite(figure.value))
 
 
 @dataclass(slots=True)
@@ -117,16 +124,16 @@ class CellTimeline:
     guests: dict[tuple[int, str], GuestStateChanged] = field(default_factory=dict)
     workloads: dict[tuple[int, str], WorkloadTimeline] = field(default_factory=dict)
     ended_workloads: list[WorkloadEnded] = field(default_factory=list)
-    measurements: list[MeasurementTaken] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
     remade: list[FiguresRemade] = field(default_factory=list)
-    proofs: list[CacheProved] = field(default_factory=list)
-    network: list[NetworkProved] = field(default_factory=list)
+    proofs: list[CacheProof] = field(default_factory=list)
+    network: list[NetworkProof] = field(default_factory=list)
     latency: list[DiskLatencyRead] = field(default_factory=list)
     silent: dict[tuple[int, str, str], DiskSilent] = field(default_factory=dict)
     """The disks that answer nothing now, by tile, guest and disk."""
     read: dict[str, CountersRead] = field(default_factory=dict)
     """When counters were read as the workloads started and had ended, by the edge."""
-    neighbours: NeighboursCounted | None = None
+    neighbours: list[NeighbourUse] | None = None
     switches: list[Switched] = field(default_factory=list)
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
@@ -171,13 +178,13 @@ class CellTimeline:
             case GuestStateChanged():
                 self.guests[event.tile, event.guest] = event
             case MeasurementTaken():
-                self.measurements.append(event)
+                self.measurements.append(_known(event.figure))
             case FiguresRemade():
                 self._remake(event)
             case CacheProved():
-                self.proofs.append(event)
+                self.proofs.append(event.proof)
             case NetworkProved():
-                self.network.append(event)
+                self.network.append(event.proof)
             case DiskLatencyRead():
                 self.latency.append(event)
             case DiskSilent():
@@ -187,7 +194,7 @@ class CellTimeline:
             case CountersRead():
                 self.read[event.edge] = event
             case NeighboursCounted():
-                self.neighbours = event
+                self.neighbours = event.neighbours
             case CacheSwitched() | KsmSwitched():
                 self.switches.append(event)
             case TilesChanged():
@@ -211,16 +218,15 @@ class CellTimeline:
         """Put figures that were made again in the place of the old ones, which `remade` keeps."""
         self.remade.append(event)
         new = dict(event.values)
-        figures: list[MeasurementTaken] = []
+        figures: list[Measurement] = []
         for taken in self.measurements:
             if (taken.workload, taken.tile) != (event.workload, event.tile) or taken.metric not in event.units:
                 figures.append(taken)
             elif taken.metric in new:
-                figures.append(replace(taken, value=new.pop(taken.metric)))
-        place = {"cell": event.cell, "workload": event.workload, "tile": event.tile, "guest": event.guest}
+                figures.append(_known(replace(taken, value=new.pop(taken.metric))))
+        place = event.workload, event.tile, event.guest
         figures += [
-            MeasurementTaken(**place, metric=metric, value=value, unit=event.units.get(metric, ""))  # type: ignore[arg-type]
-            for metric, value in new.items()
+            _known(Measurement(*place, metric, value, event.units.get(metric, ""))) for metric, value in new.items()
         ]
         self.measurements = figures
 
@@ -364,7 +370,7 @@ class RunTimeline:
                 self.repeats_ended = event
                 self.cells_planned = event.cells
             case DomainsSeen():
-                self.domains |= {one.name: one for one in map(Domain.from_json, event.domains)}
+                self.domains |= {one.name: one for one in event.domains}
             case RunnerFinished():
                 self.finished = event
             case RunEnded():

@@ -21,6 +21,7 @@ from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
 from vmlab.cli.top_view import host_lines
 from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.model.units import parse_seconds
@@ -130,7 +131,7 @@ def json_object(sample: Sample, states: Iterable[DomainState] = ()) -> dict[str,
 
 def _domain_object(state: DomainState) -> dict[str, Any]:
     """A domain: who it is, what it takes and lacks, its figures, and its disks with theirs."""
-    body = state.domain.to_json()
+    body = jsonable(state.domain)
     take = state.take
     disks = [{**disk, **_finite(_bare(state.disks[disk["target"]]))} for disk in body.pop("disks")]
     return {

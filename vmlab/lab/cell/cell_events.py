@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from vmlab.hypervisor.contract import DomainSpec
@@ -32,11 +32,10 @@ from vmlab.model.event import (
     Switched,
     TilesChanged,
 )
-from vmlab.model.results import CacheProof, Measurement, NetworkProof, RawOutput
+from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
-from vmlab.telemetry.domains.neighbours import NeighbourUse
 from vmlab.telemetry.latency_bins import BINS
 from vmlab.telemetry.recorder import ReadTimes
 
@@ -50,18 +49,6 @@ class KeepsRaw(Protocol):
     def raw(self, cell: int, output: RawOutput) -> None:
         """Store one text."""
         ...
-
-
-@dataclass(slots=True)
-class Provision:
-    """Where the guests came from: `how` is ``restored`` or ``cold``, `snapshots` are digests by guest key.
-
-    `seconds` is None where they were never ready.
-    """
-
-    how: str = "cold"
-    seconds: float | None = None
-    snapshots: dict[str, str] = field(default_factory=dict)
 
 
 class CellEvents:
@@ -126,7 +113,7 @@ class CellEvents:
     def proofs(self, proofs: Sequence[CacheProof]) -> None:
         """The cache mode was proved."""
         for proof in proofs:
-            self._emit(CacheProved(cell=self._plan.index, **asdict(proof)))
+            self._emit(CacheProved(cell=self._plan.index, proof=proof))
 
     def disk_latency(self, guest: DomainSpec, since: float, counts: dict[str, dict[str, list[int]]]) -> None:
         """How long requests of a guest's disks took that ended after `since`, in `BINS`."""
@@ -171,11 +158,11 @@ class CellEvents:
 
     def network_proof(self, proof: NetworkProof) -> None:
         """It was found out what the tunnel or a limit has carried."""
-        self._emit(NetworkProved(cell=self._plan.index, **asdict(proof), agrees=proof.agrees))
+        self._emit(NetworkProved(cell=self._plan.index, proof=proof))
 
     def neighbours(self, uses: Sequence[NeighbourUse]) -> None:
         """It was counted what the host's own guests took while the workloads ran."""
-        self._emit(NeighboursCounted(cell=self._plan.index, neighbours=[one.to_json() for one in uses]))
+        self._emit(NeighboursCounted(cell=self._plan.index, neighbours=list(uses)))
 
     def asked(self, command: str, origin: str) -> None:
         """A viewer asked for something that concerns this cell."""
@@ -216,10 +203,11 @@ class CellEvents:
 
     def measurement(self, measurement: Measurement) -> None:
         """One figure of the cell."""
-        figure = measurement.workload, measurement.metric
-        asked = (one for one in self._plan.targets if one.applicable and (one.workload, one.metric) == figure)
-        self._missed += sum(not one.met_by(measurement.value) for one in asked)
-        self._emit(MeasurementTaken(cell=self._plan.index, **asdict(measurement)))
+        place = measurement.workload, measurement.metric
+        asked = (one for one in self._plan.targets if one.applicable and (one.workload, one.metric) == place)
+        value = math.nan if measurement.value is None else measurement.value
+        self._missed += sum(not one.met_by(value) for one in asked)
+        self._emit(MeasurementTaken(cell=self._plan.index, figure=measurement))
 
     def figures(self, instance: WorkloadInstance) -> None:
         """The figures that a workload collected."""
@@ -244,7 +232,7 @@ class CellEvents:
                 wall_seconds=wall_seconds,
                 start_skew_ms=None if skew is None else skew.seconds * 1e3,
                 skew_uncertainty_ms=None if skew is None else skew.uncertainty * 1e3,
-                provision={**asdict(provision), "guests": len(self._plan.guests)},
+                provision=provision,
                 missed=self._missed if self.outcome == Outcome.PASSED else 0,
             )
         )

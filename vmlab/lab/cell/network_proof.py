@@ -51,15 +51,15 @@ class NetworkCheck:
             least = max(1, sum(map(moved_bytes, crossing)))
             for device in ("tunnel", "cable"):
                 carried = (getattr(after, device) or 0) - (getattr(before, device) or 0)
-                yield NetworkProof(device, "", "both", carried, least, None)
+                yield NetworkProof.of(device, "", "both", carried, least, None)
         for guest in self._translated:
             touching = [one for one in instances if guest in (one.plan.source, one.plan.target) and one.plan.target]
             if touching:
                 to, by = _grown(before.translated, after.translated, guest)
                 # Whatever is asked has an answer, so that both directions are translated.
-                yield NetworkProof("nat", guest, "to", to, 1, None)
-                yield NetworkProof("nat", guest, "from", by, 1, None)
-                yield NetworkProof("nat", guest, "both", to + by, max(1, sum(map(moved_bytes, touching))), None)
+                yield NetworkProof.of("nat", guest, "to", to, 1, None)
+                yield NetworkProof.of("nat", guest, "from", by, 1, None)
+                yield NetworkProof.of("nat", guest, "both", to + by, max(1, sum(map(moved_bytes, touching))), None)
         if self._limits:
             yield from self._of_limits(before, after, instances)
 
@@ -71,10 +71,10 @@ class NetworkCheck:
         for guest, rate in self._limits.items():
             to, by = _grown(before.limited, after.limited, guest)
             most = round(CLOCKS * rate / 8 * self._seconds) + bucket_bytes(rate)
-            yield NetworkProof("limit", guest, "to", to, None, most)
-            yield NetworkProof("limit", guest, "from", by, None, most)
+            yield NetworkProof.of("limit", guest, "to", to, None, most)
+            yield NetworkProof.of("limit", guest, "from", by, None, most)
             least = sum(moved_bytes(one) for one in instances if guest in (one.plan.source, one.plan.target))
-            yield NetworkProof("limit", guest, "both", to + by, least, None)
+            yield NetworkProof.of("limit", guest, "both", to + by, least, None)
 
     def _crosses(self, plan: WorkloadPlan) -> bool:
         return plan.target is not None and (plan.source in self._behind) is not (plan.target in self._behind)

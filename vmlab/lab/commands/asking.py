@@ -11,7 +11,7 @@ from vmlab.lab.commands.command_socket import send_command
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.answers import ComingAnswer, LoopEndAnswer, SwitchAnswer, TilesAnswer
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellToCome
+from vmlab.model.event_fields import CellToCome
 
 OF_COMING_CELLS = ("cache", "tiles")
 OF_RUNNING_GUESTS = ("cache", "ksm", "tiles")

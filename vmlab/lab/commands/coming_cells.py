@@ -12,7 +12,8 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.answers import CellLeft, ComingAnswer
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellsReplanned, CellToCome, CommandReceived, Event
+from vmlab.model.event import CellsReplanned, CommandReceived, Event
+from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import MOST_NUMBERED, AxisValue
 from vmlab.plan.terms import CellPlan
 

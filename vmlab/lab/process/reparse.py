@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -167,7 +168,7 @@ def _changes(
             tile=ended.tile,
             guest=ended.guest,
             version=__version__,
-            was={metric: old[metric].value for metric in other if metric in old},
+            was={metric: math.nan if (was := old[metric].value) is None else was for metric in other if metric in old},
             values={metric: values[metric][0] for metric in other if metric in values},
             units={metric: values[metric][1] if metric in values else old[metric].unit for metric in other},
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.checked import checked
+from vmlab.model.checked import made
 from vmlab.model.errors import StoreError, UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.plan.terms import Overrides
 from vmlab.system.given_file import read_given
 
@@ -29,7 +30,7 @@ class RunRequest:
 
     def to_json(self) -> str:
         """For `request.json` in the run's folder."""
-        return json.dumps({**asdict(self), "overrides": self.overrides.to_json()}, indent=1)
+        return json.dumps(jsonable(self), indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> RunRequest:
@@ -40,7 +41,7 @@ class RunRequest:
             raise ValueError("it is nested too deep") from None
         if not isinstance(body, dict) or not isinstance(body.get("overrides"), dict):
             raise ValueError("it is no request for a run")
-        return cls(**checked(cls, {**body, "overrides": Overrides.from_json(body["overrides"])}))
+        return made(cls, body)
 
     @classmethod
     def of(cls, folder: RunFolder) -> RunRequest:

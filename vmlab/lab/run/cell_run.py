@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from vmlab.guests.snapshots.catalog import Snapshot
 from vmlab.lab.cell.caches import Caches, host_files
-from vmlab.lab.cell.cell_events import CellEvents, Provision
+from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.execution import Execution
 from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_cache import LiveCache
@@ -39,7 +40,7 @@ from vmlab.model.errors import (
 )
 from vmlab.model.frozen import DISK
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.results import CacheProof
+from vmlab.model.results import CacheProof, Provision
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.contract import Shell, WorkloadContext
@@ -86,7 +87,7 @@ class CellRun:
             plan, around, self._events, self._guests, self._caches, self._execution, self._instances
         )
         """For viewers, who may add a tile and retire it while a loop goes on."""
-        self._provision = Provision()
+        self._provision = Provision("cold", guests=len(plan.guests))
         self._began = time.monotonic()
         self._snapshots: dict[str, Snapshot] = {}
 
@@ -173,7 +174,7 @@ class CellRun:
                 await self._guests.boot()
             await self._prepare_and_execute(staged=False)
             return
-        self._provision.how = "restored"
+        self._provision = replace(self._provision, how="restored")
         try:
             await self._from_frozen(snapshot_provider)
         except SnapshotError as error:
@@ -187,7 +188,8 @@ class CellRun:
                 self._snapshots = await holding.enter_async_context(frozen)
             files = [one.folder / DISK for one in self._snapshots.values()]
             await holding.enter_async_context(self._around.host.disk.covering(files))
-            self._provision.snapshots = {key: one.sha256 for key, one in self._snapshots.items()}
+            digests = {key: one.sha256 for key, one in self._snapshots.items()}
+            self._provision = replace(self._provision, snapshots=digests)
             await self._disown([self._around.guests.image.disk, *files])
             self._began = time.monotonic()
             with self._events.phase(Phase.PROVISION):
@@ -214,7 +216,7 @@ class CellRun:
     async def _prepare_and_execute(self, *, staged: bool) -> None:
         with self._events.phase(Phase.PREPARE):
             await self._prepare(staged=staged)
-        self._provision.seconds = time.monotonic() - self._began
+        self._provision = replace(self._provision, seconds=time.monotonic() - self._began)
         await self._silent_disks.begin()
         async with self._around.host.disk.limited():
             await self._execution.run(self._instances, self.live_tiles.end)

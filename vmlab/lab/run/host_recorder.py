@@ -177,7 +177,7 @@ class HostRecorder:
         domains = self._domains.domains
         if domains is not self._seen:
             self._seen = domains
-            self._emit(DomainsSeen(domains=[domain.to_json() for domain in domains]))
+            self._emit(DomainsSeen(domains=list(domains)))
         self._gaps(sample)
         self._kept(sample)
 

@@ -216,8 +216,7 @@ class Trials:
     def _judge_measured(self, folder: RunFolder, cell: CellTimeline, trace: CounterTrace) -> None:
         ended = cell.end
         reasons = "; ".join(ended.reasons) if ended is not None else ""
-        provision = {} if ended is None else ended.provision
-        seconds, how = provision.get("seconds"), provision.get("how")
+        seconds, how = (None, None) if ended is None else (ended.provision.seconds, ended.provision.how)
         if ended is not None and ended.outcome == Outcome.PASSED and how == "restored":
             self._note(RESTORED, WORKS, f"ready {seconds:.1f} s after the start, {len(cell.measurements)} figures")
         else:

@@ -14,13 +14,14 @@ from vmlab.analysis.shape import CellDocument, MeasurementDocument, RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
+from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible, visible_line
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
-from vmlab.telemetry.domains.neighbours import FIGURES, NeighbourUse
+from vmlab.telemetry.domains.neighbours import FIGURES
 
 AXIS = "axis_"
 """What the columns of axes begin with, so that an axis may be called as it likes."""
@@ -211,7 +212,7 @@ def _rows_of_cell(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
     yield (None, None, None, None, WALL_SECONDS, "s", cell["wall_seconds"])
     yield from _latency_rows(cell)
     for one in cell["neighbours"] or ():
-        use = NeighbourUse.of(one)
+        use = NeighbourUse(**one)
         for metric in FIGURES:
             yield (None, None, use.name, None, f"neighbour_{metric}", unit_of(metric), getattr(use, metric))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from vmlab.analysis.shape import CellDocument, RemadeDocument, RunDocument
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.results import RawOutput
+from vmlab.model.results import NeighbourUse, RawOutput
 from vmlab.model.run import WARM_UP
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
@@ -22,7 +22,7 @@ from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_l
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
 from vmlab.report.writers.text import WIDTH, grid, paragraph, shorten
-from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, NeighbourUse, took_words
+from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 from vmlab.telemetry.host.host_figures import headlines
 
 
@@ -181,4 +181,4 @@ def cell_lines(cell: CellDocument) -> Iterator[str]:
 def _beside(cell: CellDocument) -> str:
     """What the host's own guests took; empty where there were none, and in older records."""
     known = cell.get("neighbours")
-    return f"{GUESTS_OF_HOST} took: {took_words([NeighbourUse.of(one) for one in known])}" if known else ""
+    return f"{GUESTS_OF_HOST} took: {took_words([NeighbourUse(**one) for one in known])}" if known else ""

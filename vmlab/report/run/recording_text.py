@@ -13,6 +13,7 @@ from vmlab.analysis.shape import (
     DomainDocument,
     RunDocument,
 )
+from vmlab.model.checked import made
 from vmlab.model.domain import DomainDisk
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.report.blocks import Column
@@ -99,7 +100,7 @@ def mean_of(figures: Figures, name: str, otherwise: float = float("nan")) -> flo
 
 def cache_of(disk: DomainDiskDocument) -> str:
     """A disk's cache mode in words."""
-    return DomainDisk.from_json(disk).cache_words
+    return made(DomainDisk, disk).cache_words
 
 
 def _host(cell: CellDocument, width: int) -> list[str]:
@@ -164,7 +165,7 @@ def disk_grid(domains: Sequence[DomainDocument]) -> Grid:
         Column("written/s", [moved(disk, "write") for _, disk in disks]),
         Column("await ms", [_text(mean_of(disk["figures"], "disk_await_ms")) for _, disk in disks]),
         Column("queue", [_text(mean_of(disk["figures"], "disk_queue_depth")) for _, disk in disks]),
-        Column("on", [DomainDisk.from_json(disk).holder or NOT_MEASURED for _, disk in disks]),
+        Column("on", [made(DomainDisk, disk).holder or NOT_MEASURED for _, disk in disks]),
     ]
     names = [f"{domain['name']} {disk['target']}" for domain, disk in disks]
     return Grid("disk of the guest", names, columns)

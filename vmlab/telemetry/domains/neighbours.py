@@ -5,63 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vmlab.model.quantities import format_bytes
+from vmlab.model.results import NeighbourUse
 from vmlab.system.processes import TICKS_PER_SECOND, stat_of
 from vmlab.telemetry.domains.qemu_processes import IO, own_guests
 from vmlab.telemetry.source import KeyedLines
 
-_TOLD_CPU_PERCENT = 1.0
-_TOLD_DISK_BYTES = 1 << 20
-"""A guest that took less of both, in a second, is not named."""
 _TOLD = 3
 FIGURES = ("cpu_percent", "disk_bytes_per_second")
 """Their endings are the units (`sample.unit_of`)."""
 GUESTS_OF_HOST = "guests of this host"
-
-
-@dataclass(frozen=True, slots=True)
-class NeighbourUse:
-    """What a guest of the host took over a span: its share of all CPUs in percent, and bytes of its disks a second.
-
-    The fields are the keys of documents and events, too.
-    """
-
-    name: str
-    cpu_percent: float
-    disk_bytes_per_second: float
-
-    @classmethod
-    def of(cls, body: Mapping[str, Any]) -> NeighbourUse:
-        """From a document or an event."""
-        return cls(body["name"], *(body[figure] for figure in FIGURES))
-
-    def to_json(self) -> dict[str, Any]:
-        """As documents and events have it."""
-        return asdict(self)
-
-    @property
-    def cpu_words(self) -> str:
-        """``34 %``, of all CPUs."""
-        return f"{self.cpu_percent:.0f} %"
-
-    @property
-    def disk_words(self) -> str:
-        """``3.1 MiB/s``."""
-        return f"{format_bytes(int(self.disk_bytes_per_second))}/s"
-
-    @property
-    def took_cpu(self) -> bool:
-        """Whether its share of the CPUs is worth a word."""
-        return self.cpu_percent >= _TOLD_CPU_PERCENT
-
-    @property
-    def used_disks(self) -> bool:
-        """Whether the bytes of its disks are worth a word."""
-        return self.disk_bytes_per_second >= _TOLD_DISK_BYTES
 
 
 def cpu_list(uses: Sequence[NeighbourUse]) -> str:

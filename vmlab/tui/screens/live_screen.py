@@ -37,7 +37,7 @@ from vmlab.tui.widgets.charts.chart_board import Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
-    from vmlab.model.event import CellToCome
+    from vmlab.model.event_fields import CellToCome
     from vmlab.model.run import AxisValue
     from vmlab.model.scenarios.host_settings import Ksm
     from vmlab.tui.commands import RunCommands

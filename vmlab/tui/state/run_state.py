@@ -95,7 +95,7 @@ class RunState:
             self._past |= passed_times(self._timeline.cell)
         self._timeline.apply(event)
         if isinstance(event, DomainsSeen):
-            self.domains = tuple(map(Domain.from_json, event.domains))
+            self.domains = tuple(event.domains)
         moment = _moment(event)
         if isinstance(event, CommandReceived):
             self._resumed = event.command == RESUME

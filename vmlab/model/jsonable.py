@@ -1,0 +1,48 @@
+"""Values as JSON has them, by the fields of their dataclasses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Final
+
+FLAT: Final[Mapping[str, bool]] = {"flat": True}
+"""Metadata of a field: its value, a dataclass, has no key of its own in JSON; its fields stand in the key's place."""
+
+
+_FIELDS: dict[type[Any], list[tuple[str, bool]]] = {}
+"""The names of a dataclass's fields, and whether they are flat."""
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass by their keys, as they are."""
+    cls = type(value)
+    if cls not in _FIELDS:
+        _FIELDS[cls] = [(one.name, "flat" in one.metadata) for one in fields(cls)]
+    found: dict[str, Any] = {}
+    for name, is_flat in _FIELDS[cls]:
+        own = getattr(value, name)
+        if is_flat:
+            found |= fields_of(own)
+        else:
+            found[name] = own
+    return found
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as a document has it: an object for each dataclass and mapping, a list for every other collection.
+
+    A figure that is not finite is None, and an enumeration its value.
+    """
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(one) for one in value]
+    inner = value if isinstance(value, Mapping) else fields_of(value)
+    return {name: jsonable(one) for name, one in inner.items()}
