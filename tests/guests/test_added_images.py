@@ -6,6 +6,7 @@ import json
 import stat
 import struct
 import subprocess
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -234,10 +235,20 @@ def _logical(root: bytes) -> bytes:
 
 
 def _gpt(root: bytes) -> bytes:
-    header = (b"EFI PART" + bytes(64) + struct.pack("<QII", 2, 128, 128)).ljust(512, b"\0")
-    empty = bytes(128)
-    entry = b"type of Linux..." + b"its own identity"[:16] + struct.pack("<QQ", PART // 512, 2**13)
-    return (_table(_entry(0xEE, 1)) + header + empty + entry).ljust(PART, b"\0") + root
+    """One of 128 entries is in use, and not the first; both sums are right, or no tool reads the table."""
+    entries = bytearray(128 * 128)
+    entries[128:176] = struct.pack(
+        "<16s16sQQ", b"type of Linux...", b"its own identity", PART // 512, PART // 512 + 2**13
+    )
+    sector = 2**14
+
+    def header(own_sum: int) -> bytes:
+        fixed = struct.pack("<8sIIII", b"EFI PART", 0x10000, 92, own_sum, 0)
+        places = struct.pack("<QQQQ16s", 1, sector, 34, sector - 34, b"that of the disk")
+        return fixed + places + struct.pack("<QIII", 2, 128, 128, zlib.crc32(entries))
+
+    whole = header(zlib.crc32(header(0))).ljust(512, b"\0")
+    return (_table(_entry(0xEE, 1)) + whole + entries).ljust(PART, b"\0") + root.ljust(512 * sector, b"\0")
 
 
 def _added_with(content: bytes, folder: Path, key: Path) -> tuple[added.AddedImage, list[str]]:

@@ -20,7 +20,7 @@ from tests.waiting import until
 from vmlab.guests.cached import collection
 from vmlab.guests.cached.locks import USE_LOCK, Lock
 from vmlab.guests.snapshots import catalog, making
-from vmlab.guests.snapshots.recipe import SnapshotRecipe, image_digest
+from vmlab.guests.snapshots.catalog import SnapshotRecipe, image_digest
 from vmlab.integrity import seal, verify
 from vmlab.model.errors import GuestError, HypervisorError, RefusedError, SnapshotError, UsageError
 from vmlab.system.removal import Removals

@@ -1,4 +1,5 @@
-"""The frozen guests on this machine: which are intact, which are in use, how much of the disk they may take.
+"""The frozen guests on this machine: what each depends on, of which its key is a digest and of nothing else; which are
+intact, which are in use, how much of the disk they may take.
 
 Each is a folder with RAM state, disk, description of the machine, and a manifest.
 """
@@ -6,25 +7,85 @@ Each is a folder with RAM state, disk, description of the machine, and a manifes
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
 from vmlab.guests.cached.collection import Collection, Entry, Kept, Notice
 from vmlab.guests.cached.manifest import Fault, digests_in, read_bytes, require_sizes
-from vmlab.guests.snapshots.recipe import SnapshotRecipe
+from vmlab.guests.image.catalog import FILES, IMAGES
 from vmlab.integrity import FileDigests
 from vmlab.model.errors import SnapshotError, UsageError
 from vmlab.model.frozen import MACHINE
 from vmlab.model.quantities import parse_bytes
 
 SCHEMA = "vmlab.snapshot/2"
+FORMAT = 1
+"""Increased when guests are frozen in another way that the other fields do not show."""
+
+_PROGRAMS = ("identity.pl", "empty.sh", "settle.sh")
+"""What runs in every guest before it is frozen, apart from its preparation."""
 LIMIT = "VMLAB_SNAPSHOT_LIMIT"
 _MOST = 20 * 2**30
 _SHARE_OF_DISK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecipe:
+    """All that a frozen guest depends on.
+
+    `image` is the digest of its root disk, see `image_digest`. `machine` describes its hardware, and `preparation` what
+    was done to it and by which code, both as JSON values. `roles` are its own, sorted by this class; they name it, too.
+    """
+
+    image: str
+    machine: Mapping[str, Any]
+    roles: tuple[str, ...]
+    preparation: Any
+
+    def described(self) -> dict[str, Any]:
+        """The recipe as JSON values."""
+        return {
+            "format": FORMAT,
+            "settled_by": _settled_by(),
+            "image": self.image,
+            "machine": dict(self.machine),
+            "roles": sorted(self.roles),
+            "preparation": self.preparation,
+        }
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+        canonical = json.dumps(self.described(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def id(self) -> str:
+        """The roles and twelve digits of the key, such as ``mail-web-0a1b2c3d4e5f``; the name of its folder."""
+        return f"{'-'.join(sorted(self.roles)) or 'plain'}-{self.key[:12]}"
+
+
+def image_digest(disk: Path) -> str:
+    """SHA-256 of an image's root disk, as its manifest has it: an image that is built again keeps its old id.
+
+    Raises ImageError where the manifest beside `disk` cannot be read.
+    """
+    return str(IMAGES.read(disk.parent)["files"][FILES[0]]["sha256"])
+
+
+@cache
+def _settled_by() -> str:
+    digest = hashlib.sha256()
+    for name in _PROGRAMS:
+        digest.update(resources.files("vmlab.guests.payload").joinpath(name).read_bytes())
+    return digest.hexdigest()
 
 
 class _Snapshots(Collection):

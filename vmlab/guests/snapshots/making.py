@@ -13,8 +13,7 @@ from pathlib import Path
 from vmlab.guests.cached.collection import Notice
 from vmlab.guests.cached.locks import USE_LOCK, wait_for_async
 from vmlab.guests.snapshots import catalog
-from vmlab.guests.snapshots.catalog import SNAPSHOTS, Snapshot, size_limit
-from vmlab.guests.snapshots.recipe import SnapshotRecipe
+from vmlab.guests.snapshots.catalog import SNAPSHOTS, Snapshot, SnapshotRecipe, size_limit
 from vmlab.integrity import describe
 from vmlab.integrity.long_work import as_current, until
 from vmlab.model.concurrency import shielded

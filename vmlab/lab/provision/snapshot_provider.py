@@ -15,9 +15,8 @@ from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.guest_systemd import wait_for_boot
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
 from vmlab.guests.identity import begin_template, empty_template, settle_template
-from vmlab.guests.snapshots.catalog import Snapshot, discard, find
+from vmlab.guests.snapshots.catalog import Snapshot, SnapshotRecipe, discard, find, image_digest
 from vmlab.guests.snapshots.making import make
-from vmlab.guests.snapshots.recipe import SnapshotRecipe, image_digest
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.disk_integrity import Integrity

@@ -36,8 +36,16 @@ from vmlab.workloads.own_files import (
     windows_report,
 )
 from vmlab.workloads.programs import accounted, install, parse_account
-from vmlab.workloads.reports.fio_report import PERCENTILES, FioReport, parse_fio
-from vmlab.workloads.reports.fio_verdict import Asked, demand_access, demand_layout, demand_sizes, demand_work
+from vmlab.workloads.reports.fio_report import (
+    MIXES,
+    PERCENTILES,
+    FioReport,
+    demand_access,
+    demand_layout,
+    demand_sizes,
+    demand_work,
+    parse_fio,
+)
 from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.tool_workload import ToolWorkload
 
@@ -48,7 +56,6 @@ _ON_WINDOWS = 3
 """How much longer Windows may take to start a program: a guess."""
 _LAYOUT_BLOCK = 2**20
 _DONE = re.compile(r"\[ ?([0-9]+(?:\.[0-9])?)%\]")
-_MIXES = ("rw", "randrw")
 _WINDOWS = "windowsaio"
 """The engine of guests with Windows, and of no other place."""
 _NO_QUEUE = ("psync", "sync", "pvsync2", "mmap")
@@ -118,7 +125,7 @@ class FioParams(WorkloadParams):
     @property
     def mixed(self) -> bool:
         """Reads and writes."""
-        return self.rw in _MIXES
+        return self.rw in MIXES
 
     @property
     def writes(self) -> bool:
@@ -166,7 +173,7 @@ class Fio(ToolWorkload[FioParams]):
     @classmethod
     def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
         """A mix has latencies by direction alone; reads alone and writes alone have none by direction."""
-        if params.get("rw") in _MIXES:
+        if params.get("rw") in MIXES:
             return frozenset(name for name in _metrics() if name.startswith("latency"))
         return frozenset((*_metrics("read_"), *_metrics("write_")))
 
@@ -310,16 +317,9 @@ class Fio(ToolWorkload[FioParams]):
         """From fio's report, which the account of a Linux kernel beside it bears out."""
         params = self.params
         report = parse_fio(texts["fio"])
-        asked = Asked(
-            options=self._work(),
-            **params.model_dump(include={"block", "jobs", "time", "direct", "verify"}),
-            reads=not params.writes,
-            writes=params.mixed or params.writes,
-            bytes=params.each * params.jobs,
-        )
-        demand_work(report, asked)
+        demand_work(report, self._work())
         if not params.on_windows:
-            demand_access(parse_account(texts["client"]), report, asked)
+            demand_access(parse_account(texts["client"]), report, params.jobs, params.direct)
         return self._values(report)
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
@@ -331,13 +331,12 @@ class Fio(ToolWorkload[FioParams]):
 
     def _values(self, report: FioReport) -> dict[str, float]:
         params = self.params
-        directions = {"read": report.read, "write": report.write}
-        used = list(directions) if params.mixed else ["write" if params.writes else "read"]
-        run_time = max(directions[name].seconds for name in used)
-        blocks, moved = (sum(getattr(directions[name], of) for name in used) for of in ("blocks", "bytes"))
+        used = report.used(params.rw)
+        run_time = max(one.seconds for one in used.values())
+        blocks, moved = sum(one.blocks for one in used.values()), sum(one.bytes for one in used.values())
         values = {RUN_TIME: run_time, "iops": blocks / run_time, "throughput": moved / run_time}
-        for name in used:
-            one, prefix = directions[name], f"{name}_" if params.mixed else ""
+        for name, one in used.items():
+            prefix = f"{name}_" if params.mixed else ""
             if params.mixed:
                 values |= {f"{prefix}iops": one.blocks / one.seconds, f"{prefix}throughput": one.bytes / one.seconds}
             values[f"{prefix}latency_mean"] = one.latency_mean

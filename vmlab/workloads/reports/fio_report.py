@@ -1,14 +1,26 @@
-"""The JSON that fio 3 prints, as numbers."""
+"""The JSON that fio 3 prints, as numbers; and whether fio did what it was asked: by that, by the files, and by what the
+kernel saw of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.verification import is_amount, only_document
+from vmlab.workloads.programs import Account
+from vmlab.workloads.verification import demand_equal, is_amount, only_document
 
 PERCENTILES = (50, 95, 99)
+MIXES = ("rw", "randrw")
+"""What fio calls orders of both reads and writes."""
+_REACHED = 0.99
+"""fio ends between two of its own readings of the clock."""
+_SLACK, _GRAIN = 1.02, 0.02
+"""Blocks that are under way at the end are waited for; as a factor and in seconds."""
+_LEAST_SECONDS = 0.1
+"""fio prints its times in whole milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,11 @@ class FioReport:
     options: dict[str, str]
     read: Direction
     write: Direction
+
+    def used(self, rw: str) -> dict[str, Direction]:
+        """What an order of blocks, as fio calls it, is made of: reads, writes, or both."""
+        directions = {"read": self.read, "write": self.write}
+        return directions if rw in MIXES else {name: one for name, one in directions.items() if rw.endswith(name)}
 
 
 def parse_fio(text: str) -> FioReport:
@@ -98,3 +115,75 @@ def _nanoseconds(said: dict[str, Any], name: str, word: str) -> float:
     if not is_amount(said[name]):
         raise WorkloadError(f"fio's JSON cannot be read: it has {said[name]!r} as {name} of the latency of its {word}")
     return float(said[name]) / 1e9
+
+
+def demand_layout(listed: str, size: int, jobs: int) -> None:
+    """Raises WorkloadError where a file is missing, short, or has holes.
+
+    `listed` has a line for each file: its size, its blocks, and the size of these blocks.
+    """
+    lines = [line.split() for line in listed.splitlines()]
+    demand_equal("files laid out", len(lines), jobs)
+    for length, blocks, unit in lines:
+        demand_equal("bytes of a file that was laid out", int(length), size)
+        if int(blocks) * int(unit) < size:
+            raise WorkloadError(f"a file of {size} bytes has only {int(blocks) * int(unit)} on the disk: it has holes")
+
+
+def demand_sizes(found: Mapping[str, int], size: int, jobs: int) -> None:
+    """As `demand_layout`, of `found` bytes by a file's name: whether a file has holes cannot be seen by that."""
+    demand_equal("files laid out", len(found), jobs)
+    for length in found.values():
+        demand_equal("bytes of a file that was laid out", length, size)
+
+
+def demand_work(report: FioReport, asked: Mapping[str, str]) -> None:
+    """Raises WorkloadError unless fio met no error and moved as much, for as long, as the options `asked`."""
+    if report.error:
+        raise WorkloadError(f"fio ended with error {report.error}")
+    for option, value in asked.items():
+        if report.options.get(option) != value:
+            raise WorkloadError(f"fio ran with {option}={report.options.get(option)}, not with {value}")
+    used, jobs, time = report.used(asked["rw"]), int(asked["numjobs"]), float(asked.get("runtime", 0))
+    for name, one in used.items():
+        demand_equal(f"short {name}s of fio", one.short, 0)
+        demand_equal(f"dropped {name}s of fio", one.dropped, 0)
+        demand_equal(f"bytes of fio's {name}s, which are {one.blocks} blocks", one.bytes, one.blocks * int(asked["bs"]))
+        if one.blocks == 0:
+            raise WorkloadError(f"fio did no {name} at all; give it more time or bytes")
+    seconds = max(one.seconds for one in used.values())
+    if time and seconds < _REACHED * time:
+        raise WorkloadError(f"fio ran for {seconds:.3f} s, but {time:g} s were asked for")
+    if not time:
+        demand_equal("bytes that fio moved", sum(one.bytes for one in used.values()), jobs * int(asked["io_size"]))
+    if seconds < _LEAST_SECONDS:
+        raise WorkloadError(f"fio took {seconds:.3f} s, too quick to be measured; give it more time or bytes")
+    # Little's law: blocks cannot take longer together than fio had places for them.
+    places = jobs * int(asked["iodepth"])
+    together = sum(one.blocks * one.latency_mean for one in used.values())
+    if together > places * (seconds * _SLACK + _GRAIN):
+        raise WorkloadError(
+            f"fio's blocks took {together:.3f} s together, more than {places} at a time have in its {seconds:.3f} s"
+        )
+    if "verify" in asked and "read" not in used:
+        demand_equal("bytes that fio read again to verify them", report.read.bytes, report.write.bytes)
+
+
+def demand_access(account: Account, report: FioReport, jobs: int, direct: bool) -> None:
+    """Raises WorkloadError unless the kernel saw fio open its files as asked, and with O_DIRECT move as much."""
+    if len(account.direct) < jobs:
+        raise WorkloadError(
+            f"fio ended before {jobs - len(account.direct)} of its {jobs} open files could be looked at; "
+            "give it more time or bytes"
+        )
+    for path, seen in account.direct.items():
+        if seen != direct:
+            how = "with" if seen else "without"
+            raise WorkloadError(f"fio had {path} open {how} O_DIRECT, but direct is {str(direct).lower()}")
+    if direct:
+        for name, moved, counted in (
+            ("read from", report.read.bytes, account.read),
+            ("written to", report.write.bytes, account.written),
+        ):
+            if counted < moved:
+                raise WorkloadError(f"fio claims {moved} bytes {name} storage; the kernel counted {counted}")
