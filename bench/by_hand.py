@@ -23,7 +23,7 @@ from bench.support.frozen_lab import BenchLab, bench_lab, guest, isolated
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import install_start_line, start_line_program
 from vmlab.guests.host_shell import HostShell
-from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
+from vmlab.hypervisor.disks.host_files import mounted_root, root_with_data
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.cell.common_start import start_together
 from vmlab.lab.cell.workload_instance import WorkloadInstance

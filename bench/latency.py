@@ -21,9 +21,9 @@ import libvirt
 
 from bench.support.frozen_lab import BenchLab, bench_lab, guest, isolated
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
-from vmlab.hypervisor.disks import latency_histograms
-from vmlab.hypervisor.disks.block_nodes import Monitor
-from vmlab.hypervisor.libvirt.qmp import qmp
+from vmlab.hypervisor.disks.cache_switch import Monitor
+from vmlab.hypervisor.disks.running_disks import begin_latency, read_latency
+from vmlab.hypervisor.libvirt.calls import qmp
 
 NAME = "latency"
 GUEST = "reader"
@@ -74,10 +74,10 @@ def tell_calls(domain: Any, monitor: Monitor, pid: int) -> None:
     ask = {
         "libvirt's statistics, without": (count_nothing, lambda: domain.connect().getAllDomainStats(STATISTICS, 0)),
         "libvirt's statistics, with": (
-            latency_histograms.begin,
+            begin_latency,
             lambda: domain.connect().getAllDomainStats(STATISTICS, 0),
         ),
-        "a reading": (latency_histograms.begin, lambda: latency_histograms.read(monitor)),
+        "a reading": (begin_latency, lambda: read_latency(monitor)),
     }
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in ask}
     for _ in range(ROUNDS):
@@ -95,7 +95,7 @@ async def tell_reads(shell: AgentShell, monitor: Monitor, turns: int) -> None:
     found: dict[str, list[float]] = {"without": [], "with": []}
     await shell.run(list(READS), deadline=120)
     for name in ["without", "with", "with", "without"] * (turns // 2):
-        (count_nothing if name == "without" else latency_histograms.begin)(monitor)
+        (count_nothing if name == "without" else begin_latency)(monitor)
         said = json.loads((await shell.run(list(READS), deadline=120)).stdout)
         found[name].append(said["jobs"][0]["read"]["iops"])
     print(f"{'reads/s in the guest':<32}{'median':>8}{'mean':>8}{'± (95 %)':>10}")
@@ -109,7 +109,7 @@ async def main(turns: int) -> None:
     async with bench_lab(NAME, [GUEST]) as lab:
         domain, shell = await ready(lab)
         monitor = partial(qmp, domain)
-        tell_calls(domain, monitor, lab.hypervisor.pids([GUEST])[GUEST])
+        tell_calls(domain, monitor, lab.hypervisor.watch.pids([GUEST])[GUEST])
         await tell_reads(shell, monitor, turns)
 
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import asyncssh
 
@@ -16,7 +16,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
 from vmlab.guests.channel import Channel
 from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, LabNetwork, SavedGuest
-from vmlab.hypervisor.disks.host_data import host_data
+from vmlab.hypervisor.disks.host_files import host_data
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_side import HostTiles
@@ -43,6 +43,13 @@ class SpoiltHypervisor:
             lambda: HypervisorError(f"{method}: libvirt refused"),
             lambda: DeadlineExceeded(f"{method} took longer than 9 s"),
         )
+
+    @property
+    def guest_disks(self) -> Self:
+        """Itself, as of the fake."""
+        return self
+
+    statistics = watch = guest_disks
 
     async def open(self) -> None:
         await self._point("open")
@@ -80,7 +87,7 @@ class SpoiltHypervisor:
         await self._point("plug_data_disks")
         await self._inner.plug_data_disks(specs)
 
-    async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
+    async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
         await self._point("prove_cache")
         return await self._inner.prove_cache(specs)
 
@@ -100,11 +107,11 @@ class SpoiltHypervisor:
         await self._point("disk_requests")
         return await self._inner.disk_requests(name)
 
-    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
+    async def drain_disks(self, specs: Sequence[DomainSpec], deadline: float) -> Drained:
         await self._point("drain_disks")
         return await self._inner.drain_disks(specs, deadline)
 
-    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
+    async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
         await self._point("switch_cache")
         return await self._inner.switch_cache(specs, mode)
 
@@ -118,7 +125,7 @@ class SpoiltHypervisor:
         await self._point(command)
         return await self._inner.agent(name, command, arguments, deadline=deadline)
 
-    async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
+    async def cpu_seconds(self, names: Collection[str]) -> dict[str, float]:
         await self._point("cpu_seconds")
         return await self._inner.cpu_seconds(names)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, LabNetwork, SavedGuest
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
-from vmlab.hypervisor.libvirt.losses import Losses
+from vmlab.hypervisor.libvirt.domain_watch import Losses
 from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
 from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
@@ -101,6 +101,13 @@ class FakeHypervisor:
     def __post_init__(self) -> None:
         """Dirty pages are written at once unless a test says otherwise."""
         self.may_drain.set()
+
+    @property
+    def guest_disks(self) -> Self:
+        """Itself: one fake answers for all parts."""
+        return self
+
+    statistics = watch = guest_disks
 
     async def open(self) -> None:
         """Remember that it is open."""
@@ -194,7 +201,7 @@ class FakeHypervisor:
         for spec in specs:
             self._running(spec.name)
 
-    async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
+    async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
         """A proof each; those of `lying` guests do not agree."""
         self._called("prove_cache")
         return [self._proof(spec) for spec in specs]
@@ -244,7 +251,7 @@ class FakeHypervisor:
         self._running(name)
         return self.requests.get(name) or {"root": DiskRequests(self.calls.count("disk_requests"), 0)}
 
-    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
+    async def drain_disks(self, specs: Sequence[DomainSpec], deadline: float) -> Drained:
         """At once, or when the test lets it; a thousand bytes for each guest."""
         self._called("drain_disks")
         if self.drain_fault is not None:
@@ -253,7 +260,7 @@ class FakeHypervisor:
         await self.may_drain.wait()
         return Drained(0.5, 1000 * len(specs))
 
-    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
+    async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
         """All of them; 5 ms each, but 400 ms for a guest called ``slow``."""
         self._called("switch_cache")
         if self.switch_fault is not None:
@@ -282,7 +289,7 @@ class FakeHypervisor:
         """These guests have no channel to a helper, unless a test gives them one."""
         return self.helpers.get(name)
 
-    async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
+    async def cpu_seconds(self, names: Collection[str]) -> dict[str, float]:
         """Every time it is asked, each guest has used more, in proportion to its shares."""
         self._called("cpu_seconds")
         asked = self.calls.count("cpu_seconds")

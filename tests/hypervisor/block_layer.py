@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from vmlab.hypervisor.disks.block_nodes import Definition
+from vmlab.hypervisor.disks.cache_switch import Definition
 from vmlab.model.errors import HypervisorError
 
 

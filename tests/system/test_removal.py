@@ -74,17 +74,16 @@ def test_a_file_below_a_link_stays(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "outside")
     with pytest.raises(OSError, match="link"):
         remove_file(tmp_path / "link" / "precious")
-    folder = os.open(tmp_path, os.O_RDONLY)
-    try:
-        for within in ("link", "../" + tmp_path.name, "/" + str(tmp_path)):
-            with pytest.raises(OSError):
-                remove_file_beneath(folder, within, "precious")
-        assert not remove_file_beneath(folder, "nowhere", "precious")
-        assert not remove_file_beneath(folder, "outside", "never-made")
-        assert survives(tree)
-        assert remove_file_beneath(folder, "outside", "precious")
-    finally:
-        os.close(folder)
+    for within in ("link", "../" + tmp_path.name, "/" + str(tmp_path)):
+        with pytest.raises(OSError):
+            remove_file_beneath(tmp_path, within, "precious")
+    with pytest.raises(OSError):
+        remove_file_beneath(tmp_path / "link", ".", "precious")
+    assert not remove_file_beneath(tmp_path, "nowhere", "precious")
+    assert not remove_file_beneath(tmp_path / "nowhere", "outside", "precious")
+    assert not remove_file_beneath(tmp_path, "outside", "never-made")
+    assert survives(tree)
+    assert remove_file_beneath(tmp_path, "outside", "precious")
 
 
 def test_a_file_goes_by_its_name_and_a_folder_does_not(tmp_path: Path) -> None:
@@ -219,16 +218,12 @@ def test_no_removal_leaves_a_descriptor_open(tree: Path) -> None:
     def descriptors() -> list[str]:
         return sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
-    folder = os.open(tree, os.O_RDONLY)
-    try:
-        before = descriptors()
-        assert remove_file_beneath(folder, "a/b", "file")
-        assert not remove_file_beneath(folder, "a/b", "file")
-        assert remove_empty_folder(tree / "a" / "b" / "c")
-        assert remove_tree(tree)
-        assert descriptors() == before
-    finally:
-        os.close(folder)
+    before = descriptors()
+    assert remove_file_beneath(tree, "a/b", "file")
+    assert not remove_file_beneath(tree, "a/b", "file")
+    assert remove_empty_folder(tree / "a" / "b" / "c")
+    assert remove_tree(tree)
+    assert descriptors() == before
 
 
 def test_no_child_process_inherits_a_folder_that_is_being_removed_from(tree: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -105,130 +105,55 @@ class SavedGuest(Protocol):
     def files(self) -> Mapping[str, FileDigests]: ...
 
 
-class Hypervisor(Protocol):
-    """A connection to one hypervisor. Every method has a deadline and runs off the event loop.
+class GuestDisks(Protocol):
+    """The disks of guests that run; see `Hypervisor` for deadlines and errors."""
 
-    All raise HypervisorError when libvirt refuses, and DeadlineExceeded when it does not answer.
-    """
-
-    async def open(self) -> None:
-        """Connect, make the lab's bridge; raises HypervisorUnavailable."""
-        ...
-
-    @property
-    def network(self) -> LabNetwork:
-        """The guests' network, once `open` has returned."""
-        ...
-
-    async def accelerator(self) -> Accelerator:
-        """``kvm`` where the guests' kernel came up under it, see `kvm_probe`, else ``tcg``. Cached."""
-        ...
-
-    async def facts(self) -> dict[str, Any]:
-        """Versions of libvirt and QEMU, machine type, CPU model: JSON values for the run's ``host``."""
-        ...
-
-    async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
-        """Make overlays and start all domains, side by side. On an error none of them is left running."""
-        ...
-
-    async def save(self, name: str, folder: Path) -> None:
-        """Freeze a guest that was created without a network: ``ram``, ``disk.qcow2`` and ``machine.json`` in `folder`.
-
-        The guest is gone afterwards, whether that succeeded or not. The overlay's backing file is named by its
-        absolute path; see `frozen`.
-        """
-        ...
-
-    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, SavedGuest]) -> None:
-        """Start all `specs` from those of `saved` (by the spec's name), side by side; they run when this returns.
-
-        Each gets an overlay of its own on the saved disk and a network card of its own. No guest runs from a RAM state
-        that differs from its digests; the saved disk is not compared. On an error, or a cancellation, none of them is
-        left. Raises SnapshotError when a saved state is damaged, does not fit, or is refused by QEMU.
-        """
-        ...
-
-    async def plug_data_disks(self, specs: list[DomainSpec]) -> None:
-        """Make the data disks of those guests that have one in their resources, and plug them in.
-
-        The guests run, and their kernels are up. The disks go with their guests. Raises RefusedError where there is
-        no room.
-        """
-        ...
-
-    async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
+    async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
         """Read O_DIRECT of every disk file (overlay, all below it, data disk) from /proc, and QMP's cache flags.
 
         To be called when the guests' own drivers run, as when the agent answers: until then the firmware uses the disk,
         and firmware that does not negotiate flushes turns the device's write cache off.
         """
-        ...
 
-    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
+    async def drain_disks(self, specs: Sequence[DomainSpec], deadline: float) -> Drained:
         """Have the host write the dirty pages of these guests' disks until few are left, while the guests run.
 
         Raises DrainTooLong when that takes longer than `deadline` seconds. A cancellation does no harm.
         """
-        ...
 
-    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
-        """Switch all disks of these guests, which run, to `mode`, one of `model.run.SWITCHABLE`.
+    async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
+        """Switch all disks of these guests to `mode`, one of `model.run.SWITCHABLE`.
 
         To be called right after `drain_disks`, and not to be cancelled. Returns for each guest the seconds for which it
         may have stood still. Raises RefusedError where a disk's file system has no O_DIRECT, and SwitchBrokenOff when a
         disk cannot be switched; the others are put back then, and the message says whether that went well.
         """
-        ...
 
     async def begin_latency(self, name: str) -> None:
-        """Have the QEMU of a guest that runs count from now on how long requests of its disks take."""
-        ...
+        """Have the QEMU of a guest count from now on how long requests of its disks take."""
 
     async def disk_latency(self, name: str) -> DiskLatency:
         """What was counted since `begin_latency`, in the bins of `telemetry.latency_bins.BINS`."""
-        ...
 
     async def disk_requests(self, name: str) -> dict[str, DiskRequests]:
-        """What the QEMU of a guest that runs has answered and taken, by disk (``root``, ``data``)."""
-        ...
+        """What the QEMU of a guest has answered and taken, by disk (``root``, ``data``)."""
 
-    async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
-        """What the tunnel and the limits of these guests, which run, have carried until now."""
-        ...
 
-    async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
-        """Let the host's KSM merge pages of these guests' memory, as when they started, or have it unmerged.
+class GuestStatistics(Protocol):
+    """What libvirt counts of guests that run; see `Hypervisor` for deadlines and errors."""
 
-        Not to be cancelled. Returns for each guest the seconds for which it may have stood still. Raises
-        HypervisorError and DeadlineExceeded; guests may differ then.
-        """
-        ...
-
-    async def agent(
-        self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0
-    ) -> Any:
-        """One command to the guest agent of domain `name`; its ``return`` value."""
-        ...
-
-    def helper_socket(self, name: str) -> Path | None:
-        """The socket of the channel to the resident helper of guest `name`; None where guests have no such channel.
-
-        Nobody answers there while the guest has no helper.
-        """
-        ...
-
-    async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
-        """CPU time that each domain has used, in seconds, in one bulk call."""
-        ...
+    async def cpu_seconds(self, names: Collection[str]) -> dict[str, float]:
+        """CPU time that each of these guests has used, in seconds. HypervisorError where one does not run."""
 
     async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
-        """What the CPUs did for each of these guests since it started, in one bulk call; none for those unknown."""
-        ...
+        """What the CPUs did for each of these guests since it started; none for those that do not run."""
 
     async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
         """libvirt's bulk statistics, by domain name, without waiting for busy domains; with `whole`, of all of them."""
-        ...
+
+
+class GuestWatch(Protocol):
+    """The QEMUs of guests; for the event loop's thread."""
 
     async def until_lost(self, names: Collection[str]) -> NoReturn:
         """Raise GuestLost as soon as one of these guests has died, or its disk has made QEMU stop it; else wait.
@@ -237,7 +162,6 @@ class Hypervisor(Protocol):
         by `destroy`, `save` or `close` is not lost. `CAUSE_SECONDS` after the death, and at once where a guest was lost
         before this was asked. Until a guest of that name starts again, or is destroyed, it stays lost.
         """
-        ...
 
     async def standstill(self, names: Collection[str]) -> dict[str, float]:
         """Seconds for which each guest's QEMU was stopped (SIGSTOP) since it started, a stop that still lasts included.
@@ -245,20 +169,93 @@ class Hypervisor(Protocol):
         The difference between the values before and after a span is the time that the guest missed in it. A guest that
         does not run has 0.
         """
-        ...
 
     def pids(self, names: Collection[str]) -> dict[str, int]:
         """The process of each guest that runs, by the guest's name, in this PID namespace; none for those outside."""
-        ...
 
     def host_pids(self) -> list[int]:
         """The processes of all guests that run outside of this PID namespace, as the host numbers them; any thread."""
-        ...
+
+
+class Hypervisor(Protocol):
+    """A connection to one hypervisor. Every method has a deadline and runs off the event loop.
+
+    All raise HypervisorError when libvirt refuses, and DeadlineExceeded when it does not answer.
+    """
+
+    @property
+    def guest_disks(self) -> GuestDisks: ...
+
+    @property
+    def statistics(self) -> GuestStatistics: ...
+
+    @property
+    def watch(self) -> GuestWatch: ...
+
+    async def open(self) -> None:
+        """Connect, make the lab's bridge; raises HypervisorUnavailable."""
+
+    @property
+    def network(self) -> LabNetwork:
+        """The guests' network, once `open` has returned."""
+
+    async def accelerator(self) -> Accelerator:
+        """``kvm`` where the guests' kernel came up under it, see `kvm_probe`, else ``tcg``. Cached."""
+
+    async def facts(self) -> dict[str, Any]:
+        """Versions of libvirt and QEMU, machine type, CPU model: JSON values for the run's ``host``."""
+
+    async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
+        """Make overlays and start all domains, side by side. On an error, or a cancellation, none of them is left."""
+
+    async def save(self, name: str, folder: Path) -> None:
+        """Freeze a guest that was created without a network: ``ram``, ``disk.qcow2`` and ``machine.json`` in `folder`.
+
+        The guest is gone afterwards, whether that succeeded or not. The overlay's backing file is named by its
+        absolute path; see `frozen`.
+        """
+
+    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, SavedGuest]) -> None:
+        """Start all `specs` from those of `saved` (by the spec's name), side by side; they run when this returns.
+
+        Each gets an overlay of its own on the saved disk and a network card of its own. No guest runs from a RAM state
+        that differs from its digests; the saved disk is not compared. On an error, or a cancellation, none of them is
+        left. Raises SnapshotError when a saved state is damaged, does not fit, or is refused by QEMU.
+        """
+
+    async def plug_data_disks(self, specs: list[DomainSpec]) -> None:
+        """Make the data disks of those guests that have one in their resources, and plug them in.
+
+        The guests run, and their kernels are up; they see the disks some moments later. The disks go with their guests.
+        Raises RefusedError where there is no room.
+        """
+
+    async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
+        """What the tunnel and the limits of these guests, which run, have carried until now."""
+
+    async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
+        """Let the host's KSM merge pages of these guests' memory, as when they started, or have it unmerged.
+
+        Not to be cancelled. Returns for each guest the seconds for which it may have stood still. Raises
+        HypervisorError and DeadlineExceeded; guests may differ then.
+        """
+
+    async def agent(
+        self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0
+    ) -> Any:
+        """One command to the guest agent of domain `name`; its ``return`` value."""
+
+    def helper_socket(self, name: str) -> Path | None:
+        """The socket of the channel to the resident helper of guest `name`; None where guests have no such channel.
+
+        Nobody answers there while the guest has no helper.
+        """
 
     async def destroy(self, names: list[str]) -> None:
         """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
-        ...
 
     async def close(self) -> None:
-        """Destroy all guests that still run, remove bridge and cgroup folders, close the connection."""
-        ...
+        """Destroy all guests that still run, undo everything that the journal names, close the connection.
+
+        Raises CleanupIncomplete when something is left.
+        """

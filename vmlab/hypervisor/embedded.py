@@ -6,22 +6,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vmlab.hypervisor.contract import BootImage, DomainSpec, LabNetwork
+from vmlab.hypervisor.contract import DomainSpec, LabNetwork
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
-from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, Platform, domain_xml
-from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, root_folder
+from vmlab.hypervisor.libvirt.events import DomainEvents
+from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu, root_folder
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
-from vmlab.hypervisor.network.bridge import remove_bridge
+from vmlab.hypervisor.network.bridge import make_bridge, remove_bridge
 from vmlab.hypervisor.network.dhcp import AddressServer
-from vmlab.hypervisor.network.host_network_access import require_host_network
-from vmlab.hypervisor.opening import known_capabilities, open_libvirt
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import BRIDGE, NETWORK
+from vmlab.model.places import cache_folder
 from vmlab.model.results import NetworkCounts
 
 if TYPE_CHECKING:
@@ -53,11 +52,12 @@ class EmbeddedHypervisor(LibvirtHypervisor):
     ) -> None:
         self._root = LibvirtRoot(root_folder(runtime))
         self._ordered = ordered
+        self._partition = None if ordered is None else ordered.partition
         self._addresses = AddressServer()
         self._networks: GuestNetworks | None = None
-        why_killed = (lambda: "") if ordered is None else ordered.why_killed
-        watch = DomainWatch(self._root, self._console_of, why_killed)
-        super().__init__(self._root, disks, lab, on_notice, watch, kind="embedded", kernel=kernel, journal=journal)
+        places = self._root.places
+        watch = DomainWatch(places, self._console_of, (lambda: "") if ordered is None else ordered.why_killed)
+        super().__init__(places, disks, lab, on_notice, watch, kind="embedded", kernel=kernel, journal=journal)
 
     @property
     def network(self) -> LabNetwork:
@@ -68,22 +68,33 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         """Connect and make the lab's bridge. Raises HypervisorUnavailable, also outside the lab's namespaces."""
         require_isolation()
         try:
-            events = self._domain_watch.begin()
-            self._connection = await call(
-                "opening libvirt", _OPEN, open_libvirt, self._root, self._lab, self.journal, events, self._ordered
-            )
+            self._connection = await call("opening libvirt", _OPEN, self._opened, self.watch.begin())
         except (HypervisorError, OSError) as error:
             raise HypervisorUnavailable(str(error), remedy="vmlab doctor") from error
         if "cpu" not in cgroups.available_controllers(cgroups.hierarchies()):
             self._notice("this host has no cpu cgroup controller: CPU shares cannot be set")
 
+    def _opened(self, events: DomainEvents) -> Any:
+        """libvirt's connection, with all that it needs around it: its folder, its cgroups, the lab's bridge; blocks.
+
+        Raises libvirtError, HypervisorError, RefusedError where an ordered host cannot be had, OSError.
+        """
+        mounts, ordered = cgroups.hierarchies(), self._ordered
+        self.journal.add(JournalEntry("folder", str(self._root.folder)))
+        self._root.make(self._lab)
+        cgroups.hold_all(cgroups.prefix_of(self._root.folder), mounts, self.journal, ordered=ordered is not None)
+        if ordered is not None:
+            ordered.make()
+        controllers = cgroups.available_controllers(mounts) if ordered is None else ordered.controllers
+        self._root.prepare(controllers, known_capabilities())
+        with on_one_cpu():
+            connection = events.connect(self._root.uri)
+        make_bridge()
+        return connection
+
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """Read from the kernel's counters of the tunnel, the taps and the limits' devices."""
         return await call("counting the guests' networks", _STOP, self._own_networks().counts, specs)
-
-    def helper_socket(self, name: str) -> Path:
-        """Where QEMU listens for the guest's helper."""
-        return self._root.helper_socket(name)
 
     async def _serve(self, addresses: Mapping[str, str]) -> None:
         await self._addresses.serve(addresses)
@@ -99,18 +110,15 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         if spec.network and spec.resources.bandwidth is not None:
             await call(f"{spec.name}: limiting its bandwidth", _START, self._own_networks().limit, spec)
 
-    async def _platform_for(self, spec: DomainSpec, platform: Platform) -> Platform:
-        return platform if spec.resources.pool is None else await self._platform_facts.reaching()
-
-    def _described(self, spec: DomainSpec, image: BootImage, files: DomainFiles, platform: Platform) -> str:
-        partition = None if self._ordered is None else self._ordered.partition
-        return domain_xml(spec, self._lab, image, files, platform, partition)
-
     async def _started(self, spec: DomainSpec, domain: Any) -> None:
         if self._ordered is not None:
-            self._ordered.require_inside(self._domain_watch.pid_of(spec.name, domain))
+            self._ordered.require_inside(self.watch.pid_of(spec.name, domain))
         if spec.resources.pool is not None:
-            require_host_network(self._domain_watch.pid_of(spec.name, domain), spec.name)
+            from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS, require_host_network
+
+            require_host_network(self.watch.pid_of(spec.name, domain), spec.name)
+            # Images are left in a pool only where their guests could not be ended in order.
+            self._seconds_to_clear = _STOP + REMOVE_SECONDS
 
     def _all_stats(self, which: int, flags: int) -> list[tuple[Any, dict[str, Any]]]:
         # No domain of anybody else is in a libvirt of the lab's own.
@@ -123,7 +131,11 @@ class EmbeddedHypervisor(LibvirtHypervisor):
             self._networks.release(name)
 
     async def _disconnect(self) -> None:
-        self._remember()
+        try:
+            self._root.remember(known_capabilities())
+        except OSError as error:
+            # Without it the next run takes a second longer to begin.
+            self._notice(f"what libvirt learned about QEMU cannot be kept: {error}")
         await super()._disconnect()
         if self._networks is not None:
             await call("removing the guests' networks", _ASK, self._networks.close)
@@ -134,14 +146,6 @@ class EmbeddedHypervisor(LibvirtHypervisor):
             self._ordered.close()
         await super()._clear_up()
 
-    def _seconds_to_clear(self) -> float:
-        """For images in a pool, which are left only where their guests could not be ended in order."""
-        if not self._platform_facts.reaches:
-            return 0.0
-        from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
-
-        return REMOVE_SECONDS
-
     def _own_networks(self) -> GuestNetworks:
         """What guests have of networks beside the lab's bridge; made for the first guest that asks for it."""
         if self._networks is None:
@@ -150,9 +154,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
             self._networks = GuestNetworks(self._lookup)
         return self._networks
 
-    def _remember(self) -> None:
-        try:
-            self._root.remember(known_capabilities())
-        except OSError as error:
-            # Without it the next run takes a second longer to begin.
-            self._notice(f"what libvirt learned about QEMU cannot be kept: {error}")
+
+def known_capabilities() -> Path:
+    """The folder that keeps libvirt's cache on QEMU from run to run."""
+    return cache_folder() / "libvirt"

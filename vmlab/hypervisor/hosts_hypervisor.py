@@ -1,31 +1,36 @@
-"""The host's own libvirtd, where the lab's guests are beside those of others and seen by its tools."""
+"""The host's own libvirtd, where the lab's guests are beside those of others and seen by its tools.
+
+Their QEMUs are outside of the lab's PID namespace: no descriptor stands for such a process, and the lab's init does not
+reap it. They are watched by libvirt's events, and by looks at the host's /proc.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import libvirt
 from lxml import etree
 
-from vmlab.hypervisor.contract import BootImage, DomainSpec, LabNetwork
-from vmlab.hypervisor.hosts_libvirt.daemon import require_daemon
-from vmlab.hypervisor.hosts_libvirt.hosts_places import HostsPlaces
-from vmlab.hypervisor.hosts_libvirt.isolated_network import make_network, name_of, serve
-from vmlab.hypervisor.hosts_libvirt.marked import UNDO_SECONDS, URI, is_marked
-from vmlab.hypervisor.hosts_libvirt.watch import HostsWatch
+from vmlab.hypervisor.contract import DomainSpec, LabNetwork
+from vmlab.hypervisor.hosts_libvirt.hosts_places import hosts_places, require_daemon
+from vmlab.hypervisor.hosts_libvirt.marked import UNDO_SECONDS, URI, is_marked, make_network, name_of, serve
+from vmlab.hypervisor.isolation.init import Change
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
-from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, Platform, domain_name, domain_xml, nic_xml
-from vmlab.hypervisor.libvirt.events import DomainEvents, load_schema, start_event_loop
+from vmlab.hypervisor.libvirt.domain_watch import DomainWatch, _Guest
+from vmlab.hypervisor.libvirt.domain_xml import OnHost, domain_name
+from vmlab.hypervisor.libvirt.events import DomainEvents
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
 from vmlab.hypervisor.network.dhcp import require_dhcp
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import HELPER_CHANNEL
 from vmlab.model.results import NetworkCounts
+from vmlab.system.processes import state_of
 
 _OPEN = 60.0
 _ASK = 10.0
@@ -42,6 +47,7 @@ class HostsHypervisor(LibvirtHypervisor):
     """`contract.Hypervisor` by ``qemu:///system``; to be used in `namespace.run_isolated` with the host's network."""
 
     _start_flags = LibvirtHypervisor._start_flags | libvirt.VIR_DOMAIN_START_AUTODESTROY
+    _seconds_to_clear = LibvirtHypervisor._seconds_to_clear + UNDO_SECONDS
 
     def __init__(
         self,
@@ -52,13 +58,12 @@ class HostsHypervisor(LibvirtHypervisor):
         kernel: Path | None = None,
         journal: Journal | None = None,
     ) -> None:
-        self._places_of_host = HostsPlaces()
-        self._watch = HostsWatch(self._places_of_host, self._console_of)
-        super().__init__(
-            self._places_of_host, disks, lab, on_notice, self._watch, kind=URI, kernel=kernel, journal=journal
-        )
+        places = hosts_places()
+        watch = HostsWatch(places, self._console_of)
+        super().__init__(places, disks, lab, on_notice, watch, kind=URI, kernel=kernel, journal=journal)
+        self.watch: HostsWatch = watch
         self._network: LabNetwork | None = None
-        self._on_host = OnHost(name_of(lab))
+        self._on_host: OnHost = OnHost(name_of(lab))
         self._domains: dict[str, Any] = {}
         self._helpers: dict[str, Path] = {}
         self._served: dict[str, str] = {}
@@ -75,8 +80,7 @@ class HostsHypervisor(LibvirtHypervisor):
         """Connect and have libvirt make the lab's network. Raises HypervisorUnavailable."""
         try:
             require_daemon()
-            events = self._watch.begin()
-            self._connection = await call("opening the host's libvirt", _OPEN, self._opened, events)
+            self._connection = await call("opening the host's libvirt", _OPEN, self._opened, self.watch.begin())
             loop = asyncio.get_running_loop()
             self._connection.registerCloseCallback(self._closed, loop)
             self._network = await call("making the lab's network", _OPEN, make_network, self._connection, self._lab)
@@ -87,10 +91,7 @@ class HostsHypervisor(LibvirtHypervisor):
 
     def _opened(self, events: DomainEvents) -> Any:
         self.journal.add(JournalEntry("libvirt", self._lab))
-        start_event_loop()
-        connection = libvirt.open(URI)
-        events.register(connection)
-        load_schema(connection)
+        connection = events.connect(URI)
         models = {
             one.text or "" for one in etree.fromstring(connection.getCapabilities()).iterfind(".//secmodel/model")
         }
@@ -99,7 +100,7 @@ class HostsHypervisor(LibvirtHypervisor):
 
     def _closed(self, _connection: Any, _reason: int, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(self._watch.lose_all, "the connection with the host's libvirt was lost")
+            loop.call_soon_threadsafe(self.watch.lose_all, "the connection with the host's libvirt was lost")
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """Never asked: networks that are counted are refused by the plan."""
@@ -108,10 +109,6 @@ class HostsHypervisor(LibvirtHypervisor):
     def helper_socket(self, name: str) -> Path | None:
         """Where libvirt has put the channel of the guest's helper."""
         return self._helpers.get(name)
-
-    def host_pids(self) -> list[int]:
-        """The QEMUs of all guests that run, as the host numbers them."""
-        return self._watch.host_pids()
 
     async def _serve(self, addresses: Mapping[str, str]) -> None:
         fresh = {mac: address for mac, address in addresses.items() if self._served.get(mac) != address}
@@ -124,12 +121,6 @@ class HostsHypervisor(LibvirtHypervisor):
         for mac, address in fresh.items():
             serve(network, mac, address)
             self._served[mac] = address
-
-    def _card(self, spec: DomainSpec) -> str:
-        return nic_xml(spec, self._on_host)
-
-    def _described(self, spec: DomainSpec, image: BootImage, files: DomainFiles, platform: Platform) -> str:
-        return domain_xml(spec, self._lab, image, files, platform, on_host=self._on_host)
 
     def _about_to_start(self, name: str) -> None:
         self._begun.add(name)
@@ -179,5 +170,68 @@ class HostsHypervisor(LibvirtHypervisor):
         console = self._console_of(name)
         return [console.with_name(f"{console.name}.{part}") for part in range(_ROTATED)]
 
-    def _seconds_to_clear(self) -> float:
-        return UNDO_SECONDS
+
+EVERY = 0.5
+"""Seconds between two looks, and so how far off the length of a stop may be."""
+_STOPPED = ("T", "t")
+
+
+class HostsWatch(DomainWatch):
+    """As `DomainWatch`, for guests of the host's own libvirt."""
+
+    _looking: asyncio.Task[None] | None = None
+
+    def begin(self) -> DomainEvents:
+        """Begin to look; the listener to libvirt, to be registered with a connection."""
+        self._looking = asyncio.ensure_future(self._look_on())
+        return super().begin()
+
+    def end(self) -> None:
+        """Stop watching all guests."""
+        if self._looking is not None:
+            self._looking.cancel()
+        super().end()
+
+    def lose_all(self, cause: str) -> None:
+        """Every guest is lost, as nothing more is heard of any."""
+        for name in self._guests:
+            self._losses.report(name, cause)
+
+    def pids(self, names: Collection[str]) -> dict[str, int]:
+        """None: the numbers of the host's processes mean others in the lab's PID namespace."""
+        return {}
+
+    def host_pids(self) -> list[int]:
+        """The processes of all guests that are watched, as the host numbers them; for any thread."""
+        return [guest.pid for guest in tuple(self._guests.values())]
+
+    async def _look_on(self) -> None:
+        while True:
+            for name, guest in list(self._guests.items()):
+                self._look(name, guest)
+            await asyncio.sleep(EVERY)
+
+    def _look(self, name: str, guest: _Guest) -> None:
+        now = time.monotonic()
+        state = self._state(guest.pid)
+        if state is None:
+            self._find_cause(name)
+        elif state in _STOPPED:
+            guest.since = now if guest.since is None else guest.since
+        elif guest.since is not None:
+            guest.stopped += now - guest.since
+            guest.since = None
+
+    def _state(self, pid: int) -> str | None:
+        """As proc(5) has it; None for a process that has ended."""
+        state = state_of(pid, self._places.proc)
+        return None if state == "Z" else state
+
+    def _attend(self, name: str, guest: _Guest) -> bool:
+        return self._state(guest.pid) is not None
+
+    def _on_child(self, change: Change) -> None:
+        """A child of the lab's init is no guest here."""
+
+    def _is_of_libvirt(self, words: str) -> bool:
+        return any(f"{daemon})" in words for daemon in ("libvirtd", "virtqemud"))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.hosts_libvirt.hosts_places import remove_log
+from vmlab.hypervisor.hosts_libvirt.hosts_places import hosts_places
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
 from vmlab.hypervisor.settings_keeper import Tell, is_back, put_back
@@ -46,7 +45,7 @@ def sweep(
         "file": lambda path: _remove_file(Path(path), disks),
         "rbd": lambda words: _remove_image(words, owner),
         "libvirt": lambda lab: _undo_in_libvirt(lab) if lab == owner else [],
-        "log": lambda domain: remove_log(domain) if _is_domain_of(owner, domain) else [],
+        "log": lambda domain: hosts_places().forget(domain) if _is_domain_of(owner, domain) else [],
         "loop": lambda mark: loop_devices.clear_marked(mark) if mark == loop_devices.mark_of(owner) else [],
     }
     journal = Journal(journal_path)
@@ -111,13 +110,4 @@ def _remove_folder(folder: Path, owner: str, disks: Path) -> list[str]:
 
 
 def _remove_file(file: Path, disks: Path) -> list[str]:
-    if file.parent != disks:
-        return []
-    try:
-        above = os.open(disks.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return []
-    try:
-        return [str(file)] if remove_file_beneath(above, disks.name, file.name) else []
-    finally:
-        os.close(above)
+    return [str(file)] if file.parent == disks and remove_file_beneath(disks.parent, disks.name, file.name) else []

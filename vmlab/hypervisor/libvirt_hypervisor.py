@@ -7,44 +7,55 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import libvirt
 import libvirt_qemu
 
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.disks.running_disks import RunningDisks
 from vmlab.hypervisor.freezing import frozen_files
-from vmlab.hypervisor.freezing.ram_state import SharedState, read_state, released, write_state
+from vmlab.hypervisor.freezing.ram_state import MemoryReserve, SharedState, read_state, released, write_state
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
-from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, set_mergeable
 from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
-from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
-from vmlab.hypervisor.libvirt.guest_memory import MERGE_SECONDS, set_mergeable
-from vmlab.hypervisor.libvirt.memory_reserve import MemoryReserve
+from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name, domain_xml, nic_xml
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
-from vmlab.model.results import CacheProof, CpuUse, Drained
-from vmlab.model.run import Accelerator, CacheMode
+from vmlab.model.run import Accelerator
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
-from vmlab.telemetry.guest_readings import GuestAnswer
 
-_OPEN = 60.0
 _DISK = 120.0
 _STATE = 180.0
 _STOP = 40.0
 _ASK = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A guest that was started: from what, as what, with which files, and its description for libvirt."""
+
+    image: BootImage
+    spec: DomainSpec
+    files: DomainFiles
+    xml: str
+
+    @property
+    def chain(self) -> list[Path]:
+        """The files of its disk, the first one on top."""
+        files = (self.files.overlay, self.files.frozen, self.image.disk)
+        return [file for file in files if file is not None]
 
 
 class LibvirtHypervisor:
@@ -57,6 +68,12 @@ class LibvirtHypervisor:
     """
 
     _start_flags = libvirt.VIR_DOMAIN_START_VALIDATE
+    _partition: str | None = None
+    """Where libvirt puts the guests' cgroups, in place of its own choice."""
+    _on_host: OnHost | None = None
+    """What guests have besides in the host's own libvirt."""
+    _seconds_to_clear = _STOP
+    """How long clearing up may take."""
 
     def __init__(
         self,
@@ -77,16 +94,16 @@ class LibvirtHypervisor:
         self._notice = on_notice or (lambda _words: None)
         self._platform_facts = PlatformFacts(lambda: self._connection, self._notice, kernel, kind)
         self._data_disks = DataDisks(disks, lab, self.journal)
-        self._running_disks = RunningDisks(places, self._data_disks, self._lookup, self._chain_of)
-        self._images: dict[str, BootImage] = {}
-        self._specs: dict[str, DomainSpec] = {}
+        self._guests: dict[str, _Started] = {}
         self._weights: dict[str, int | None] = {}
-        self._files: dict[str, DomainFiles] = {}
         self._reserve = MemoryReserve()
         self._loaded: dict[str, int] = {}
         self._connection: Any = None
-        self._domain_watch = watch
-        self._statistics = DomainStatistics(self._all_stats, self._short)
+        self.watch = watch
+        self.statistics = DomainStatistics(self._all_stats, self._short)
+        self.guest_disks = RunningDisks(
+            places, self._data_disks, self._lookup, lambda name: self._guests[name].chain, self._xml_of
+        )
 
     async def accelerator(self) -> Accelerator:
         """``kvm`` where the guests' own kernel boots under it, else ``tcg``. Asked once."""
@@ -99,13 +116,13 @@ class LibvirtHypervisor:
     async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
         """Make overlays and start all domains, side by side. On an error, or a cancellation, none stays."""
         self._reserve.free()
-        platform = await self._ready_for(image, specs)
+        await self._ready_for(image, specs)
         await self._serve({spec.mac: spec.address for spec in specs if spec.address is not None})
-        await self._all_or_none(specs, [self._boot(spec.image or image, spec, platform) for spec in specs])
+        await self._all_or_none(specs, [self._boot(spec.image or image, spec) for spec in specs])
 
     async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, SavedGuest]) -> None:
         """Start all domains from saved states, side by side. On an error, or a cancellation, none stays."""
-        platform = await self._ready_for(image, specs)
+        await self._ready_for(image, specs)
         facts = await self.facts()
         for spec in specs:
             folder, expected = saved[spec.name].folder, frozen_files.layout(spec, image, facts)
@@ -114,7 +131,7 @@ class LibvirtHypervisor:
         states = {
             folder: SharedState(folder / frozen_files.RAM, expected, _STATE) for folder, expected in folders.items()
         }
-        thawing = [self._thaw(image, one, platform, states[saved[one.name].folder], saved[one.name]) for one in specs]
+        thawing = [self._thaw(image, spec, states[saved[spec.name].folder], saved[spec.name].folder) for spec in specs]
         try:
             await self._all_or_none(specs, thawing)
         finally:
@@ -124,19 +141,17 @@ class LibvirtHypervisor:
         # All together, when all are loaded: guests that run would take CPU time from those that load.
         await self._all_or_none(specs, [self._resume(spec) for spec in specs])
 
-    async def _ready_for(self, image: BootImage, specs: list[DomainSpec]) -> Platform:
+    async def _ready_for(self, image: BootImage, specs: list[DomainSpec]) -> None:
         self._platform_facts.kernel = self._platform_facts.kernel or image.kernel
         self._disks.mkdir(exist_ok=True)
         for mode in {spec.resources.cache for spec in specs}:
-            require_direct(self._disks, mode)
-            for folder in {(spec.image or image).disk.parent for spec in specs}:
+            for folder in (self._disks, *{(spec.image or image).disk.parent for spec in specs}):
                 require_direct(folder, mode)
         await self._make_networks(specs)
         shares = {spec.name: spec.resources.cpu_shares for spec in specs}
         self._weights |= cgroups.weights(shares, cgroups.hierarchies())
-        platform = await self._platform_facts.platform()
+        await self._platform_facts.platform()
         self._platform_facts.say_emulated()
-        return platform
 
     async def _all_or_none(self, specs: list[DomainSpec], starts: list[Coroutine[Any, Any, None]]) -> None:
         try:
@@ -145,9 +160,9 @@ class LibvirtHypervisor:
             await shielded(self.destroy([spec.name for spec in specs]))
             raise
 
-    async def _boot(self, image: BootImage, spec: DomainSpec, platform: Platform) -> None:
-        domain = await self._start(image, spec, platform, None)
-        self._domain_watch.watch(spec.name, domain, self._domain_watch.pid_of(spec.name, domain))
+    async def _boot(self, image: BootImage, spec: DomainSpec) -> None:
+        domain = await self._start(image, spec, None)
+        self.watch.watch(spec.name, domain, self.watch.pid_of(spec.name, domain))
         await self._limit(spec)
 
     async def _serve(self, addresses: Mapping[str, str]) -> None:
@@ -160,16 +175,6 @@ class LibvirtHypervisor:
     async def _limit(self, spec: DomainSpec) -> None:
         """Limit the bandwidth of a guest that runs."""
 
-    async def _platform_for(self, spec: DomainSpec, platform: Platform) -> Platform:
-        return platform
-
-    def _described(self, spec: DomainSpec, image: BootImage, files: DomainFiles, platform: Platform) -> str:
-        return domain_xml(spec, self._lab, image, files, platform)
-
-    def _card(self, spec: DomainSpec) -> str:
-        """The description of a guest's network card."""
-        return nic_xml(spec)
-
     def _about_to_start(self, name: str) -> None:
         """Enter in the journal what else outlives a guest that is about to start; blocks."""
 
@@ -180,41 +185,39 @@ class LibvirtHypervisor:
         """libvirt's bulk statistics of the lab's domains; blocks."""
         raise NotImplementedError
 
-    async def _start(self, image: BootImage, spec: DomainSpec, platform: Platform, disk: Path | None) -> Any:
+    async def _start(self, image: BootImage, spec: DomainSpec, disk: Path | None) -> Any:
         """Start one domain, which is returned; on a saved `disk` it stays paused and waits for its state."""
         # A start in libvirt cannot be cancelled; the domain would appear after the clean-up.
-        return await shielded(self._made(image, spec, platform, disk))
+        return await shielded(self._made(image, spec, disk))
 
-    async def _made(self, image: BootImage, spec: DomainSpec, platform: Platform, disk: Path | None) -> Any:
+    async def _made(self, image: BootImage, spec: DomainSpec, disk: Path | None) -> Any:
         files = self._files_of(spec.name, disk)
-        self._images[spec.name], self._specs[spec.name], self._files[spec.name] = image, spec, files
+        platform = await self._platform_facts.platform_for(spec)
+        weighted = replace(spec, resources=spec.resources.with_cpu_shares(self._weights[spec.name]))
+        xml = domain_xml(weighted, self._lab, image, files, platform, self._partition, self._on_host)
+        self._guests[spec.name] = _Started(image, spec, files, xml)
         for file in (files.overlay, files.console):
             self.journal.add(JournalEntry("file", str(file)))
         self._about_to_start(spec.name)
         below: tuple[Path, BackingFormat] = (image.disk, "raw") if disk is None else (disk, "qcow2")
         size = spec.resources.disk_bytes
         await call(f"{spec.name}: making its disk", _DISK, make_overlay, below[0], files.overlay, size, below[1])
-        weighted = replace(spec, resources=spec.resources.with_cpu_shares(self._weights[spec.name]))
-        text = self._described(weighted, image, files, await self._platform_for(spec, platform))
         flags = self._start_flags | (0 if disk is None else libvirt.VIR_DOMAIN_START_PAUSED)
-        domain = await call(f"{spec.name}: starting", START_SECONDS, self._connection.createXML, text, flags)
+        domain = await call(f"{spec.name}: starting", START_SECONDS, self._connection.createXML, xml, flags)
         await self._started(spec, domain)
         return domain
 
-    async def _thaw(
-        self, image: BootImage, spec: DomainSpec, platform: Platform, state: SharedState, saved: SavedGuest
-    ) -> None:
-        folder = saved.folder
+    async def _thaw(self, image: BootImage, spec: DomainSpec, state: SharedState, folder: Path) -> None:
         pid: int | None = None
         try:
-            domain = await self._start(image, spec, platform, folder / frozen_files.DISK)
-            pid = self._domain_watch.pid_of(spec.name, domain)
+            domain = await self._start(image, spec, folder / frozen_files.DISK)
+            pid = self.watch.pid_of(spec.name, domain)
             self._loaded[spec.name] = state.size
             await read_state(domain, spec.name, state, _STATE, self._reserve.free)
         except SnapshotError:
             raise
         except (HypervisorError, DeadlineExceeded) as error:
-            if pid is not None and (ending := await self._domain_watch.kill_of(pid)) is not None:
+            if pid is not None and (ending := await self.watch.kill_of(pid)) is not None:
                 raise GuestLost(spec.name, f"its QEMU died while its state was loaded: {ending}") from error
             why = self._places.last_words_of(domain_name(self._lab, spec.name)) or str(error)
             if frozen_files.blames_data(why):
@@ -222,10 +225,10 @@ class LibvirtHypervisor:
                 raise SnapshotError(text, snapshot=folder.name) from error
             # Nothing says that the snapshot is at fault, so it is kept.
             raise HypervisorError(f"{spec.name}: cannot be restored from {folder.name}: {why}") from error
-        self._domain_watch.watch(spec.name, domain, pid)
+        self.watch.watch(spec.name, domain, pid)
         if spec.network:
-            live = libvirt.VIR_DOMAIN_AFFECT_LIVE
-            await call(f"{spec.name}: plugging in its network", _ASK, domain.attachDeviceFlags, self._card(spec), live)
+            card, live = nic_xml(spec, self._on_host), libvirt.VIR_DOMAIN_AFFECT_LIVE
+            await call(f"{spec.name}: plugging in its network", _ASK, domain.attachDeviceFlags, card, live)
             await self._limit(spec)
 
     async def _resume(self, spec: DomainSpec) -> None:
@@ -243,19 +246,23 @@ class LibvirtHypervisor:
     def _console_of(self, name: str) -> Path:
         return self._disks / f"{name}.console"
 
+    def _xml_of(self, name: str) -> str:
+        return self._guests[name].xml
+
     async def save(self, name: str, folder: Path) -> None:
         """Save a guest into `folder`; afterwards it is gone, also on an error."""
         try:
-            if self._specs[name].network:
+            guest = self._guests[name]
+            if guest.spec.network:
                 raise HypervisorError(f"{name}: a guest with a network cannot be saved")
-            described = frozen_files.layout(self._specs[name], self._images[name], await self.facts())
+            described = frozen_files.layout(guest.spec, guest.image, await self.facts())
             domain = await call(f"{name}: looking it up", _ASK, self._lookup, name)
             xml = await call(f"{name}: its description", _ASK, domain.XMLDesc, 0)
             await call(f"{name}: stopping its processors", _ASK, domain.suspend)
             await write_state(domain, name, folder / frozen_files.RAM, _STATE)
-            self._domain_watch.leave(name)
+            self.watch.leave(name)
             await call(f"{name}: stopping", _STOP, self._stop, name)
-            await call(f"{name}: keeping its disk", _STATE, frozen_files.keep_disk, self._files[name].overlay, folder)
+            await call(f"{name}: keeping its disk", _STATE, frozen_files.keep_disk, guest.files.overlay, folder)
             frozen_files.write_machine(folder, described, version_words(self._connection.getLibVersion()), xml)
         except OSError as error:
             raise HypervisorError(f"{name}: cannot be saved: {error}") from error
@@ -267,50 +274,13 @@ class LibvirtHypervisor:
         having = [spec for spec in specs if spec.resources.data_bytes is not None]
         await run_all(self._data_disks.plug(spec, self._lookup) for spec in having)
 
-    async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
-        """For each guest overlay, a restored one's saved disk, image, and its data disk; see `cache_proof`."""
-        return await self._running_disks.prove(specs)
-
-    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
-        """Write the dirty pages of the guests' disks until few are left; see `cache_switch`."""
-        return await self._running_disks.drain(specs, deadline)
-
-    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
-        """Switch all disks of the guests, those that were plugged in too; see `cache_switch`."""
-        for folder in {self._disks, *(image.disk.parent for image in self._images.values())}:
-            require_direct(folder, mode)
-        platform = await self._platform_facts.platform()
-
-        def describe(spec: DomainSpec) -> str:
-            return self._described(spec, self._images[spec.name], self._files[spec.name], platform)
-
-        return await self._running_disks.switch(specs, mode, describe)
-
-    async def begin_latency(self, name: str) -> None:
-        """By QEMU's own histograms; see `latency_histograms`."""
-        await self._running_disks.begin_latency(name)
-
-    async def disk_latency(self, name: str) -> DiskLatency:
-        """From QEMU's own histograms; see `latency_histograms`."""
-        return await self._running_disks.latency(name)
-
-    async def disk_requests(self, name: str) -> dict[str, DiskRequests]:
-        """As QEMU counts them; see `disk_requests`."""
-        return await self._running_disks.requests(name)
-
     async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
-        """Have QEMU tell the kernel so of all their memory; see `guest_memory`."""
-        return {
-            name: await call(f"{name}: unmerging its memory", MERGE_SECONDS, self._set_mergeable, name, mergeable)
-            for name in names
-        }
+        """Have QEMU tell the kernel so of all their memory; see `set_mergeable`."""
 
-    def _set_mergeable(self, name: str, mergeable: bool) -> float:
-        return set_mergeable(self._lookup(name), mergeable)
+        def ask(name: str) -> float:
+            return set_mergeable(self._lookup(name), mergeable)
 
-    def _chain_of(self, name: str) -> list[Path]:
-        files = self._files[name]
-        return [file for file in (files.overlay, files.frozen, self._images[name].disk) if file is not None]
+        return {name: await call(f"{name}: unmerging its memory", MERGE_SECONDS, ask, name) for name in names}
 
     async def agent(
         self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0
@@ -328,38 +298,14 @@ class LibvirtHypervisor:
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise HypervisorError(f"{name}: its guest agent said what cannot be read: {answer[:100]!r}") from error
 
-    async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
-        """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""
-        return await self._statistics.cpu_seconds(names)
-
-    async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
-        """What the CPUs did for each of these guests that runs; see `DomainStatistics`."""
-        return await self._statistics.cpu_use(names)
-
-    async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
-        """libvirt's bulk statistics, its numbers alone, by the guest's name; see `DomainStatistics`."""
-        return await self._statistics.domain_stats(whole=whole)
-
-    async def until_lost(self, names: Collection[str]) -> NoReturn:
-        """Raise GuestLost for the first of these guests that dies or is stopped by a disk error; see `DomainWatch`."""
-        await self._domain_watch.until_lost(names)
-
-    async def standstill(self, names: Collection[str]) -> dict[str, float]:
-        """Seconds for which each guest's QEMU was stopped since it started."""
-        return {name: self._domain_watch.standstill(name) for name in names}
-
-    def pids(self, names: Collection[str]) -> dict[str, int]:
-        """The QEMU of each guest that runs, by the guest's name."""
-        return self._domain_watch.pids(names)
-
-    def host_pids(self) -> list[int]:
-        """None: all guests are processes of the lab's PID namespace."""
-        return []
+    def helper_socket(self, name: str) -> Path | None:
+        """Where QEMU listens for the guest's helper."""
+        return self._places.helper_socket(name)
 
     async def destroy(self, names: list[str]) -> None:
         """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
         for name in names:
-            self._domain_watch.leave(name)
+            self.watch.leave(name)
         deadline = _STOP + self._data_disks.seconds_to_release(names)
         loaded = {name: self._loaded.pop(name, 0) for name in names}
         if self._loaded:
@@ -402,12 +348,12 @@ class LibvirtHypervisor:
 
         Raises CleanupIncomplete when something is left.
         """
-        self._statistics.stop()
+        self.statistics.stop()
         await self._stop_serving()
         self._loaded.clear()
         if self._connection is not None:
-            await self.destroy(await self._statistics.running())
-            self._domain_watch.end()
+            await self.destroy(await self.statistics.running())
+            self.watch.end()
             self._reserve.free()
             await self._disconnect()
             self._connection = None
@@ -421,12 +367,7 @@ class LibvirtHypervisor:
         await call("closing libvirt", _ASK, self._connection.close)
 
     async def _clear_up(self) -> None:
-        seconds = _STOP + self._seconds_to_clear()
-        await call("clearing up", seconds, sweep, self.journal.path, self._disks, self._lab)
-
-    def _seconds_to_clear(self) -> float:
-        """How much longer than usual that may take."""
-        return 0.0
+        await call("clearing up", self._seconds_to_clear, sweep, self.journal.path, self._disks, self._lab)
 
     def _lookup(self, name: str) -> Any:
         return self._connection.lookupByName(domain_name(self._lab, name))

@@ -11,11 +11,11 @@ from typing import Any
 from lxml import etree
 
 from vmlab.hypervisor import kvm_probe
+from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.freezing import frozen_files
 from vmlab.hypervisor.kvm_probe import EMULATOR
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import Platform
-from vmlab.hypervisor.network.host_network_access import provide_emulator
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.places import cache_folder
 from vmlab.model.run import Accelerator
@@ -96,16 +96,18 @@ class PlatformFacts:
             self._platform = Platform(accelerator, EMULATOR, machine)
         return self._platform
 
-    @property
-    def reaches(self) -> bool:
-        """Whether `reaching` was asked for."""
-        return self._reaching is not None
+    async def platform_for(self, spec: DomainSpec) -> Platform:
+        """That of one guest: where its disk is in a pool, its QEMU reaches the host's network; see `rbd`.
 
-    async def reaching(self) -> Platform:
-        """The same with a QEMU that reaches the host's network; see `host_network`. Raises HypervisorError, OSError."""
+        Raises HypervisorError, OSError.
+        """
         platform = await self.platform()
+        if spec.resources.pool is None:
+            return platform
         async with self._making:
             if self._reaching is None:
+                from vmlab.hypervisor.ceph.rbd import provide_emulator
+
                 making = "making a QEMU that reaches the host's network"
                 emulator = await call(making, _OPEN, provide_emulator, platform.emulator)
                 self._reaching = replace(platform, emulator=emulator)

@@ -5,6 +5,7 @@ A signal goes to a process that is certainly the one meant, not to a later one w
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -103,6 +104,13 @@ class ProcessStat(NamedTuple):
 def stat_of(folder: Path) -> ProcessStat:
     """That of the process with this folder of /proc. Raises OSError for one that is gone, and ValueError."""
     return ProcessStat.of((folder / "stat").read_bytes())
+
+
+def state_of(process: int, proc: Path = Path("/proc")) -> str | None:
+    """The letter of a process's state, such as ``S``; None for one that is gone."""
+    with contextlib.suppress(OSError, ValueError):
+        return stat_of(proc / str(process)).state.decode()
+    return None
 
 
 def start_of(process: int) -> int:

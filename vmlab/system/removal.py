@@ -135,14 +135,17 @@ def remove_file(file: Path) -> bool:
         return parent is not None and _unlinked(parent, file.name, file)
 
 
-def remove_file_beneath(folder: int, within: str, name: str) -> bool:
-    """Remove the file `name` of the folder `within`, which lies in the open `folder`; False where there is none.
+def remove_file_beneath(above: Path, within: str, name: str) -> bool:
+    """Remove the file `name` of the folder `within`, which lies in the folder `above`; False where there is none.
 
-    Raises OSError where a mount or a link stands between `folder` and the file.
+    Raises OSError where `above` is a link, and where a mount or a link stands between it and the file.
     """
     try:
-        inner = _folder_beneath(folder, within)
+        with _opened(above) as folder:
+            inner = -1 if folder is None else _folder_beneath(folder, within)
     except FileNotFoundError:
+        return False
+    if inner < 0:
         return False
     try:
         return _unlinked(inner, name, Path(within, name))

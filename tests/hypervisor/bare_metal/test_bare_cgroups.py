@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.bare_metal import bare_cgroups
-from vmlab.hypervisor.bare_metal.bare_cgroups import BareCgroups
-from vmlab.hypervisor.isolation import cgroups
+from vmlab.hypervisor.isolation import cgroups, host_cgroups
+from vmlab.hypervisor.isolation.host_cgroups import BareCgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import RefusedError
@@ -29,7 +28,7 @@ NEEDS_KERNEL = pytest.mark.skipif(
 @pytest.fixture
 def unified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mount]:
     """Version 2 as plain files, which no kernel removes with their folder."""
-    monkeypatch.setattr(bare_cgroups, "remove_cgroup", lambda group: True)
+    monkeypatch.setattr(host_cgroups, "remove_cgroup", lambda group: True)
     (tmp_path / "machine").mkdir()
     (tmp_path / "cgroup.subtree_control").write_text("memory\n")
     (tmp_path / "machine/cgroup.subtree_control").write_text("")

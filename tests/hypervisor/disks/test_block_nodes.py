@@ -11,8 +11,8 @@ import pytest
 from tests.hypervisor.block_layer import BlockLayer, block_layer, file_node, format_node, restored_guest
 from tests.hypervisor.conftest import Start
 from tests.hypervisor.libvirt.test_domain_xml import ON_BLOCK, ON_FILE
-from vmlab.hypervisor.disks.block_nodes import BlockNodes, Definition, definitions_among, definitions_in
 from vmlab.hypervisor.disks.cache_proof import direct_flags, open_flags
+from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, definitions_among, definitions_in
 from vmlab.model.errors import HypervisorError
 
 

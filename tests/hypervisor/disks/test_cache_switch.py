@@ -4,18 +4,17 @@ import asyncio
 import os
 import subprocess
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.hypervisor.block_layer import block_layer, restored_guest
-from vmlab.hypervisor.disks.block_nodes import BlockNodes
 from vmlab.hypervisor.disks.cache_proof import direct_flags
 from vmlab.hypervisor.disks.cache_switch import (
+    BlockNodes,
     DrainTooLong,
-    GuestDisks,
     SwitchBrokenOff,
     Written,
     drain,
@@ -28,7 +27,7 @@ SLOW, QUICK = Written(5.0, 1000), Written(0.0, 10)
 
 
 @dataclass
-class Nodes:
+class Nodes(BlockNodes):
     """Disks in memory. `refuse` are the reopenings that fail, by their number from 1; `log` is shared by all."""
 
     name: str
@@ -36,7 +35,10 @@ class Nodes:
     refuse: frozenset[int] = frozenset()
     direct: bool = False
     asked: int = 0
-    files: list[Path] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[Path]:
+        return []
 
     def reopen(self, *, direct: bool) -> float:
         self.asked += 1
@@ -59,12 +61,12 @@ class Host:
         return self._written.pop(0) if self._written else QUICK
 
 
-def guests(log: list[object], **refuse: set[int]) -> list[GuestDisks]:
-    return [GuestDisks(name, Nodes(name, log, frozenset(refuse.get(name, ())))) for name in ("one", "two", "three")]
+def guests(log: list[object], **refuse: set[int]) -> dict[str, Nodes]:
+    return {name: Nodes(name, log, frozenset(refuse.get(name, ()))) for name in ("one", "two", "three")}
 
 
-def directs(those: Iterable[GuestDisks]) -> list[bool]:
-    return [guest.nodes.direct for guest in those if isinstance(guest.nodes, Nodes)]
+def directs(those: Mapping[str, Nodes]) -> list[bool]:
+    return [nodes.direct for nodes in those.values()]
 
 
 async def test_dirty_pages_are_written_until_few_are_left() -> None:
@@ -147,13 +149,13 @@ async def test_many_switches_under_writes_lose_nothing(tmp_path: Path) -> None:
         *("--export", "nbd,id=disk,name=disk,node-name=libvirt-1-format,writable=on"),
     ]
     with block_layer(tmp_path, definitions, *export) as layer:
-        guest = GuestDisks("web", BlockNodes(layer.process, layer))
+        nodes = BlockNodes(layer.process, layer)
         writing = asyncio.ensure_future(asyncio.to_thread(_commands, place, _writes(rounds=5)))
         direct = switches = 0
         while switches < SWITCHES or not writing.done():
             direct = 1 - direct
-            await drain(guest.nodes.files, 60)
-            await switch([guest], direct=bool(direct))
+            await drain(nodes.files, 60)
+            await switch({"web": nodes}, direct=bool(direct))
             assert [direct_flags(layer.process, file) for file in files] == [[bool(direct)]] * 3
             switches += 1
         assert "error" not in await writing and "fail" not in await writing

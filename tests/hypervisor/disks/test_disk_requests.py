@@ -15,7 +15,7 @@ import pytest
 
 from tests.hypervisor.block_layer import BlockLayer
 from vmlab.hypervisor.contract import DiskRequests
-from vmlab.hypervisor.disks import disk_requests
+from vmlab.hypervisor.disks.running_disks import read_requests
 from vmlab.model.errors import HypervisorError
 
 ROOT = "/machine/peripheral/virtio-disk0/virtio-backend"
@@ -46,7 +46,7 @@ def qemu(folder: Path) -> Iterator[BlockLayer]:
 @pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
 def test_a_real_qemu_says_it_of_each_disk(tmp_path: Path) -> None:
     with qemu(tmp_path) as monitor:
-        assert disk_requests.read(monitor) == {"root": DiskRequests(0, 0), "data": DiskRequests(0, 0)}
+        assert read_requests(monitor) == {"root": DiskRequests(0, 0), "data": DiskRequests(0, 0)}
 
 
 class Monitor:
@@ -77,9 +77,9 @@ def test_whatever_ended_was_answered_and_all_queues_count() -> None:
     stats = {"rd_operations": 3, "wr_operations": 4, "flush_operations": 5, "unmap_operations": 1, "rd_merged": 90}
     failed = {"failed_rd_operations": 2, "invalid_wr_operations": 1, "wr_bytes": 900, "rd_total_time_ns": 10**9}
     monitor = Monitor({ROOT: {**stats, **failed}, DATA: stats}, {DATA: [1, 0, 2, 0], ROOT: [7]})
-    assert disk_requests.read(monitor) == {"root": DiskRequests(16, 7), "data": DiskRequests(13, 3)}
+    assert read_requests(monitor) == {"root": DiskRequests(16, 7), "data": DiskRequests(13, 3)}
 
 
 def test_an_older_qemu_does_not_say_what_it_has_taken() -> None:
     monitor = Monitor({ROOT: {"rd_operations": 3}}, None)
-    assert disk_requests.read(monitor) == {"root": DiskRequests(3, None)}
+    assert read_requests(monitor) == {"root": DiskRequests(3, None)}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.disks.host_data import host_data
+from vmlab.hypervisor.disks.host_files import host_data
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.system.marks import owner_of
@@ -56,7 +56,7 @@ def test_what_cannot_be_removed_stays_in_the_journal(
     def refuse(folder: Path) -> bool:
         raise OSError(5, "Input/output error", str(folder))
 
-    monkeypatch.setattr("vmlab.hypervisor.disks.host_data.remove_tree", refuse)
+    monkeypatch.setattr("vmlab.hypervisor.disks.host_files.remove_tree", refuse)
     with pytest.raises(OSError, match="Input/output"), host_data(disks, "run", journal, [1]):
         pass
     assert [entry.kind for entry in journal.open_entries()] == ["folder"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.hypervisor.disks import latency_histograms
+from vmlab.hypervisor.disks.running_disks import begin_latency, read_latency
 from vmlab.model.errors import HypervisorError
 from vmlab.telemetry.latency_bins import BINS
 
@@ -41,10 +41,10 @@ class Monitor:
 
 def test_each_disk_is_counted_by_the_name_that_it_has_in_a_scenario() -> None:
     monitor = Monitor(ROOT, DATA)
-    latency_histograms.begin(monitor)
+    begin_latency(monitor)
     monitor.count(ROOT, "read", 3, 5)
     monitor.count(DATA, "flush", 71, 1)
-    found = latency_histograms.read(monitor)
+    found = read_latency(monitor)
     assert {disk: {name: sum(counts) for name, counts in one.items()} for disk, one in found.items()} == {
         "root": {"read": 5, "write": 0, "flush": 0},
         "data": {"read": 0, "write": 0, "flush": 1},
@@ -54,20 +54,20 @@ def test_each_disk_is_counted_by_the_name_that_it_has_in_a_scenario() -> None:
 
 def test_beginning_again_begins_at_nothing() -> None:
     monitor = Monitor(ROOT)
-    latency_histograms.begin(monitor)
+    begin_latency(monitor)
     monitor.count(ROOT, "write", 3, 5)
-    latency_histograms.begin(monitor)
-    assert sum(latency_histograms.read(monitor)["root"]["write"]) == 0
+    begin_latency(monitor)
+    assert sum(read_latency(monitor)["root"]["write"]) == 0
 
 
 def test_a_disk_that_counts_nothing_is_an_error() -> None:
     monitor = Monitor(ROOT)
     with pytest.raises(HypervisorError, match="QEMU does not count how long a read of the disk root takes"):
-        latency_histograms.read(monitor)
+        read_latency(monitor)
 
 
 def test_other_bins_are_an_error() -> None:
     monitor = Monitor(ROOT)
     monitor("block-latency-histogram-set", {"id": ROOT, "boundaries": BINS.boundaries[1:]})
     with pytest.raises(HypervisorError, match="does not count"):
-        latency_histograms.read(monitor)
+        read_latency(monitor)

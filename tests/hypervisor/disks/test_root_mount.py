@@ -14,7 +14,7 @@ import pytest
 
 from tests.hypervisor.conftest import Start
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.disks.root_mount import mounted_root
+from vmlab.hypervisor.disks.host_files import mounted_root
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import HypervisorUnavailable

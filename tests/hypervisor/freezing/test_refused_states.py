@@ -33,7 +33,7 @@ class Refusing(EmbeddedHypervisor):
 
     def __init__(self, folder: Path, step: str, error: VmlabError) -> None:
         super().__init__(folder / "r", folder / "disks", "lab")
-        self._domain_watch = DomainWatch()  # type: ignore[assignment]
+        self.watch = DomainWatch()  # type: ignore[assignment]
         self.step = step
         self.error = error
         self.destroyed: list[str] = []

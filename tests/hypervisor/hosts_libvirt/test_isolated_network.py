@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from vmlab.hypervisor.hosts_libvirt.isolated_network import free_range, name_of, network_xml
+from vmlab.hypervisor.hosts_libvirt.marked import free_range, name_of, network_xml
 from vmlab.hypervisor.libvirt.domain_xml import marked_for
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import NETWORK, guest_address

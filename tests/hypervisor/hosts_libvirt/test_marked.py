@@ -85,7 +85,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Connection:
     connection = Connection(domains, [Thing("vmlab-1", mark(LAB)), Thing("vmlab-2", mark("other")), Thing("default")])
     monkeypatch.setattr(libvirt, "open", lambda uri: {"qemu:///system": connection}[uri])
     monkeypatch.setattr(hosts_places, "LOGS", tmp_path / "log" / "qemu")
-    monkeypatch.setattr(hosts_places, "_NETWORKS", tmp_path / "run" / "network")
+    monkeypatch.setattr(marked, "NETWORKS", tmp_path / "run" / "network")
     return connection
 
 

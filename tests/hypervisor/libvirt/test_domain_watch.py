@@ -15,9 +15,9 @@ from typing import Any, cast
 import pytest
 
 from tests.waiting import until
-from vmlab.hypervisor.isolation.children import CHILDREN, Change, Children
+from vmlab.hypervisor.isolation.init import CHILDREN, Change, Children
+from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
-from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot
 from vmlab.model.errors import GuestLost
 
 SOON = 60.0
@@ -59,7 +59,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def watch_of(root: Root, folder: Path = Path("/nonexistent")) -> DomainWatch:
-    return DomainWatch(cast(LibvirtRoot, root), folder.joinpath)
+    return DomainWatch(cast(Places, root), folder.joinpath)
 
 
 async def cause(domain_watch: DomainWatch, *names: str) -> str:
@@ -114,7 +114,7 @@ async def test_whoever_is_first_the_whole_cause_is_told(
 async def test_a_guest_that_the_kernel_killed_over_a_limit_is_told_with_it(
     process: subprocess.Popen[bytes], number: signal.Signals, told: str
 ) -> None:
-    domain_watch = DomainWatch(cast(LibvirtRoot, Root()), Path("/nonexistent").joinpath, lambda: "the memory was full")
+    domain_watch = DomainWatch(cast(Places, Root()), Path("/nonexistent").joinpath, lambda: "the memory was full")
     domain_watch.watch("web", Domain("1"), process.pid)
     domain_watch._on_child(Change(process.pid, number, time.monotonic()))
     process.send_signal(number)
@@ -196,14 +196,14 @@ async def test_a_full_disk_is_told_at_once_also_when_it_was_full_before_anybody_
 async def test_time_in_which_a_process_was_stopped_adds_up(process: subprocess.Popen[bytes]) -> None:
     domain_watch = watch_of(Root())
     domain_watch.watch("web", Domain("1"), process.pid)
-    assert (domain_watch.standstill("web"), domain_watch.standstill("nobody")) == (0, 0)
+    assert await domain_watch.standstill(["web", "nobody"]) == {"web": 0, "nobody": 0}
     now = time.monotonic()
     for at, status in ((10, STOPPED), (12, GOES_ON), (20, STOPPED), (21, GOES_ON), (22, GOES_ON)):
         domain_watch._on_child(Change(process.pid, status, now - 100 + at))
         domain_watch._on_child(Change(process.pid + 1, STOPPED, now - 100 + at))
-    assert domain_watch.standstill("web") == pytest.approx(3)
+    assert await domain_watch.standstill(["web"]) == {"web": pytest.approx(3)}
     domain_watch._on_child(Change(process.pid, STOPPED, now - 5))
-    assert domain_watch.standstill("web") >= 8
+    assert (await domain_watch.standstill(["web"]))["web"] >= 8
     domain_watch.leave("web")
 
 

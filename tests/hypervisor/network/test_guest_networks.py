@@ -18,8 +18,7 @@ from tests.hypervisor.programs.translation import ELASTIC, OWN
 from vmlab.hypervisor.contract import Translated
 from vmlab.hypervisor.libvirt.domain_xml import nic_xml
 from vmlab.hypervisor.overlay_network import guest_networks, network_probe
-from vmlab.hypervisor.overlay_network.bandwidth_limits import bucket_bytes
-from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
+from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks, bucket_bytes
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import limiter_of
 from vmlab.model.results import NetworkCounts

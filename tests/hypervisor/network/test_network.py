@@ -6,8 +6,7 @@ import psutil
 import pytest
 
 from tests.hypervisor.conftest import Start
-from vmlab.hypervisor.network.bridge import make_bridge, remove_bridge
-from vmlab.hypervisor.network.far_host import far_host_network
+from vmlab.hypervisor.network.bridge import far_host_network, make_bridge, remove_bridge
 from vmlab.hypervisor.overlay_network.vxlan import overlay_network
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import BRIDGE

@@ -35,15 +35,15 @@ async def switched(hypervisor: Hypervisor) -> dict[str, Any]:
     """A data disk on a block device is plugged in, and all disks are switched under a guest that runs."""
     one = spec("web-1", "writeback", data_bytes=2**26, backing="block")
     await hypervisor.plug_data_disks([one])
-    before = await hypervisor.prove_cache([one])
-    await hypervisor.begin_latency(one.name)
-    await hypervisor.drain_disks([one], 60)
-    await hypervisor.switch_cache([one], "none")
-    after = await hypervisor.prove_cache([spec("web-1", "none", data_bytes=2**26, backing="block")])
+    before = await hypervisor.guest_disks.prove_cache([one])
+    await hypervisor.guest_disks.begin_latency(one.name)
+    await hypervisor.guest_disks.drain_disks([one], 60)
+    await hypervisor.guest_disks.switch_cache([one], "none")
+    after = await hypervisor.guest_disks.prove_cache([spec("web-1", "none", data_bytes=2**26, backing="block")])
     return {
         "before": [proof.o_direct for proof in before],
         "after": [proof.o_direct for proof in after],
-        "counted": sorted(await hypervisor.disk_latency(one.name)),
+        "counted": sorted(await hypervisor.guest_disks.disk_latency(one.name)),
         "merged": await hypervisor.make_mergeable([one.name], False),
     }
 
@@ -57,8 +57,8 @@ async def frozen(hypervisor: Hypervisor, image: BootImage, folder: Path) -> dict
     clones = [spec(f"clone-{at}") for at in (1, 2)]
     kept = Saved.now(saved)
     await hypervisor.restore(image, clones, {one.name: kept for one in clones})
-    proofs = await hypervisor.prove_cache(clones)
-    running = sorted((await hypervisor.domain_stats()).quick.found)
+    proofs = await hypervisor.guest_disks.prove_cache(clones)
+    running = sorted((await hypervisor.statistics.domain_stats()).quick.found)
     await hypervisor.destroy([one.name for one in clones])
     return {"files": [Path(proof.file).name for proof in proofs], "running": running}
 
@@ -79,10 +79,10 @@ async def main(runtime: str, folder: str, end: str) -> None:
     said["refused"] = await refused(hypervisor.create(image, bad))
     await hypervisor.create(image, specs)
     said["network"] = {"bridge": hypervisor.network.bridge, "range": str(hypervisor.network.addresses)}
-    said["host_pids"] = len(hypervisor.host_pids())
-    said["cpu"] = await hypervisor.cpu_seconds(list(NAMES))
-    said["stats"] = sorted((await hypervisor.domain_stats()).quick.found)
-    said["proofs"] = [asdict(proof) for proof in await hypervisor.prove_cache(specs)]
+    said["host_pids"] = len(hypervisor.watch.host_pids())
+    said["cpu"] = await hypervisor.statistics.cpu_seconds(list(NAMES))
+    said["stats"] = sorted((await hypervisor.statistics.domain_stats()).quick.found)
+    said["proofs"] = [asdict(proof) for proof in await hypervisor.guest_disks.prove_cache(specs)]
     sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()
     if end == "hang":

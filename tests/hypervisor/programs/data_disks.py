@@ -64,7 +64,7 @@ async def main(runtime: str, folder: str, *modes: CacheMode) -> None:
         await hypervisor.plug_data_disks([one])
         (file,) = disks.glob("*.data.raw")
         said[one.name] = {
-            "proofs": [asdict(proof) for proof in (await hypervisor.prove_cache([one]))[2:]],
+            "proofs": [asdict(proof) for proof in (await hypervisor.guest_disks.prove_cache([one]))[2:]],
             "allocated": file.stat().st_blocks * 512,
         }
         try:

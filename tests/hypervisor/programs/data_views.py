@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor.disks.host_data import host_data
-from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
+from vmlab.hypervisor.disks.host_files import host_data, mounted_root, root_with_data
 from vmlab.hypervisor.journal import Journal
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.system.removal import mounts_below

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import DATA, FROZEN, IMAGE, ON_BLOCK, ON_FILE, TCG
-from vmlab.hypervisor.disks.block_nodes import definitions_in
+from vmlab.hypervisor.disks.cache_switch import definitions_in
 from vmlab.hypervisor.disks.running_disks import with_disk
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml, domain_xml

@@ -51,7 +51,7 @@ async def heard(hypervisor: Hypervisor, name: str, act: Any) -> dict[str, Any]:
     acting = asyncio.ensure_future(act)
     try:
         async with asyncio.timeout(60):
-            await hypervisor.until_lost([name, "somebody-else"])
+            await hypervisor.watch.until_lost([name, "somebody-else"])
     except GuestLost as lost:
         return {"guest": lost.guest, "cause": lost.cause, "seconds": time.monotonic() - began}
     except TimeoutError:
@@ -75,14 +75,14 @@ async def within(hypervisor: Hypervisor, name: str, script: str) -> None:
 async def stand(hypervisor: Hypervisor, name: str) -> dict[str, float]:
     """How long a QEMU stood still, told while it does and afterwards."""
     pid = pid_of(name)
-    before = (await hypervisor.standstill([name]))[name]
+    before = (await hypervisor.watch.standstill([name]))[name]
     os.kill(pid, signal.SIGSTOP)
     await asyncio.sleep(STOPPED_SECONDS / 2)
-    during = (await hypervisor.standstill([name]))[name]
+    during = (await hypervisor.watch.standstill([name]))[name]
     await asyncio.sleep(STOPPED_SECONDS / 2)
     os.kill(pid, signal.SIGCONT)
     await asyncio.sleep(0.3)
-    return {"before": before, "during": during, "after": (await hypervisor.standstill([name]))[name]}
+    return {"before": before, "during": during, "after": (await hypervisor.watch.standstill([name]))[name]}
 
 
 async def main(runtime: str, folder: str) -> None:
@@ -110,7 +110,7 @@ async def main(runtime: str, folder: str) -> None:
     remove_file(disks / FILLER)
     await hypervisor.destroy(names)
     await hypervisor.create(image, [spec("killed", "writeback")])
-    quiet = asyncio.ensure_future(hypervisor.until_lost(["killed"]))
+    quiet = asyncio.ensure_future(hypervisor.watch.until_lost(["killed"]))
     await hypervisor.destroy(["killed"])
     await asyncio.sleep(1)
     said["destroyed"] = "" if not quiet.done() else str(quiet.exception())

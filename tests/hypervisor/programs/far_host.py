@@ -11,8 +11,7 @@ from typing import Any
 
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.network.bridge import make_bridge
-from vmlab.hypervisor.network.far_host import far_host_network
+from vmlab.hypervisor.network.bridge import far_host_network, make_bridge
 from vmlab.model.names import FAR_HOST_ADDRESS
 
 _ANSWERS = """

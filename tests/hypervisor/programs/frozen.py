@@ -61,7 +61,7 @@ class Lab:
         await self.hypervisor.save(template.name, self.saved)
         return {
             "said": said.split(),
-            "cards": (await self.hypervisor.domain_stats()).quick.found,
+            "cards": (await self.hypervisor.statistics.domain_stats()).quick.found,
             "files": sorted(path.name for path in self.saved.iterdir()),
             "machine": json.loads((self.saved / "machine.json").read_text())["layout"],
             "overlays": self.overlays(),
@@ -73,7 +73,7 @@ class Lab:
         await self.hypervisor.restore(self.image, self.specs, self._saved_for_all())
         seconds = time.monotonic() - began
         told = await asyncio.gather(*(self._awaken(at, one) for at, one in enumerate(self.specs)))
-        proofs = await self.hypervisor.prove_cache(self.specs)
+        proofs = await self.hypervisor.guest_disks.prove_cache(self.specs)
         return {"seconds": seconds, "guests": told, "proofs": [asdict(proof) for proof in proofs]}
 
     async def _awaken(self, at: int, one: DomainSpec) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class Lab:
         try:
             await attempt
         except HypervisorError as error:
-            left = sorted((await self.hypervisor.domain_stats()).quick.found)
+            left = sorted((await self.hypervisor.statistics.domain_stats()).quick.found)
             return {
                 "error": type(error).__name__,
                 "said": str(error),

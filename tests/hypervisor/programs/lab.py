@@ -34,13 +34,13 @@ async def refused_creation(hypervisor: Hypervisor, image: BootImage, good: Domai
     try:
         await hypervisor.create(image, [replace(good, name="good-1"), bad])
     except HypervisorError as error:
-        return {"error": str(error), "running": sorted((await hypervisor.domain_stats()).quick.found)}
+        return {"error": str(error), "running": sorted((await hypervisor.statistics.domain_stats()).quick.found)}
     return {"error": "", "running": []}
 
 
 async def whole_stats(hypervisor: Hypervisor) -> dict[str, dict[str, int]]:
     """Statistics with those of the disks, which are waited for."""
-    quick, disks = await hypervisor.domain_stats(whole=True)
+    quick, disks = await hypervisor.statistics.domain_stats(whole=True)
     assert disks is not None
     return {name: {**figures, **disks.found[name]} for name, figures in quick.found.items()}
 
@@ -57,8 +57,8 @@ async def main(runtime: str, folder: str, end: str, modes: list[CacheMode]) -> N
         said["refused"] = await refused_creation(hypervisor, image, specs[0])
     await hypervisor.create(image, specs)
     await asyncio.gather(*(answered(hypervisor, one.name) for one in specs))
-    said["proofs"] = [asdict(proof) for proof in await hypervisor.prove_cache(specs)]
-    said["cpu"] = await hypervisor.cpu_seconds([one.name for one in specs])
+    said["proofs"] = [asdict(proof) for proof in await hypervisor.guest_disks.prove_cache(specs)]
+    said["cpu"] = await hypervisor.statistics.cpu_seconds([one.name for one in specs])
     said["stats"] = await whole_stats(hypervisor)
     said["shares"] = shares()
     sys.stdout.write(json.dumps(said) + "\n")

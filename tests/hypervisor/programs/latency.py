@@ -56,16 +56,16 @@ async def main(runtime: str, folder: str) -> None:
     shell = AgentShell(one.name, call)
     await hypervisor.plug_data_disks([one])
     await shell.run(["sh", "-c", READY], deadline=60)
-    await hypervisor.begin_latency(one.name)
+    await hypervisor.guest_disks.begin_latency(one.name)
     told = []
     for switched in (False, True):
         if switched:
-            await hypervisor.drain_disks([one], 60)
-            await hypervisor.switch_cache([one], "none")
+            await hypervisor.guest_disks.drain_disks([one], 60)
+            await hypervisor.guest_disks.switch_cache([one], "none")
         fio = await work(shell)
-        told.append({"fio": fio, "counted": await hypervisor.disk_latency(one.name)})
-    await hypervisor.begin_latency(one.name)
-    emptied = await hypervisor.disk_latency(one.name)
+        told.append({"fio": fio, "counted": await hypervisor.guest_disks.disk_latency(one.name)})
+    await hypervisor.guest_disks.begin_latency(one.name)
+    emptied = await hypervisor.guest_disks.disk_latency(one.name)
     await hypervisor.close()
     sys.stdout.write(json.dumps({"told": told, "emptied": emptied}) + "\n")
 

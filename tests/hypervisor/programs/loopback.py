@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from vmlab.hypervisor.disks.root_mount import mounted_root
+from vmlab.hypervisor.disks.host_files import mounted_root
 from vmlab.hypervisor.journal import Journal
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.network.bridge import link_index, make_bridge
-from vmlab.hypervisor.network.far_host import fresh_namespace
+from vmlab.hypervisor.network.bridge import fresh_namespace, link_index, make_bridge
 from vmlab.hypervisor.overlay_network.vxlan import overlay_network
 from vmlab.model.names import FAR_BRIDGE, OVERLAY_CABLE
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from vmlab.hypervisor.ceph.rbd import into_host_network, provide_emulator, require_host_network
 from vmlab.hypervisor.isolation.namespace import network_namespace
-from vmlab.hypervisor.libvirt.private_run import provide_run
-from vmlab.hypervisor.network.host_network_access import into_host_network, provide_emulator, require_host_network
+from vmlab.hypervisor.libvirt.libvirt_root import provide_run
 from vmlab.model.errors import HypervisorError
 
 _LOOK = "stat -L -c %i /proc/self/ns/net; grep ^Cap /proc/self/status"

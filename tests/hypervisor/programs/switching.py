@@ -37,10 +37,10 @@ LOAD = (
 
 async def switch(hypervisor: Hypervisor, one: DomainSpec, mode: CacheMode) -> tuple[DomainSpec, dict[str, Any]]:
     """Switch the guest's disks; its description from now on, and what is to be told."""
-    drained = await hypervisor.drain_disks([one], 60)
-    pauses = await hypervisor.switch_cache([one], mode)
+    drained = await hypervisor.guest_disks.drain_disks([one], 60)
+    pauses = await hypervisor.guest_disks.switch_cache([one], mode)
     now = spec(one.name, mode, data_bytes=one.resources.data_bytes, backing=one.resources.backing)
-    proofs = await hypervisor.prove_cache([now])
+    proofs = await hypervisor.guest_disks.prove_cache([now])
     return now, {
         "mode": mode,
         "pause_ms": pauses[one.name] * 1e3,

@@ -13,7 +13,7 @@ from tests.fakes.local_guest import LocalGuest
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
 from tests.lab.provision.test_integrity import FrozenLab
 from vmlab.guests.image.catalog import Image
-from vmlab.hypervisor.disks.host_data import host_data
+from vmlab.hypervisor.disks.host_files import host_data
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.cell.common_start import start_together
 from vmlab.lab.provision.host_side import HostTiles
@@ -146,7 +146,7 @@ async def test_files_that_cannot_be_removed_fail_the_cell_and_stay_in_the_journa
     def refuse(folder: Path) -> bool:
         raise OSError(5, "Input/output error", str(folder))
 
-    monkeypatch.setattr("vmlab.hypervisor.disks.host_data.remove_tree", refuse)
+    monkeypatch.setattr("vmlab.hypervisor.disks.host_files.remove_tree", refuse)
     lab = HostLab(tmp_path, f"cat <<'END'\n{REPORT}\nEND", with_host(captured_events))
     assert await lab.cell().run() is Outcome.FAILED
     assert lab.ended().reasons == [f"clean-up: {tmp_path}/disks/host.data: Input/output error"]

@@ -22,8 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from vmlab.hypervisor.disks.host_data import made_inside
-from vmlab.hypervisor.disks.root_mount import make_nodes
+from vmlab.hypervisor.disks.host_files import made_inside, make_nodes
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.model.names import DATA_FOLDER
 from vmlab.system import kernel

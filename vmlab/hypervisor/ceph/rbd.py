@@ -1,10 +1,15 @@
-"""Images in a pool of a Ceph cluster: whether the pool can be had, and how a lab's own image is made and removed.
+"""Images in a pool of a Ceph cluster: whether the pool can be had, how a lab's own image is made and removed, and how a
+QEMU reaches it from the lab's network, which has no way out.
 
 Ceph's own program `rbd` does it, and QEMU's driver is asked through qemu-img. Both read the cluster's configuration,
 which names its monitors and the key of client.admin. A library would wait for minutes for a cluster that is gone, and
 nobody could end that; a program is killed.
 
 An image of a lab is called ``vmlab.RUN.GUEST``. Nothing else in a pool is looked at or removed.
+
+libvirt starts QEMU in the lab's network namespace, where it made the guest's tap. The tap is handed over as a
+descriptor, so that QEMU itself may be anywhere: a script in QEMU's place moves itself into the host's network, gives up
+all capabilities, and becomes QEMU.
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vmlab.hypervisor.contract import PoolImage
-from vmlab.hypervisor.network.host_network_access import into_host_network
+from vmlab.hypervisor.isolation.namespace import host_pids, host_proc, require_isolation
 from vmlab.model.errors import HypervisorError, RefusedError
+from vmlab.system import kernel
 from vmlab.system.packages import installing
 
 ANSWER_SECONDS = 10.0
@@ -135,3 +141,44 @@ def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str
 def _last_word(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line for line in done.stderr.splitlines() if line.startswith("rbd: ")] or done.stderr.splitlines()
     return lines[-1].removeprefix("rbd: ") if lines else f"it ended with code {done.returncode}"
+
+
+_FOLDER = Path("/run/vmlab-host-network")
+"""In the /run that the runner alone sees; always the same, as libvirt keeps what it knows of a QEMU by its path."""
+_NAMESPACE = _FOLDER / "net"
+
+# libvirt asks a QEMU for what it can do after it gave up all capabilities, without which nobody changes namespaces.
+_SCRIPT = """\
+#!/bin/sh
+case " $* " in *" none,accel="*) exec {emulator} "$@" ;; esac
+exec {into} setpriv --bounding-set=-all --inh-caps=-all -- {emulator} "$@"
+"""
+
+
+def provide_emulator(emulator: str) -> str:
+    """Make a program that starts `emulator` in the host's network; its path. To be called when /run is the lab's own.
+
+    Raises HypervisorUnavailable outside a lab, HypervisorError and OSError where it cannot be made.
+    """
+    require_isolation()
+    pids = host_pids()
+    if pids is None:
+        raise HypervisorError("the pid of the launcher is not known, and so not the host's network")
+    _FOLDER.mkdir(mode=0o700, exist_ok=True)
+    _NAMESPACE.touch()
+    kernel.mount(str(host_proc() / str(pids.launcher) / "ns/net"), str(_NAMESPACE), flags=kernel.MS_BIND)
+    program = _FOLDER / Path(emulator).name
+    program.write_text(_SCRIPT.format(emulator=emulator, into=" ".join(into_host_network())))
+    program.chmod(0o700)
+    return str(program)
+
+
+def into_host_network() -> tuple[str, ...]:
+    """What stands before a command that needs the host's network: nothing where this process is in it."""
+    return ("nsenter", f"--net={_NAMESPACE}") if _NAMESPACE.exists() else ()
+
+
+def require_host_network(pid: int, who: str) -> None:
+    """Raise HypervisorError unless the QEMU with process `pid`, which reaches a pool for `who`, is in that network."""
+    if Path(f"/proc/{pid}/ns/net").stat().st_ino != _NAMESPACE.stat().st_ino:
+        raise HypervisorError(f"{who}: its QEMU does not reach the host's network, and so no Ceph cluster")

@@ -14,7 +14,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,8 @@ class Qemu:
         first, *below = chain
         write_cache = _device_write_cache(self.query("query-block"), first), CACHE_FLAGS[mode].writeback
         return [
-            self._proof(mode, first, nodes.get(first), write_cache),
-            *(self._proof(mode, file, nodes.get(file), None) for file in below),
+            self._of_file(mode, first, nodes.get(first), write_cache),
+            *(self._of_file(mode, file, nodes.get(file), None) for file in below),
         ]
 
     def prove_data(self, mode: CacheMode, disk: DataDisk | PoolDisk) -> list[CacheProof]:
@@ -64,16 +64,9 @@ class Qemu:
     def _below(self, device: Path, file: Path) -> CacheProof:
         """The host must not cache the file below QEMU's O_DIRECT on the device, nor in addition to its buffers."""
         direct = loop_devices.is_direct(device)
-        return CacheProof(
-            guest=self.guest,
-            file=str(file),
-            o_direct=direct,
-            writeback=False,
-            direct=direct,
-            no_flush=False,
-            expected=f"block, below {device.name}: o_direct=yes",
-            agrees=direct and loop_devices.file_of(device) == str(file.resolve()),
-        )
+        found = CacheFlags(writeback=False, direct=direct, no_flush=False)
+        agrees = direct and loop_devices.file_of(device) == str(file.resolve())
+        return self._proof(file, found, f"block, below {device.name}: o_direct=yes", direct, agrees)
 
     def _in_pool(self, mode: CacheMode, image: PoolImage) -> CacheProof:
         """By QMP's flags alone: there is no file of the host, and so no descriptor to read O_DIRECT from.
@@ -89,18 +82,10 @@ class Qemu:
             direct=bool(opened) and all(cache["direct"] for cache in opened),
             no_flush=bool(opened) and all(cache["no-flush"] for cache in opened),
         )
-        return CacheProof(
-            guest=self.guest,
-            file=str(image),
-            o_direct=found.direct,
-            writeback=found.writeback,
-            direct=found.direct,
-            no_flush=found.no_flush,
-            expected=f"rbd, {_words(mode, backing=False)}",
-            agrees=len(opened) == len(written) == 1 and found == CACHE_FLAGS[mode],
-        )
+        agrees = len(opened) == len(written) == 1 and found == CACHE_FLAGS[mode]
+        return self._proof(image, found, f"rbd, {_words(mode, backing=False)}", found.direct, agrees)
 
-    def _proof(
+    def _of_file(
         self, mode: CacheMode, file: Path, node: CacheFlags | None, write_cache: tuple[bool | None, bool] | None
     ) -> CacheProof:
         """`write_cache` is the device's (found, expected); None for a backing file, which has no device."""
@@ -113,16 +98,16 @@ class Qemu:
             and (found.direct, found.no_flush) == (expected.direct, expected.no_flush)
             and (write_cache is None or write_cache[0] is write_cache[1])
         )
-        return CacheProof(
-            guest=self.guest,
-            file=str(file),
-            o_direct=bool(opened) and all(opened),
-            writeback=found.writeback if write_cache is None else bool(write_cache[0]),
-            direct=found.direct,
-            no_flush=found.no_flush,
-            expected=_words(mode, backing=write_cache is None),
-            agrees=agrees,
-        )
+        if write_cache is not None:
+            found = replace(found, writeback=bool(write_cache[0]))
+        words = _words(mode, backing=write_cache is None)
+        return self._proof(file, found, words, bool(opened) and all(opened), agrees)
+
+    def _proof(
+        self, place: Path | PoolImage, found: CacheFlags, expected: str, o_direct: bool, agrees: bool
+    ) -> CacheProof:
+        flags = found.writeback, found.direct, found.no_flush
+        return CacheProof(self.guest, str(place), o_direct, *flags, expected, agrees)
 
 
 def _words(mode: CacheMode, backing: bool) -> str:

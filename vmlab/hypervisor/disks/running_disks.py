@@ -1,8 +1,18 @@
-"""The disks of the lab's running guests: proving their cache modes, and switching these."""
+"""The disks of the lab's running guests: proving their cache modes, switching these, and what QEMU counts of them.
+
+QEMU counts a request from the moment at which its disk takes it from the guest's queue until it gives the answer back:
+all that host, cache and disk do is in it, and nothing of the guest's own scheduler. The histograms belong to the
+guest's disk and not to the files below it, and so they stay when these are opened again in another cache mode.
+
+How many requests QEMU has answered does not say whether a disk still works: one that is idle answers nothing either.
+The guest may still not know of what QEMU has answered, as where an interrupt was lost; that is to be asked of the
+guest.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,29 +21,38 @@ from typing import Any, TypeVar
 from lxml import etree
 
 from vmlab.hypervisor.contract import DiskLatency, DiskRequests, DomainSpec
-from vmlab.hypervisor.disks import cache_proof, cache_switch, disk_requests, latency_histograms
-from vmlab.hypervisor.disks.block_nodes import BlockNodes, Definition, Monitor, definitions_in
-from vmlab.hypervisor.disks.cache_switch import GuestDisks
+from vmlab.hypervisor.disks import cache_switch
+from vmlab.hypervisor.disks.cache_proof import Qemu
+from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, Monitor, definitions_in
 from vmlab.hypervisor.disks.data_disks import DataDisks
-from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.disks.overlays import require_direct
+from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
-from vmlab.hypervisor.libvirt.qmp import qmp
 from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CacheMode
+from vmlab.telemetry.latency_bins import BINS, OPERATIONS
 
 _ASK = 10.0
 _LOOK = 60.0
 """libvirt may query QEMU again for a description of how it would start, which takes seconds on a slow host."""
 LATENCY_SECONDS = 5.0
 """For one question about a guest's disks; it is asked again after some seconds."""
+_DISK = re.compile(r"/virtio-disk(\d+)(?:/|$)")
+"""In a QOM path, libvirt's alias of a disk, which has the number of its target: 0 for vda."""
+_NAMES = {"0": "root", "1": "data"}
+_REPLIES = {"read": "rd_latency_histogram", "write": "wr_latency_histogram", "flush": "flush_latency_histogram"}
+_ANSWERED = "_operations"
+"""The ending of QEMU's counters of requests that have ended: done, failed or invalid, by kind."""
 T = TypeVar("T")
 
 
 class RunningDisks:
-    """`lookup` gives libvirt's domain by a guest's name, `chain_of` the files of its disk, the first one on top."""
+    """`contract.GuestDisks`. `lookup` gives libvirt's domain by a guest's name, `chain_of` the files of its disk, the
+    first one on top, `xml_of` the XML that its domain was made of.
+    """
 
     def __init__(
         self,
@@ -41,14 +60,16 @@ class RunningDisks:
         data_disks: DataDisks,
         lookup: Callable[[str], Any],
         chain_of: Callable[[str], Sequence[Path]],
+        xml_of: Callable[[str], str],
     ) -> None:
         self._places = places
         self._data_disks = data_disks
         self._lookup = lookup
         self._chain_of = chain_of
+        self._xml_of = xml_of
 
-    async def prove(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
-        """For each guest the proofs of all files of its disks; see `cache_proof`."""
+    async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
+        """For each guest overlay, a restored one's saved disk, image, and its data disk; see `cache_proof`."""
         proofs = await asyncio.gather(
             *(call(f"{spec.name}: proving its cache mode", _ASK, self._prove, spec) for spec in specs)
         )
@@ -57,15 +78,14 @@ class RunningDisks:
     def _prove(self, spec: DomainSpec) -> list[CacheProof]:
         domain = self._lookup(spec.name)
         try:
-            process = self._process_of(domain)
-            qemu = cache_proof.Qemu(spec.guest, process, lambda name: qmp(domain, name))
+            qemu = Qemu(spec.guest, self._process_of(domain), partial(qmp, domain))
             proofs = qemu.prove(spec.resources.cache, self._chain_of(spec.name))
             data = self._data_disks.of(spec.name)
             return proofs if data is None else [*proofs, *qemu.prove_data(spec.resources.data_mode, data)]
         except (OSError, KeyError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
 
-    async def drain(self, specs: Sequence[DomainSpec], deadline: float) -> Drained:
+    async def drain_disks(self, specs: Sequence[DomainSpec], deadline: float) -> Drained:
         """Write the dirty pages of all disks of the guests; see `cache_switch.drain`."""
         return await cache_switch.drain((file for spec in specs for file in self._files_of(spec.name)), deadline)
 
@@ -74,36 +94,19 @@ class RunningDisks:
         if (data := self._data_disks.of(name)) is not None:
             yield from data.paths
 
-    async def switch(
-        self, specs: Sequence[DomainSpec], mode: CacheMode, describe: Callable[[DomainSpec], str]
-    ) -> dict[str, float]:
-        """Switch all disks of the guests to `mode`; see `cache_switch.switch`. `describe` gives a domain's XML."""
-        guests = [
-            await call(f"{spec.name}: looking at its disks", _LOOK, self._guest_disks, spec, describe) for spec in specs
-        ]
+    async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
+        """Switch all disks of the guests, those that were plugged in too; see `cache_switch.switch`."""
+        for folder in dict.fromkeys(file.parent for spec in specs for file in self._chain_of(spec.name)):
+            require_direct(folder, mode)
+        guests = {
+            spec.name: await call(f"{spec.name}: looking at its disks", _LOOK, self._nodes_of, spec) for spec in specs
+        }
         return await cache_switch.switch(guests, direct=CACHE_FLAGS[mode].direct)
 
-    async def begin_latency(self, name: str) -> None:
-        """Empty the histograms of a guest's disks; see `latency_histograms`."""
-        await self._asked(name, "reading the latency of its disks", latency_histograms.begin)
-
-    async def latency(self, name: str) -> DiskLatency:
-        """What they have counted since."""
-        return await self._asked(name, "reading the latency of its disks", latency_histograms.read)
-
-    async def requests(self, name: str) -> dict[str, DiskRequests]:
-        """What a guest's disks have answered and taken; see `disk_requests`."""
-        return await self._asked(name, "counting the requests of its disks", disk_requests.read)
-
-    async def _asked(self, name: str, what: str, ask: Callable[[Monitor], T]) -> T:
-        return await call(f"{name}: {what}", LATENCY_SECONDS, lambda: ask(partial(qmp, self._lookup(name))))
-
-    def _guest_disks(self, spec: DomainSpec, describe: Callable[[DomainSpec], str]) -> GuestDisks:
+    def _nodes_of(self, spec: DomainSpec) -> BlockNodes:
         domain = self._lookup(spec.name)
         try:
-            process = self._process_of(domain)
-            plugged = partial(self._plugged, domain, spec, describe)
-            return GuestDisks(spec.name, BlockNodes(process, partial(qmp, domain), plugged))
+            return BlockNodes(self._process_of(domain), partial(qmp, domain), partial(self._plugged, domain, spec))
         except (OSError, KeyError, ValueError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
         except HypervisorError as error:
@@ -112,13 +115,28 @@ class RunningDisks:
     def _process_of(self, domain: Any) -> Path:
         return self._places.proc / str(self._places.pid_of(domain.name()))
 
-    def _plugged(self, domain: Any, spec: DomainSpec, describe: Callable[[DomainSpec], str]) -> list[Definition]:
+    def _plugged(self, domain: Any, spec: DomainSpec) -> list[Definition]:
         """How libvirt would define the guest's nodes if it began with its data disk."""
         data = self._data_disks.of(spec.name)
         if data is None:
             return []
-        described = with_disk(describe(spec), data_disk_xml(spec, data.source))
+        described = with_disk(self._xml_of(spec.name), data_disk_xml(spec, data.source))
         return definitions_in(domain.connect().domainXMLToNative("qemu-argv", described, 0))
+
+    async def begin_latency(self, name: str) -> None:
+        """Empty the histograms of a guest's disks."""
+        await self._asked(name, "reading the latency of its disks", begin_latency)
+
+    async def disk_latency(self, name: str) -> DiskLatency:
+        """What they have counted since."""
+        return await self._asked(name, "reading the latency of its disks", read_latency)
+
+    async def disk_requests(self, name: str) -> dict[str, DiskRequests]:
+        """What a guest's disks have answered and taken."""
+        return await self._asked(name, "counting the requests of its disks", read_requests)
+
+    async def _asked(self, name: str, what: str, ask: Callable[[Monitor], T]) -> T:
+        return await call(f"{name}: {what}", LATENCY_SECONDS, lambda: ask(partial(qmp, self._lookup(name))))
 
 
 def with_disk(domain: str, disk: str) -> str:
@@ -128,3 +146,56 @@ def with_disk(domain: str, disk: str) -> str:
     assert devices is not None, "every domain of the lab has devices"
     devices.append(etree.fromstring(disk))
     return etree.tostring(root, encoding="unicode")
+
+
+def begin_latency(monitor: Monitor) -> None:
+    """Give each disk of the guest empty histograms; blocks. Raises HypervisorError when QEMU refuses."""
+    for _, path, _ in _disks(monitor):
+        monitor("block-latency-histogram-set", {"id": path, "boundaries": BINS.boundaries})
+
+
+def read_latency(monitor: Monitor) -> DiskLatency:
+    """What each disk has counted since `begin_latency`; blocks. Raises HypervisorError where it counts nothing."""
+    return {name: _counts(name, stats) for name, _, stats in _disks(monitor)}
+
+
+def read_requests(monitor: Monitor) -> dict[str, DiskRequests]:
+    """Those of each disk, by its name in a scenario; blocks. Raises HypervisorError when QEMU refuses."""
+    taken = _taken(monitor)
+    return {
+        name: DiskRequests(sum(count for key, count in stats.items() if key.endswith(_ANSWERED)), taken.get(path))
+        for name, path, stats in _disks(monitor)
+    }
+
+
+def _disks(monitor: Monitor) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The name of each disk of the guest in a scenario, its path in QEMU, and what QEMU has counted of it."""
+    for one in monitor("query-blockstats"):
+        path = one.get("qdev", "")
+        if (disk := _DISK.search(path)) is not None:
+            yield _NAMES.get(disk[1], f"disk{disk[1]}"), path, one["stats"]
+
+
+def _counts(name: str, stats: dict[str, Any]) -> dict[str, list[int]]:
+    found = {}
+    for operation in OPERATIONS:
+        histogram = stats.get(_REPLIES[operation])
+        if histogram is None or histogram["boundaries"] != BINS.boundaries:
+            raise HypervisorError(f"QEMU does not count how long a {operation} of the disk {name} takes")
+        found[operation] = histogram["bins"]
+    return found
+
+
+def _taken(monitor: Monitor) -> dict[str, int]:
+    """By the disk's path, what is in use of all its queues; {} from a QEMU before 7.2, which does not say."""
+    try:
+        devices = [one["path"] for one in monitor("x-query-virtio") if one["name"] == "virtio-blk"]
+    except HypervisorError:
+        return {}
+    return {path: _in_use(monitor, path) for path in devices}
+
+
+def _in_use(monitor: Monitor, path: str) -> int:
+    queues = range(monitor("x-query-virtio-status", {"path": path})["num-vqs"])
+    asked = (monitor("x-query-virtio-queue-status", {"path": path, "queue": queue}) for queue in queues)
+    return sum(status["inuse"] for status in asked)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
-from vmlab.system.processes import signal_process
+from vmlab.system.processes import signal_process, state_of
 
 READY, LIFT, SET = "ready", "lift", "set"
 """What it says once, and what it is asked for."""
@@ -23,6 +23,8 @@ SERVER = "vmlab.hypervisor.emulated_disk.disk_server"
 PATIENCE = 30.0
 """Seconds without a completed request, or without an answer, after which the disk is given up."""
 _END = 10.0
+_STOPPED = {"T": ": its process is stopped", "t": ": a debugger has stopped its process"}
+"""What of a process's state explains why it does nothing."""
 
 
 class DiskProcess:
@@ -68,7 +70,7 @@ class DiskProcess:
 
     def give_up(self, why: str) -> None:
         """Kill it, so that whoever waits for it gets an error; `why` is the cause. Any thread may call it."""
-        self._given_up = self._given_up or f"{why}{_state_of(self.pid)}"
+        self._given_up = self._given_up or f"{why}{_STOPPED.get(state_of(self.pid) or '', '')}"
         signal_process(self.pid, signal.SIGKILL, lambda words: SERVER.encode() in words.split(b"\0"))
 
     async def ask(self, word: str) -> None:
@@ -162,12 +164,3 @@ class StallWatch:
                     f"the emulated disk has completed no request for {now - since:.0f} s while {waiting}"
                 )
                 return
-
-
-def _state_of(pid: int) -> str:
-    """What of a process's state explains why it does nothing."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
-    return {"T": ": its process is stopped", "t": ": a debugger has stopped its process"}.get(state, "")

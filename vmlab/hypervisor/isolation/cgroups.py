@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.system.cgroup_mounts import Mount as Mount
 from vmlab.system.cgroup_mounts import hierarchies as hierarchies
 from vmlab.system.removal import remove_cgroup, remove_empty_folder
@@ -95,6 +96,19 @@ def hold(partition: Path, prefix: str) -> None:
         except FileNotFoundError:
             continue
         return
+
+
+def hold_all(prefix: str, mounts: list[Mount], journal: Journal, *, ordered: bool) -> None:
+    """Hold all partitions that are not held yet, which go into the journal before. Raises StoreError and OSError."""
+    lacking = [one for one in partitions(mounts, ordered=ordered) if not (one / f"{prefix}lab").exists()]
+    for partition in lacking:
+        if not is_shared(partition):
+            journal.add(JournalEntry("partition", str(partition)))
+    if lacking:
+        # Entries are undone from the last to the first, and a partition goes once it is empty.
+        journal.add(JournalEntry("cgroups", prefix))
+    for partition in lacking:
+        hold(partition, prefix)
 
 
 def remove_groups(partition: Path, prefix: str) -> list[str]:

@@ -1,22 +1,29 @@
-"""The host that a scenario orders: cgroups with fewer CPUs and less memory, around all guests of a lab.
+"""Cgroups with limits: the host that a scenario orders, around all guests of a lab, and guests on the host.
 
-In each hierarchy, of version 1 and 2, ``machine/PREFIXhost.partition`` has the limits and no process. Below it libvirt
-puts guests into ``guests.partition``, and what runs on the host goes into ``programs``. The name begins with the lab's
-prefix, see `cgroups.prefix_of`, so that all of it goes as the guests' own cgroups do, after any end.
+An ordered host has fewer CPUs and less memory. In each hierarchy, of version 1 and 2, ``machine/PREFIXhost.partition``
+has the limits and no process. Below it libvirt puts guests into ``guests.partition``, and what runs on the host goes
+into ``programs``. A guest on the host has ``machine/PREFIXbare-KEY``, or the same below the ordered host.
+
+The names begin with the lab's prefix, see `cgroups.prefix_of`, so that all of it goes as the guests' own cgroups do,
+after any end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vmlab.hypervisor.isolation import cgroups
+from vmlab.hypervisor.journal import Journal
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.scenarios.host_settings import HostSize
 from vmlab.model.units import format_bytes
 from vmlab.system.cgroup_mounts import Mount, cpu_list, hierarchies, mount_of, read_cpu_list
+from vmlab.system.removal import remove_cgroup
 from vmlab.telemetry.host.ordered_host import GroupFiles
 
 _GUESTS = "guests.partition"
@@ -24,6 +31,7 @@ _PROGRAMS = "programs"
 _CPUS, _NODES = "cpuset.cpus", "cpuset.mems"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _DELEGATED = ("cpu", *cgroups.OF_ORDERED_HOST)
+_EMPTY_SECONDS = 5.0
 
 
 def _name(prefix: str) -> str:
@@ -71,53 +79,33 @@ class OrderedHost:
 
         Raises RefusedError where a controller is missing or the host is smaller, HypervisorError and OSError.
         """
-        for controller in cgroups.OF_ORDERED_HOST:
-            if mount_of(controller, self._mounts) is None:
-                raise RefusedError(f"no {ORDERED_HOST}: the cgroup controller {controller} is missing")
+        require_controllers(ORDERED_HOST, self._mounts)
         for mount in used_mounts(self._mounts):
-            if mount.version == 1:
-                self._make_first(mount)
-            else:
-                self._make_second(mount)
+            self._make(mount)
         self._watch()
 
     def _top(self, mount: Mount) -> Path:
         return mount.root / cgroups.PARTITION / self._name
 
-    def _make_first(self, mount: Mount) -> None:
+    def _make(self, mount: Mount) -> None:
         top = self._top(mount)
-        inner = (top / _GUESTS, top / _PROGRAMS)
-        top.mkdir(parents=True, exist_ok=True)
-        if "memory" in mount.controllers:
-            if (top / "memory.use_hierarchy").read_text().strip() == "0":
-                (top / "memory.use_hierarchy").write_text("1")
-            limit_memory(top / "memory.limit_in_bytes", self.size.memory_bytes)
-        for folder in inner:
-            folder.mkdir(exist_ok=True)
+        make_group(mount, top, None, self.size.memory_bytes)
+        if "memory" in mount.controllers and mount.version == 1:
+            accounting = top / "memory.use_hierarchy"
+            if accounting.read_text().strip() == "0":
+                accounting.write_text("1")
         if "cpuset" in mount.controllers:
-            # In version 1 a new cpuset is empty, and takes no process.
-            for folder in (top.parent, top):
-                inherit_cpus(folder)
-            self._choose_cpus(top, (top.parent / _CPUS).read_text())
-            for folder in inner:
-                inherit_cpus(folder)
+            self._choose_cpus(top, cpus_below(mount, top.parent))
+        if mount.version == 2:
+            delegate(top, mount)
+        for inner in (top / _GUESTS, top / _PROGRAMS):
+            inner.mkdir(exist_ok=True)
+            if "cpuset" in mount.controllers and mount.version == 1:
+                inherit_cpus(inner)
 
-    def _make_second(self, mount: Mount) -> None:
-        top = self._top(mount)
-        top.mkdir(parents=True, exist_ok=True)
-        for folder in (mount.root, top.parent):
-            delegate(folder, mount)
-        if "memory" in mount.controllers:
-            limit_memory(top / "memory.max", self.size.memory_bytes)
-        if "cpuset" in mount.controllers:
-            self._choose_cpus(top, (top.parent / "cpuset.cpus.effective").read_text())
-        delegate(top, mount)
-        for name in (_GUESTS, _PROGRAMS):
-            (top / name).mkdir(exist_ok=True)
-
-    def _choose_cpus(self, folder: Path, having: str) -> None:
+    def _choose_cpus(self, folder: Path, cpus: list[int]) -> None:
         """The last ones: the first serves most interrupts of the host."""
-        count, cpus = self.size.cpus, read_cpu_list(having)
+        count = self.size.cpus
         if count is None:
             return
         if count > len(cpus):
@@ -188,11 +176,99 @@ class OrderedHost:
         self._event = self._watched = None
 
 
-def limit_memory(file: Path, asked: int | None) -> None:
-    """Write the limit and read it back; nothing for None. Raises HypervisorError and OSError."""
-    if asked is not None:
-        file.write_text(str(asked))
-        _require(file, str(asked // _PAGE_BYTES * _PAGE_BYTES))
+class BareCgroups:
+    """The cgroups of one lab's guests on the host; `prefix` is the lab's, see `cgroups.prefix_of`."""
+
+    def __init__(self, prefix: str, journal: Journal, mounts: Sequence[Mount] | None = None) -> None:
+        self._prefix = prefix
+        self._journal = journal
+        self._mounts = used_mounts(hierarchies() if mounts is None else mounts)
+
+    def hold(self) -> None:
+        """Make the partitions, once in a run. Raises RefusedError where a controller is missing, and OSError."""
+        require_controllers("guest on the host", self._mounts)
+        cgroups.hold_all(self._prefix, self._mounts, self._journal, ordered=True)
+
+    def cpus(self) -> list[int]:
+        """The CPUs that guests may use here. Raises OSError."""
+        mount = mount_of("cpuset", self._mounts)
+        assert mount is not None
+        if mount.version == 2:
+            delegate(mount.root, mount)
+        return cpus_below(mount, self._above(mount))
+
+    @contextlib.contextmanager
+    def made(self, key: str, cpus: list[int], memory_bytes: int) -> Iterator[list[Path]]:
+        """The ``cgroup.procs`` files of guest `key` while the block runs, with limits that were read back.
+
+        Nothing may be left in them after the block. Raises HypervisorError and OSError.
+        """
+        groups = [self._above(mount) / f"{self._prefix}bare-{key}" for mount in self._mounts]
+        try:
+            for mount, group in zip(self._mounts, groups, strict=True):
+                make_group(mount, group, cpus, memory_bytes)
+            yield [group / "cgroup.procs" for group in groups]
+        finally:
+            for group in groups:
+                _removed(group)
+
+    def _above(self, mount: Mount) -> Path:
+        partition = mount.root / cgroups.PARTITION
+        ordered = partition / _name(self._prefix)
+        return ordered if ordered.exists() else partition
+
+
+def _removed(group: Path) -> None:
+    """Remove a cgroup; the kernel may count a process that has ended for a moment still. Raises OSError."""
+    until = time.monotonic() + _EMPTY_SECONDS
+    while True:
+        try:
+            remove_cgroup(group)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def require_controllers(what: str, mounts: Sequence[Mount]) -> None:
+    """Raise RefusedError unless this host has the controllers that limit `what`."""
+    for controller in cgroups.OF_ORDERED_HOST:
+        if mount_of(controller, mounts) is None:
+            raise RefusedError(f"no {what}: the cgroup controller {controller} is missing")
+
+
+def make_group(mount: Mount, group: Path, cpus: list[int] | None, memory_bytes: int | None) -> None:
+    """Make a cgroup with these limits, which are read back. Raises HypervisorError and OSError."""
+    group.mkdir(parents=True, exist_ok=True)
+    if mount.version == 2:
+        for folder in reversed([one for one in group.parents if one.is_relative_to(mount.root)]):
+            delegate(folder, mount)
+    elif "cpuset" in mount.controllers:
+        # In version 1 a new cpuset is empty, and takes no process.
+        for folder in (group.parent, group):
+            inherit_cpus(folder)
+    if "memory" in mount.controllers and memory_bytes is not None:
+        limit_memory(group / ("memory.max" if mount.version == 2 else "memory.limit_in_bytes"), memory_bytes)
+    if "cpuset" in mount.controllers and cpus is not None:
+        limit_cpus(group, cpus)
+
+
+def cpus_below(mount: Mount, folder: Path) -> list[int]:
+    """The CPUs that a cgroup in `folder` can have. Raises OSError."""
+    if mount.version == 2:
+        return read_cpu_list((folder / "cpuset.cpus.effective").read_text())
+    inherit_cpus(folder)
+    return read_cpu_list((folder / _CPUS).read_text())
+
+
+def limit_memory(file: Path, asked: int) -> None:
+    """Write the limit and read it back. Raises HypervisorError and OSError."""
+    file.write_text(str(asked))
+    expected = str(asked // _PAGE_BYTES * _PAGE_BYTES)
+    if (found := file.read_text().strip()) != expected:
+        raise HypervisorError(f"{file} is {found}, and not {expected}")
 
 
 def limit_cpus(folder: Path, chosen: list[int]) -> None:
@@ -216,8 +292,3 @@ def delegate(folder: Path, mount: Mount) -> None:
     known = file.read_text().split()
     if missing := [name for name in _DELEGATED if name in mount.controllers and name not in known]:
         file.write_text(" ".join(f"+{name}" for name in missing))
-
-
-def _require(file: Path, expected: str) -> None:
-    if (found := file.read_text().strip()) != expected:
-        raise HypervisorError(f"{file} is {found}, and not {expected}")

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from vmlab.hypervisor.isolation.children import CHILDREN
-from vmlab.hypervisor.isolation.init import ATTENDED, FORWARDED, attend
+from vmlab.hypervisor.isolation.init import ATTENDED, CHILDREN, FORWARDED, attend
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.system import kernel
 

@@ -42,7 +42,7 @@ class DomainStatistics:
         self._short = short
         self._asking: asyncio.Future[Timed[Figures]] | None = None
 
-    async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
+    async def cpu_seconds(self, names: Collection[str]) -> dict[str, float]:
         """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""
         stats = await call("CPU times", _ASK, self._bulk, libvirt.VIR_DOMAIN_STATS_CPU_TOTAL)
         try:

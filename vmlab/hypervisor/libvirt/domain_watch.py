@@ -1,4 +1,4 @@
-"""Watches the QEMU of each guest: whether it runs, whether it was stopped, and why it died.
+"""Watches the QEMU of each guest: whether it runs, whether it was stopped, and why it died; who waits for that is told.
 
 A death is reported by three sources, in any order: a pidfd of the process, libvirt's event, and the lab's init, which
 reaps it and alone knows its exit status. After the first report there is a short wait for the others, so that the cause
@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vmlab.hypervisor.contract import CAUSE_SECONDS
-from vmlab.hypervisor.isolation.children import Change, Children
+from vmlab.hypervisor.isolation.init import Change, Children
 from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.events import DomainEvents
-from vmlab.hypervisor.libvirt.losses import Losses
 from vmlab.model.errors import GuestLost
 from vmlab.model.visible import visible_line
 
@@ -41,6 +40,9 @@ class _Guest:
     since: float | None = None
     reason: str = ""
     reporting: asyncio.TimerHandle | None = None
+
+    def stopped_until(self, now: float) -> float:
+        return self.stopped + (0.0 if self.since is None else now - self.since)
 
 
 def last_line(console: Path) -> str:
@@ -125,16 +127,18 @@ class DomainWatch:
         """See `contract.Hypervisor.until_lost`."""
         await self._losses.until_lost(names)
 
-    def standstill(self, name: str) -> float:
-        """Seconds for which the guest's process was stopped since it is watched, a stop that still lasts included."""
-        guest = self._guests.get(name)
-        if guest is None:
-            return 0.0
-        return guest.stopped + (0.0 if guest.since is None else time.monotonic() - guest.since)
+    async def standstill(self, names: Collection[str]) -> dict[str, float]:
+        """Seconds for which each guest's process was stopped since it is watched, a stop that still lasts included."""
+        now, known = time.monotonic(), self._guests
+        return {name: known[name].stopped_until(now) if name in known else 0.0 for name in names}
 
     def pids(self, names: Collection[str]) -> dict[str, int]:
         """The process of each of these guests that is watched."""
         return {name: self._guests[name].pid for name in names if name in self._guests}
+
+    def host_pids(self) -> list[int]:
+        """None: all guests are processes of the lab's PID namespace."""
+        return []
 
     def _on_child(self, change: Change) -> None:
         """The lab's init saw a change of one of its children."""
@@ -205,3 +209,49 @@ class DomainWatch:
             asyncio.get_running_loop().remove_reader(guest.pidfd)
             os.close(guest.pidfd)
             guest.pidfd = None
+
+
+class Losses:
+    """A loss is reported to all who wait for it, now or later, until a guest of that name starts again.
+
+    Belongs to one event loop; may be called only from its thread.
+    """
+
+    def __init__(self) -> None:
+        self._lost: dict[str, tuple[str, bool]] = {}
+        self._waiting: list[tuple[frozenset[str], asyncio.Future[NoReturn]]] = []
+
+    def forget(self, name: str) -> None:
+        """Guest `name` starts again, or was ended by the lab: forget an earlier report."""
+        self._lost.pop(name, None)
+
+    def report(self, name: str, cause: str, *, crashed: bool = False) -> None:
+        """Guest `name` is lost, see `GuestLost`; of several causes the first one is kept."""
+        if name in self._lost:
+            return
+        self._lost[name] = cause, crashed
+        for names, waiting in self._waiting:
+            if name in names and not waiting.done():
+                waiting.set_exception(self._loss(name))
+
+    def cause(self, name: str) -> str | None:
+        """Why guest `name` was lost; None where it was not."""
+        return self._lost[name][0] if name in self._lost else None
+
+    def _loss(self, name: str) -> GuestLost:
+        cause, crashed = self._lost[name]
+        return GuestLost(name, cause, crashed=crashed)
+
+    async def until_lost(self, names: Collection[str]) -> NoReturn:
+        """Raise GuestLost for the first of `names` that is lost, or was lost before; wait for ever otherwise."""
+        for name in names:
+            if name in self._lost:
+                raise self._loss(name)
+        waiting: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
+        entry = (frozenset(names), waiting)
+        self._waiting.append(entry)
+        try:
+            await waiting
+        finally:
+            self._waiting.remove(entry)
+        raise AssertionError("a loss has no result")

@@ -48,33 +48,28 @@ def _keep_off_stderr(_context: Any, error: tuple[Any, ...]) -> None:
     _LOG.debug("libvirt: %s", error[2])
 
 
-def load_schema(connection: Any) -> None:
-    """Have libxml2 set up its types of values: if several starts use them first at the same time, some fail."""
-    with contextlib.suppress(libvirt.libvirtError):
-        connection.createXML("<domain/>", libvirt.VIR_DOMAIN_START_VALIDATE)
-
-
 class DomainEvents:
     """Passes on what ends a domain, in the thread of `loop`: its own end, or an error of its disk."""
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        on_stopped: Receiver,
-        on_disk_error: Receiver,
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_stopped: Receiver, on_disk_error: Receiver) -> None:
         self._loop = loop
         self._on_stopped = on_stopped
         self._on_disk_error = on_disk_error
 
-    def register(self, connection: Any) -> None:
-        """Listen to all domains of a connection, until it is closed."""
+    def connect(self, uri: str) -> Any:
+        """A connection to libvirt, whose domains are listened to until it is closed; blocks. Raises libvirtError."""
+        start_event_loop()
+        connection = libvirt.open(uri)
         kinds = (
             (libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._lifecycle),
             (libvirt.VIR_DOMAIN_EVENT_ID_IO_ERROR_REASON, self._disk_error),
         )
         for kind, called in kinds:
             connection.domainEventRegisterAny(None, kind, called, None)
+        # Has libxml2 set up its types of values: if several starts use them first at the same time, some fail.
+        with contextlib.suppress(libvirt.libvirtError):
+            connection.createXML("<domain/>", libvirt.VIR_DOMAIN_START_VALIDATE)
+        return connection
 
     def _lifecycle(self, _connection: Any, domain: Any, event: int, detail: int, _opaque: Any) -> None:
         if event == libvirt.VIR_DOMAIN_EVENT_STOPPED:

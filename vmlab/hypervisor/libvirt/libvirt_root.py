@@ -1,24 +1,39 @@
-"""The folder that an embedded libvirt lives in: its configuration, its sockets, its cache of QEMU's capabilities."""
+"""The folder that an embedded libvirt lives in, and what of the host it sees: its configuration, its sockets, its cache
+of QEMU's capabilities, its accounts, its /run. All of it is visible only inside the lab.
+
+Debian's QEMU driver refuses to start where the user ``libvirt-qemu`` is missing, even when qemu.conf says root. Only
+the package libvirt-daemon-system makes that user, and it also starts daemons, a default network and firewall rules.
+The lab needs none of them, so it binds its own copies of passwd and group over the host's, in its private mounts.
+
+libvirt, embedded or not, keeps a token and its list of host devices in the host's /run. A lab would make
+``/run/libvirt`` on a host that has none, and share it with the libvirtd of a host that has one. So the runner sees an
+empty /run that contains only the folder of runtime folders.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
+import pwd
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from vmlab.hypervisor.libvirt.accounts import provide_accounts
-from vmlab.hypervisor.libvirt.domain_places import last_words_in
-from vmlab.hypervisor.libvirt.private_run import provide_run
+from vmlab.hypervisor.isolation.namespace import require_isolation
+from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.model.errors import HypervisorUnavailable
+from vmlab.system import kernel
 from vmlab.system.marks import mark
 from vmlab.system.new_file import new_file
-from vmlab.system.removal import remove_file
 
 _SOCKET_LIMIT = 107
 _LONGEST_WITHIN = len("/lib/qemu/domain-999-12345678901234567890/monitor.sock")
 _CAPABILITIES = Path("cache/qemu/capabilities")
+_ACCOUNT = "libvirt-qemu"
+_UID = 64055
+"""The number that Debian reserves for it; no process of the lab runs under it."""
+_RUN = Path("/run")
 
 
 def root_folder(runtime: Path) -> Path:
@@ -41,37 +56,14 @@ class LibvirtRoot:
         self.folder = folder
 
     @property
-    def proc(self) -> Path:
-        """The /proc of the lab's PID namespace, in which its QEMUs are."""
-        return Path("/proc")
-
-    @property
     def uri(self) -> str:
         """The URI to open."""
         return f"qemu:///embed?root={self.folder}"
 
-    def agent_socket(self, name: str) -> Path:
-        """Where the guest agent of guest `name` is reached."""
-        return self.folder / "agent" / f"{name}.sock"
-
-    def helper_socket(self, name: str) -> Path:
-        """Where the resident helper of guest `name` is reached."""
-        return self.folder / "agent" / f"{name}.help"
-
-    def pid_of(self, domain: str) -> int:
-        """The pid of a domain's QEMU in this PID namespace; raises OSError when it does not run."""
-        return int((self.folder / "run/qemu" / f"{domain}.pid").read_text())
-
-    def last_words_of(self, domain: str) -> str:
-        """The last line that a domain's QEMU wrote to its log; the empty string where there is none."""
-        return last_words_in(self._log_of(domain))
-
-    def forget(self, domain: str) -> None:
-        """Remove the log of a domain that is gone: libvirt appends to it at every start of that name."""
-        remove_file(self._log_of(domain))
-
-    def _log_of(self, domain: str) -> Path:
-        return self.folder / "log/qemu" / f"{domain}.log"
+    @property
+    def places(self) -> Places:
+        """Where it has what belongs to a domain; the QEMUs are in the lab's PID namespace."""
+        return Places(Path("/proc"), self.folder / "run/qemu", self.folder / "log/qemu", self.folder / "agent")
 
     def make(self, owner: str) -> None:
         """Make the folder and mark it as `owner`'s; the rest of /run is hidden from libvirt. Raises OSError."""
@@ -140,3 +132,48 @@ def configuration(controllers: Iterable[str]) -> str:
         "hugetlbfs_mount = []\n"
         f"cgroup_controllers = [ {named} ]\n"
     )
+
+
+def provide_run(kept: Path) -> None:
+    """Cover the host's /run in this mount namespace; the folder `kept` stays where it is. Raises OSError.
+
+    Raises HypervisorUnavailable outside a private mount namespace.
+    """
+    require_isolation()
+    place = kept.resolve()
+    held = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        kernel.mount("tmpfs", str(_RUN), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=0755")
+        if place.is_relative_to(_RUN):
+            place.mkdir(parents=True)
+            kernel.mount(f"/proc/self/fd/{held}", str(place), None, kernel.MS_BIND)
+    finally:
+        os.close(held)
+
+
+def provide_accounts(folder: Path) -> None:
+    """Make ``libvirt-qemu`` known to this mount namespace, with copies kept in `folder`; raises OSError.
+
+    Does nothing where user and group exist. Raises HypervisorUnavailable outside a private mount namespace.
+    """
+    require_isolation()
+    folder.mkdir(parents=True, exist_ok=True)
+    if not _known(pwd.getpwnam):
+        _extend(Path("/etc/passwd"), folder, f"{_ACCOUNT}:x:{_UID}:{_UID}:vmlab:/nonexistent:/usr/sbin/nologin\n")
+    if not _known(grp.getgrnam):
+        _extend(Path("/etc/group"), folder, f"{_ACCOUNT}:x:{_UID}:\n")
+
+
+def _known(look_up: Callable[[str], object]) -> bool:
+    try:
+        look_up(_ACCOUNT)
+    except KeyError:
+        return False
+    return True
+
+
+def _extend(original: Path, folder: Path, line: str) -> None:
+    copy = folder / original.name
+    copy.write_text(original.read_text().rstrip("\n") + "\n" + line)
+    copy.chmod(0o644)
+    kernel.mount(str(copy), str(original), None, kernel.MS_BIND)

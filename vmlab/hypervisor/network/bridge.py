@@ -1,15 +1,33 @@
-"""The lab's bridge, in the lab's own network namespace and nowhere else."""
+"""The lab's bridge, in the lab's own network namespace and nowhere else, and further network namespaces at the bridge.
+
+With one of these the host sends to itself over a network card and not the loopback. A veth pair joins it to the bridge,
+where the guests' taps are plugged in too. It has no name, and so no file below /run/netns: it consists of an open
+descriptor and the veth pair, and both disappear with the runner.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.model.errors import HypervisorUnavailable
-from vmlab.model.names import BRIDGE, BRIDGE_MAC, HOST_ADDRESS, PREFIX
+from vmlab.model.names import (
+    BRIDGE,
+    BRIDGE_MAC,
+    FAR_HOST_ADDRESS,
+    FAR_HOST_CABLE,
+    HOST_ADDRESS,
+    PREFIX,
+)
+from vmlab.system import kernel
 
 LOOPBACK = 1
 """The kernel's number for it in every network namespace."""
@@ -47,3 +65,78 @@ def link_index(route: IPRoute, name: str) -> int:
     if not found:
         raise OSError(errno.ENODEV, f"no network link is called {name}")
     return found[0]
+
+
+def far_host_network() -> AbstractContextManager[int]:
+    """The second namespace of the host; see `bridged_network`."""
+    return bridged_network(FAR_HOST_CABLE, FAR_HOST_ADDRESS)
+
+
+@contextlib.contextmanager
+def bridged_network(cable: tuple[str, str], address: str) -> Iterator[int]:
+    """A namespace of its own for as long as the block runs, as a descriptor that ``setns`` takes.
+
+    It has the second end of `cable` with the IPv4 `address`; the first is at the lab's bridge. Programs that are still
+    in it keep it alive, but without the veth pair. Raises HypervisorUnavailable on the host's own network, without the
+    lab's bridge, and where the kernel has no veth.
+    """
+    require_isolation()
+    # Only a thread that leaves its namespace can open the new one without a name; the thread ends with the set-up.
+    # pyroute2 runs an event loop of its own, so the near end is plugged in by another thread.
+    with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
+        namespace = inside.submit(fresh_namespace).result()
+        try:
+            with _refusals():
+                outside.submit(_plug_in, namespace, cable).result()
+                inside.submit(_bring_up, cable[1], address).result()
+        except BaseException:
+            os.close(namespace)
+            raise
+    try:
+        yield namespace
+    finally:
+        try:
+            with _refusals(), ThreadPoolExecutor(1) as outside:
+                outside.submit(_unplug, cable[0]).result()
+        finally:
+            os.close(namespace)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except (NetlinkError, OSError) as error:
+        raise HypervisorUnavailable(f"no second network for the host: {error}", remedy="modprobe veth") from error
+
+
+def fresh_namespace() -> int:
+    """Leave the thread's network namespace for a fresh one; a descriptor of that.
+
+    For a thread of its own, which ends with what it sets up. Raises HypervisorUnavailable on the host's own network.
+    """
+    require_isolation()
+    kernel.unshare(kernel.CLONE_NEWNET)
+    return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _plug_in(namespace: int, cable: tuple[str, str]) -> None:
+    near, far = cable
+    with IPRoute() as route:
+        route.link("add", ifname=near, kind="veth", peer={"ifname": far, "net_ns_fd": namespace})
+        index = link_index(route, near)
+        route.link("set", index=index, master=link_index(route, BRIDGE))
+        route.link("set", index=index, state="up")
+
+
+def _unplug(near: str) -> None:
+    with IPRoute() as route:
+        route.link("del", index=link_index(route, near))
+
+
+def _bring_up(far: str, address: str) -> None:
+    with IPRoute() as route:
+        route.link("set", index=LOOPBACK, state="up")
+        index = link_index(route, far)
+        route.addr("add", index=index, address=address, prefixlen=PREFIX)
+        route.link("set", index=index, state="up")

@@ -20,8 +20,7 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.hypervisor.network.bridge import LOOPBACK, link_index
-from vmlab.hypervisor.network.far_host import fresh_namespace
+from vmlab.hypervisor.network.bridge import LOOPBACK, fresh_namespace, link_index
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import BRIDGE, FAR_BRIDGE, OVERLAY_ADDRESSES, OVERLAY_CABLE, TUNNEL
 

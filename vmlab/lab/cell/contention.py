@@ -36,9 +36,9 @@ class Contention:
         names = list(self._shares)
         if not names:
             return
-        before = await self._hypervisor.cpu_seconds(names)
+        before = await self._hypervisor.statistics.cpu_seconds(names)
         await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
-        after = await self._hypervisor.cpu_seconds(names)
+        after = await self._hypervisor.statistics.cpu_seconds(names)
         self._used = {name: after[name] - before[name] for name in names}
 
     def measurements(self, instances: Sequence[WorkloadInstance]) -> Iterator[Measurement]:

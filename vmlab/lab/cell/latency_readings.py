@@ -91,7 +91,7 @@ class LatencyReadings:
                 self._events.doubt(f"how long requests of its disks take could not be read: {in_one_line(error)}")
 
     async def _begin_guest(self, spec: DomainSpec) -> None:
-        await self._hypervisor.begin_latency(spec.name)
+        await self._hypervisor.guest_disks.begin_latency(spec.name)
         self._counted[spec.name] = _Counted(time.monotonic())
 
     async def _read_guest(self, spec: DomainSpec) -> None:
@@ -100,7 +100,7 @@ class LatencyReadings:
             return
         counted.is_asked = True
         try:
-            now = await self._hypervisor.disk_latency(spec.name)
+            now = await self._hypervisor.guest_disks.disk_latency(spec.name)
         finally:
             counted.is_asked = False
         self._events.disk_latency(spec, counted.since, _added(counted.counts, now))

@@ -66,7 +66,7 @@ class NetworkCheck:
     def _of_limits(
         self, before: NetworkCounts, after: NetworkCounts, instances: Sequence[WorkloadInstance]
     ) -> Iterator[NetworkProof]:
-        from vmlab.hypervisor.overlay_network.bandwidth_limits import bucket_bytes
+        from vmlab.hypervisor.overlay_network.guest_networks import bucket_bytes
 
         for guest, rate in self._limits.items():
             to, by = _grown(before.limited, after.limited, guest)

@@ -102,7 +102,7 @@ class SilentDisks:
 
     async def _look(self, spec: DomainSpec) -> None:
         try:
-            requests = await self._hypervisor.disk_requests(spec.name)
+            requests = await self._hypervisor.guest_disks.disk_requests(spec.name)
         except (HypervisorError, DeadlineExceeded):
             # A guest that is being ended, or whose QEMU stands still: others say so.
             return

@@ -73,12 +73,12 @@ class Undisturbed:
         self._watch.start()
 
     async def _stopped_qemus(self) -> dict[str, float]:
-        return await self._around.hypervisor.standstill(self._guests.names)
+        return await self._around.hypervisor.watch.standstill(self._guests.names)
 
     async def end(self) -> None:
         """Take what was seen until now: of QEMUs that were stopped by a signal the init knows the times."""
         now = await self._stopped_qemus()
-        pids = self._around.hypervisor.pids(self._guests.names)
+        pids = self._around.hypervisor.watch.pids(self._guests.names)
         # Guests that were added since were stopped while they were restored.
         added = {pid for guest, pid in pids.items() if guest not in self._before}
         self._names = {

@@ -169,7 +169,7 @@ class WorkloadInstance:
             return {}
         try:
             async with asyncio.timeout(self._timing.reading):
-                return await self._hypervisor.cpu_use(self._virtual)
+                return await self._hypervisor.statistics.cpu_use(self._virtual)
         except (VmlabError, OSError, TimeoutError):
             return {}
 

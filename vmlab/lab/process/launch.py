@@ -9,7 +9,7 @@ import os
 import sys
 from dataclasses import replace
 
-from vmlab.hypervisor.hosts_libvirt.daemon import require_daemon
+from vmlab.hypervisor.hosts_libvirt.hosts_places import require_daemon
 from vmlab.lab.process.measuring_runs import Turn, claim, leave
 from vmlab.lab.process.prepared import write_request
 from vmlab.lab.process.run_folder import RunFolder

@@ -17,7 +17,7 @@ from vmlab.system.file_system import demand_usable
 from vmlab.system.rights import as_root, missing_capabilities
 
 _HIDDEN = Path("/run")
-"""See `vmlab/hypervisor/libvirt/private_run.py`: a runner sees a /run of its own."""
+"""See `vmlab/hypervisor/libvirt/libvirt_root.py`: a runner sees a /run of its own."""
 
 
 def check_ready() -> None:

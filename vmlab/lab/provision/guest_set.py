@@ -258,15 +258,15 @@ class GuestSet:
 
     async def prove_cache(self, specs: list[DomainSpec] | None = None) -> list[CacheProof]:
         """The cache mode of every disk file of all guests, or of some, as QEMU's descriptors and QMP show it."""
-        return await self._hypervisor.prove_cache(self.specs if specs is None else specs)
+        return await self._hypervisor.guest_disks.prove_cache(self.specs if specs is None else specs)
 
     async def drain_disks(self, deadline: float) -> Drained:
         """Have the host write the dirty pages of all disks, within `deadline` seconds; see the hypervisor's."""
-        return await self._hypervisor.drain_disks(self.specs, deadline)
+        return await self._hypervisor.guest_disks.drain_disks(self.specs, deadline)
 
     async def switch_cache(self, mode: CacheMode) -> dict[str, float]:
         """Switch all disks to another cache mode; the seconds for which each guest may have stood still."""
-        pauses = await self._hypervisor.switch_cache(self.specs, mode)
+        pauses = await self._hypervisor.guest_disks.switch_cache(self.specs, mode)
         self.specs = [replace(spec, resources=spec.resources.with_cache(mode)) for spec in self.specs]
         return pauses
 

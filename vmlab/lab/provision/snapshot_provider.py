@@ -123,7 +123,7 @@ class SnapshotProvider:
         call: AgentCall = partial(self._hypervisor.agent, name)
         await self._hypervisor.create(self._image, [template])
         try:
-            alarm = self._hypervisor.until_lost([name])
+            alarm = self._hypervisor.watch.until_lost([name])
             await run_with_alarm(alarm, self._prepared(call, cell, guest, name, folder), grace=self._timing.cause)
         except GuestLost as lost:
             cause = f"{lost.cause} while it was made ready to be frozen"

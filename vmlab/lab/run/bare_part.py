@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
 from vmlab.guests.host_shell import BareShell, HostShell
-from vmlab.hypervisor.bare_metal.bare_cgroups import BareCgroups
 from vmlab.hypervisor.bare_metal.bare_init import BareOrder
 from vmlab.hypervisor.bare_metal.bare_place import bare_place, copy_image
-from vmlab.hypervisor.disks.host_data import marked_folder
+from vmlab.hypervisor.disks.host_files import marked_folder
 from vmlab.hypervisor.isolation.cgroups import prefix_of
+from vmlab.hypervisor.isolation.host_cgroups import BareCgroups
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.lab.process.run_folder import RunFolder

@@ -144,7 +144,7 @@ class CellRun:
         """Watch the guests there are, until there are others. Raises GuestLost."""
         self._guests.changed.clear()
         waiting = asyncio.ensure_future(self._guests.changed.wait())
-        lost = asyncio.ensure_future(self._around.hypervisor.until_lost(self._guests.names))
+        lost = asyncio.ensure_future(self._around.hypervisor.watch.until_lost(self._guests.names))
         try:
             await asyncio.wait([waiting, lost], return_when=asyncio.FIRST_COMPLETED)
             if lost.done():

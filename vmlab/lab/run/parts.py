@@ -15,8 +15,7 @@ from vmlab.guests.held_client import start_line_program
 from vmlab.guests.host_shell import HostShell
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
-from vmlab.hypervisor.disks.host_data import host_data
-from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
+from vmlab.hypervisor.disks.host_files import host_data, mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.cgroups import prefix_of
@@ -24,7 +23,7 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
-from vmlab.hypervisor.network.far_host import far_host_network
+from vmlab.hypervisor.network.bridge import far_host_network
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn

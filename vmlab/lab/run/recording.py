@@ -132,7 +132,7 @@ class HostRecording:
             notify=self._notify,
             apart=self._apart,
             ordered=self._ordered,
-            outside=self._hypervisor.host_pids,
+            outside=self._hypervisor.watch.host_pids,
         )
         guests = asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics)
         # Every wait can be ended, so that counters are read when somebody asks for it.
@@ -180,7 +180,7 @@ class HostRecording:
         assert question is not None
         self._questions.add(question)
         try:
-            return await self._hypervisor.domain_stats(whole=whole)
+            return await self._hypervisor.statistics.domain_stats(whole=whole)
         finally:
             self._questions.discard(question)
 

@@ -281,7 +281,7 @@ class Runner:
                 read_at=recording.read_at,
                 settings=self._settings.in_force,
                 counters=self._parts.host_counters,
-                standstills=partial(self._parts.standstills, self._folder, self._hypervisor.host_pids),
+                standstills=partial(self._parts.standstills, self._folder, self._hypervisor.watch.host_pids),
                 disk=self._disk,
                 ksm=HostKsm(self._settings, self._others, ordered_memory),
             ),

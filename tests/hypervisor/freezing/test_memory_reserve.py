@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.libvirt import memory_reserve
-from vmlab.hypervisor.libvirt.memory_reserve import MemoryReserve
+from vmlab.hypervisor.freezing import ram_state
+from vmlab.hypervisor.freezing.ram_state import MemoryReserve
+from vmlab.system.meminfo import HostMemory
 
 MIB = 2**20
 
@@ -55,7 +56,7 @@ def test_taking_ends_where_the_kernel_has_to_get_the_memory_from_elsewhere() -> 
 
 
 def test_no_more_than_half_of_what_the_host_has_left_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_reserve, "available", lambda: 140 * MIB)
+    monkeypatch.setattr(ram_state, "host_memory", lambda: HostMemory(2**30, 140 * MIB, 0))
     reserve = MemoryReserve(useful=True, slow=math.inf)
     reserve.take(320 * MIB)
     assert reserve.size == 64 * MIB
@@ -68,5 +69,5 @@ def test_a_virtual_machine_is_known_by_its_processor(
 ) -> None:
     described = tmp_path / "cpuinfo"
     described.write_text(f"processor\t: 0\nflags\t\t: {flags}\nprocessor\t: 1\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(memory_reserve, "_CPUINFO", described)
-    assert memory_reserve.in_virtual_machine() is virtual
+    monkeypatch.setattr(ram_state, "_CPUINFO", described)
+    assert ram_state.in_virtual_machine() is virtual

@@ -1,11 +1,13 @@
-"""The guest image's root file system on the host, so that host and guest run the same programs."""
+"""What workloads and guests on the host have of files: the guest image's root file system, so that host and guest run
+the same programs, and folders of their own beside the guests' disks.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vmlab.hypervisor.disks import loop_devices
@@ -14,7 +16,8 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.system import kernel
-from vmlab.system.removal import remove_empty_folder
+from vmlab.system.marks import make_marked
+from vmlab.system.removal import remove_empty_folder, remove_tree
 
 _WRITABLE = ("tmp", "run")
 _NODES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9)}
@@ -110,3 +113,37 @@ def _unmount_all(root: Path) -> None:
     with contextlib.suppress(OSError):
         kernel.unmount(str(root))
     remove_empty_folder(root)
+
+
+_NAME = "host.data"
+
+
+@contextlib.contextmanager
+def host_data(disks: Path, lab: str, journal: Journal, tiles: Iterable[int]) -> Iterator[dict[int, Path]]:
+    """An empty folder in `disks` for each of `tiles`, by the tile; see `marked_folder`."""
+    with marked_folder(disks / _NAME, lab, journal) as folder:
+        yield {tile: made_inside(folder, f"t{tile}") for tile in tiles}
+
+
+@contextlib.contextmanager
+def marked_folder(folder: Path, lab: str, journal: Journal) -> Iterator[Path]:
+    """An empty folder for as long as the block runs; removed with all that is in it.
+
+    It carries the lab's mark and stands in the journal while it is there. Raises OSError where it cannot be made or
+    removed, and StoreError.
+    """
+    with journal.kept(JournalEntry("folder", str(folder))):
+        make_marked(folder, lab)
+        try:
+            yield folder
+        finally:
+            remove_tree(folder)
+
+
+def made_inside(above: Path, name: str) -> Path:
+    """A new folder `name` in `above`, which anybody may read."""
+    folder = above / name
+    folder.mkdir()
+    # As /data is in a guest, whatever the umask: a workload may give up root.
+    folder.chmod(0o755)
+    return folder
