@@ -23,11 +23,10 @@ from textual.widgets import DataTable, Footer, RichLog, Static
 
 from vmlab.tui.state.views import GuestView, LogLine
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import Line
+from vmlab.tui.widgets.painted import Line, TextBoard
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import GuestTable
-from vmlab.tui.widgets.text_board import TextBoard
 
 SIZE = (140, 40)
 CHANGES = 60

@@ -21,7 +21,7 @@ from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import STORE, resolve_run
 from vmlab.tui.app import Console
-from vmlab.tui.feed.picks import Pick
+from vmlab.tui.contract import Pick
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.widgets.row_list import RowList

@@ -28,7 +28,7 @@ from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkPr
 from vmlab.model.run import HIGHEST_SEED, MOST_NUMBERED, MOST_OF_EACH, MOST_REPEATS, MOST_TILES
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
-from vmlab.tui.feed.picks import Pick
+from vmlab.tui.contract import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.feed.sides import over_time, sides_of
 from vmlab.tui.state.compared import compared_sides

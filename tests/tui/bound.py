@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from textual.dom import DOMNode
 
-FORWARD = ("move", "row", "value", "scroll_down", "scroll_end", "page_down")
-BACK = ("scroll_up", "scroll_home", "page_up")
-"""Actions that move a cursor or a pane; those of a cursor go back where they are told a step below 0."""
-MOVES = (*FORWARD, *BACK)
+MOVES = ("move", "row", "value", "scroll")
+"""Actions that move a cursor or a pane; they go back where they are told a step below 0."""
 LEAVES = ("quit",)
 
 

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from tests.waiting import until
 from vmlab.model.places import shipped_scenarios
-from vmlab.tui.state.scenario_groups import grouped
+from vmlab.tui.feed.planner import grouped
 
 GOLDEN = Path(__file__).parent / "golden"
 _PATIENCE_SECONDS = 60.0

@@ -18,15 +18,14 @@ from tests.tui.state.test_coming import Commands
 from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.report.demo.chapters import load_demo
+from vmlab.tui.contract import Pick
 from vmlab.tui.feed.messages import RunLost
-from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
 from vmlab.tui.screens.domain_screen import DomainScreen
-from vmlab.tui.screens.help import HelpModal
 from vmlab.tui.screens.live_screen import LiveScreen
-from vmlab.tui.screens.question import QuestionModal
+from vmlab.tui.screens.modals import HelpModal, QuestionModal
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.screens.results_screen import ResultsScreen
 from vmlab.tui.screens.runs_screen import RunsScreen

@@ -12,7 +12,7 @@ from textual.dom import DOMNode
 from tests.tui.bound import LEAVES, MOVES, bound, keys, name_of
 from tests.tui.tmux import Tmux
 from vmlab.tui.app import Console
-from vmlab.tui.screens.help import CLOSES
+from vmlab.tui.screens.modals import CLOSES
 from vmlab.tui.screens.watch_screen import WatchScreen
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import GuestTable

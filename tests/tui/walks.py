@@ -27,9 +27,8 @@ from tests.tui.walk import (
 from vmlab.tui.app import Console
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
-from vmlab.tui.screens.help import HelpModal, HelpText
 from vmlab.tui.screens.live_screen import LiveScreen
-from vmlab.tui.screens.question import QuestionModal
+from vmlab.tui.screens.modals import HelpModal, HelpText, QuestionModal
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.screens.results_screen import ResultsScreen
 from vmlab.tui.screens.runs_screen import RunsScreen
@@ -78,9 +77,9 @@ def walk_question(tmux: Tmux) -> None:
         return found[1] if found else ""
 
     other: Deed = lambda walk, key: walk.reacts(key, lambda: button(walk))  # noqa: E731
-    deeds = {"answer(False)": closes(opening), "app.focus_next": other}
+    deeds = {"dismiss(False)": closes(opening), "app.focus_next": other}
     walk.over(QuestionModal, deeds=deeds, other=unknown)
-    (no,) = keys(QuestionModal, "answer(False)")
+    (no,) = keys(QuestionModal, "dismiss(False)")
     walk.closes(no, opening)
     walk.closes(answer, opening)
     other(walk, keys(QuestionModal, "app.focus_next")[0])

@@ -14,6 +14,7 @@ from textual import work
 from textual.app import App, ScreenStackError, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.events import Event, InputEvent
 from textual.notifications import SeverityLevel
@@ -30,15 +31,17 @@ from vmlab.system.processes import has_job_control
 from vmlab.system.terminal import put_back, say
 from vmlab.telemetry.priority import answer_first
 from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
-from vmlab.tui.contract import CHANGING, WATCHES, Proposal, Said, Tabular
+from vmlab.tui.contract import Proposal, Said
 from vmlab.tui.driver import WaitingDriver
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.screens.run_keys import CHANGING, WATCHES
 from vmlab.tui.stylesheet import ParsedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 
 if TYPE_CHECKING:
     from vmlab.report.demo.chapters import Demo
-    from vmlab.tui.feed.picks import Pick
+    from vmlab.tui.contract import Pick
     from vmlab.tui.screens.compare_screen import CompareScreen
     from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 
@@ -211,20 +214,20 @@ class Console(App[int], inherit_bindings=False):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the command palette offers: what can be done on this screen now, with its keys, and the themes."""
-        from vmlab.tui.screens.help import listed_keys
+        from vmlab.tui.screens.modals import listed_keys
 
         for one in listed_keys(screen):
             # What has no explanation moves a cursor.
             if one.tooltip and not one.why and one.action != "command_palette":
                 name = f"{one.description.rstrip('…')}  ({one.keys})"
-                yield SystemCommand(name, one.tooltip, self._deed(screen, one.action))
+                yield SystemCommand(name, one.tooltip, partial(self.run_action, one.action, screen))
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
 
-    def _deed(self, screen: Screen[Any], action: str) -> Any:
-        async def deed() -> None:
-            await self.run_action(action, default_namespace=screen)
-
-        return deed
+    async def _dispatch_action(self, namespace: DOMNode, action_name: str, params: Any) -> bool:
+        """Textual's own, except that a screen says why an action of its own is not possible now."""
+        if isinstance(namespace, ConsoleScreen) and namespace.is_refused(action_name):
+            return True
+        return await super()._dispatch_action(namespace, action_name, params)
 
     def open_run(self, folder: Path, *, live: bool) -> None:
         """Watch the run in `folder` when it lives, play it back when it is over."""
@@ -261,8 +264,10 @@ class Console(App[int], inherit_bindings=False):
     @work(thread=True, exclusive=True, group="demo")
     def open_demo(self) -> None:
         """Play the recording that comes with the program."""
+        from vmlab.report.demo.chapters import load_demo
+
         try:
-            demo = _demo()
+            demo = load_demo()
         except VmlabError as error:
             self.call_from_thread(self.notify, str(error), severity="error")
             return
@@ -282,17 +287,17 @@ class Console(App[int], inherit_bindings=False):
         cast("ScenariosScreen", self.screen).propose(proposal)
 
     def forbids(self, action: str) -> str:
-        """See `Limiting`."""
+        """Why this console never does `action`, as a sentence; empty where it may."""
         return "" if self.options.control or action not in CHANGING else WATCHES
 
     def require_control(self) -> None:
-        """See `Limiting`."""
+        """Raise UsageError where this console only watches. Each command to a run asks here first."""
         if not self.options.control:
             raise UsageError(WATCHES)
 
     def ask_to_stop(self, folder: Path) -> None:
         """Ask the user, and then the run, to stop."""
-        from vmlab.tui.screens.question import QuestionModal
+        from vmlab.tui.screens.modals import QuestionModal
 
         def answered(stop: bool | None) -> None:
             if stop:
@@ -321,7 +326,7 @@ class Console(App[int], inherit_bindings=False):
 
     def action_command_palette(self) -> None:
         """Everything by name."""
-        from vmlab.tui.every_command import Palette
+        from vmlab.tui.screens.modals import Palette
 
         # It may also be open below another screen, or in another mode.
         if not any(isinstance(one, Palette) for stack in self._screen_stacks.values() for one in stack):
@@ -329,13 +334,13 @@ class Console(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         """All keys of this screen."""
-        from vmlab.tui.screens.help import HelpModal
+        from vmlab.tui.screens.modals import HelpModal
 
         self.push_screen(HelpModal(self.screen))
 
     def action_copy_table(self) -> None:
         """The whole table of this screen: to the terminal's clipboard (OSC 52), and into a file."""
-        if not isinstance(self.screen, Tabular):
+        if not isinstance(self.screen, ConsoleScreen):
             self.notify("this screen has no table", severity="warning")
             return
         text = self.screen.table_text()
@@ -403,25 +408,17 @@ def run_console(console: Console, *, mouse: bool = True) -> int:
 
 def open_console(options: ConsoleOptions) -> Console:
     """The console, which is yet to run. Raises UsageError where there is no such run, recording or theme."""
-    recording = None if options.replay is None else _store_of(options.replay)
-    console = Console(options, recording, _demo() if options.demo else None)
-    _check_theme(console)
+    recording = demo = None
+    if options.replay is not None:
+        from vmlab.store.runs import resolve_run
+
+        recording = resolve_run(options.replay)
+    elif options.demo:
+        from vmlab.report.demo.chapters import load_demo
+
+        demo = load_demo()
+    console = Console(options, recording, demo)
+    known = console.available_themes
+    if options.theme is not None and options.theme not in known:
+        raise UsageError(f"there is no theme {options.theme!r}; there are: {', '.join(sorted(known))}")
     return console
-
-
-def _check_theme(console: Console) -> None:
-    name, known = console.options.theme, console.available_themes
-    if name is not None and name not in known:
-        raise UsageError(f"there is no theme {name!r}; there are: {', '.join(sorted(known))}")
-
-
-def _store_of(run: str) -> Path:
-    from vmlab.store.runs import resolve_run
-
-    return resolve_run(run)
-
-
-def _demo() -> Demo:
-    from vmlab.report.demo.chapters import load_demo
-
-    return load_demo()

@@ -22,7 +22,7 @@ from tests.tui.screens.test_screens import StillConsole, living
 from tests.tui.states import STATES, Place, State, help_shown, results_of_what_is_gone
 from tests.waiting import until
 from vmlab.tui.app import Console
-from vmlab.tui.screens.help import HelpModal
+from vmlab.tui.screens.modals import HelpModal
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.choice_form import ChoiceForm
 

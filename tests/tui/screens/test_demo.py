@@ -27,8 +27,8 @@ from vmlab.tui.feed.run_tables import document_of
 from vmlab.tui.screens import replay_screen
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
-from vmlab.tui.widgets.caption import Caption, caption_lines
 from vmlab.tui.widgets.charts.chart_board import _IDLE, ChartBoard
+from vmlab.tui.widgets.charts.position_bar import Caption, caption_lines
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import GuestTable

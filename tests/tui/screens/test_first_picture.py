@@ -90,7 +90,6 @@ def test_the_picture_waits_for_no_module_that_it_does_not_need(start: Start) -> 
         "vmlab.model.scenarios.scenario",
         "vmlab.telemetry.recorder",
         "vmlab.tui.commands",
-        "vmlab.tui.feed.host",
         "vmlab.tui.feed.live_feed",
         "vmlab.tui.state.run_state",
     }

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Button, Input
 
-from tests.tui.bound import BACK, LEAVES, MOVES, bound, name_of
+from tests.tui.bound import LEAVES, MOVES, bound, name_of
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole, living
 from tests.tui.states import (
@@ -31,8 +31,8 @@ from tests.tui.states import (
 from tests.waiting import until
 from vmlab.tui import screens
 from vmlab.tui.screens import compare_screen
-from vmlab.tui.screens.help import listed_keys
 from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.screens.modals import listed_keys
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.row_list import RowList
@@ -65,7 +65,7 @@ def test_every_screen_is_among_them() -> None:
     modules = [
         importlib.import_module(f"{screens.__name__}.{one.name}") for one in pkgutil.iter_modules(screens.__path__)
     ]
-    bare = {"ConsoleScreen", "WatchScreen"}
+    bare = {"ConsoleScreen", "Palette", "WatchScreen"}
     known = {
         found.__name__
         for module in modules
@@ -182,7 +182,7 @@ def has_room(pane: Widget, action: str) -> bool:
 async def make_room(pane: Widget, action: str, *, other: bool = False) -> None:
     """Go to where the action has something to move to; or to the `other` end, where it has nothing."""
     name, _, step = action.partition("(")
-    back = (name in BACK or step.startswith("-")) is not other
+    back = step.startswith("-") is not other
     if isinstance(pane, RowList | ChoiceForm):
         await pane.run_action(f"{name}({FAR if back else -FAR})")
         return

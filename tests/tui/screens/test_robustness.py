@@ -22,8 +22,8 @@ from vmlab.model.places import runs_folder
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import COPIED, Console, open_console
 from vmlab.tui.console_options import ConsoleOptions, console_options
-from vmlab.tui.screens.help import listed_keys
 from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.screens.modals import listed_keys
 from vmlab.tui.screens.results_screen import ResultsScreen
 
 

@@ -21,8 +21,8 @@ from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.host_settings import Ksm
 from vmlab.tui.feed.messages import RunArrived, RunFound, RunLost
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.screens.help import listed_keys
 from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.screens.modals import listed_keys
 from vmlab.tui.widgets.tables.coming_list import ComingList
 
 pytestmark = pytest.mark.usefixtures("state")

@@ -15,7 +15,7 @@ from vmlab.analysis.comparison.comparison import INDEX
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.words import NOT_MEASURED
 from vmlab.store.tags import write_tag
-from vmlab.tui.feed.picks import Pick
+from vmlab.tui.contract import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.bars import Bar, BarRow
 from vmlab.tui.state.compared import ComparedSides, TableEntry, TableRow, compared_sides

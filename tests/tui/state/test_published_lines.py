@@ -6,7 +6,7 @@ import pytest
 
 from vmlab.model.scenarios.reference import Reference
 from vmlab.plan.scenario_file.loading import load
-from vmlab.tui.state.published_lines import published_lines
+from vmlab.tui.state.load_map import published_lines
 
 
 @pytest.fixture(scope="module")

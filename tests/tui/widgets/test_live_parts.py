@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.tui.state.cpu_use import cpu_use, outside_share
-from vmlab.tui.state.gauges import Gauge
+from vmlab.tui.state.gauges import Gauge, cpu_use, outside_share
 from vmlab.tui.state.history import History, never_moved
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
-from vmlab.tui.widgets.charts.chart_head import with_users
-from vmlab.tui.widgets.charts.time_axis import axis_line, columns_of
+from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs
-from vmlab.tui.widgets.large_strip import LargeStrip
-from vmlab.tui.widgets.large_text import COLUMNS, large
+from vmlab.tui.widgets.large_strip import COLUMNS, LargeStrip, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip
 from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards
 

@@ -9,8 +9,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from vmlab.tui.screens.base_screen import ConsoleScreen
-from vmlab.tui.widgets.painted import Line
-from vmlab.tui.widgets.text_board import TextBoard
+from vmlab.tui.widgets.painted import Line, TextBoard
 
 
 class _Boards(App[None]):

@@ -1,4 +1,4 @@
-"""Finds a live run and follows its store, in a thread of its own, so that a slow disk never delays a key press."""
+"""Follows a live run's store, or reads the host, in threads of their own: a slow disk never delays a key press."""
 
 from __future__ import annotations
 
@@ -11,25 +11,29 @@ from pathlib import Path
 
 from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
+from vmlab.model.event import CellLinked, Event, RunEnded, RunStarted, WorkloadProgressed
+from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import is_alive, is_recording
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
-from vmlab.tui.feed.fleet_figures import figures
+from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.source import THE_HOST
 from vmlab.tui.feed.messages import (
+    HostSampled,
     HostsArrived,
     OthersFound,
     PastFound,
     PostMessage,
+    Remarked,
     RunArrived,
     RunFound,
     RunLost,
-    StoreReadFailed,
 )
-from vmlab.tui.feed.past import intent_of, past_times, planned_axes
+from vmlab.tui.feed.past import figures, intent_of, past_times, planned_axes
 from vmlab.tui.state.gauges import TICKS
 from vmlab.tui.state.history import KEPT
 from vmlab.tui.state.hosts_of_run import HOST_EVENTS
@@ -82,7 +86,7 @@ class LiveFeed:
             except (VmlabError, OSError) as error:
                 if str(error) != problem:
                     problem = str(error)
-                    self._post(StoreReadFailed(problem))
+                    self._post(Remarked("warning", f"{problem}; trying again"))
             self._stop.wait(_LOOK_SECONDS if self._wanted is None else 0)
 
     def _over(self) -> bool:
@@ -220,3 +224,22 @@ class _Hosts:
 def _newest_alive() -> Path | None:
     # A recording is watched where it is opened, as Live reads the host itself.
     return next((folder for folder in run_folders()[:20] if is_alive(folder) and not is_recording(folder)), None)
+
+
+INTERVAL = 1.0
+
+
+def host_recorder(post: PostMessage) -> Recorder:
+    """What reads the host while no run does, by the recorder that runs use; the first figures come after a second."""
+
+    def remarked(text: str) -> None:
+        post(Remarked("info", text))
+
+    def sampled(sample: Sample) -> None:
+        post(HostSampled(sample, domains.domains))
+
+    domains = Domains(THE_HOST, notify=remarked)
+    places = [runs_folder()]
+    return Recorder(
+        INTERVAL, sampled, None, None, places, notify=remarked, scope="process", speed=True, domains=domains
+    )

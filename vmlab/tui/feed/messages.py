@@ -27,11 +27,12 @@ class HostSampled(Message, bubble=False):
         self.domains = domains
 
 
-class HostProblem(Message, bubble=False):
-    """Something of the host cannot be read."""
+class Remarked(Message, bubble=False):
+    """A line for the log: something of the host cannot be read, or a store, after which the feed tries again."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, level: str, text: str) -> None:
         super().__init__()
+        self.level = level
         self.text = text
 
 
@@ -110,11 +111,3 @@ class RunLost(Message, bubble=False):
         super().__init__()
         self.run = run
         self.reason = reason
-
-
-class StoreReadFailed(Message, bubble=False):
-    """A store could not be read; the feed tries again."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text

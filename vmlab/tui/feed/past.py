@@ -10,8 +10,10 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.checked import Keys, check_of
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellStarted, RunStarted, WorkloadEnded
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, by_time, run_folders
+from vmlab.store.samples import series
 from vmlab.tui.state.run_state import PastTimes, passed_times
 from vmlab.tui.state.views import Axes, Intent, Part
 
@@ -75,3 +77,17 @@ def _times(store: Path, scenario: str, size: str) -> dict[tuple[str, int, Axes],
     for cell in timeline.cells.values():
         times |= passed_times(cell)
     return times
+
+
+_NAMES = ("cpu_idle_percent", "cpu_iowait_percent", "disk_util_percent")
+"""What the gauges of a host are made of."""
+_LAYOUT = SampleNames.of(_NAMES)
+
+
+def figures(reader: RunReader, since: float = float("-inf")) -> list[Sample]:
+    """What the gauges of one host need, of each tick from `since` on (monotonic seconds): samples of these values."""
+    known = {name: series(reader, name, since) for name in _NAMES}
+    by_name = {name: dict(zip(one.mono, one.values, strict=True)) for name, one in known.items()}
+    moments = sorted({mono for one in known.values() for mono in one.mono})
+    nan = float("nan")
+    return [Sample(0.0, mono, 1.0, 0.0, _LAYOUT, [by_name[name].get(mono, nan) for name in _NAMES]) for mono in moments]

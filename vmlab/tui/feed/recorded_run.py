@@ -16,8 +16,7 @@ from vmlab.model.sample import Sample
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
-from vmlab.tui.feed.fleet_figures import figures
-from vmlab.tui.feed.past import intent_of
+from vmlab.tui.feed.past import figures, intent_of
 from vmlab.tui.state.gauges import TICKS
 from vmlab.tui.state.history import KEPT
 from vmlab.tui.state.hosts_of_run import HOST_EVENTS, FleetHosts

@@ -19,7 +19,7 @@ from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 from vmlab.store.tags import all_tags
-from vmlab.tui.feed.picks import Pick
+from vmlab.tui.contract import Pick
 
 COLOURS = 4
 """More sides than this cannot be distinguished in one chart, and are not shown."""

@@ -1,20 +1,57 @@
-"""What all screens share: the keys between panes, and that a key which does nothing says why."""
+"""What all screens share: the keys between panes, grounds that are kept, and that a key which does nothing says why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.geometry import Region
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
 
-from vmlab.tui.contract import Limiting, Saying
+from vmlab.system.text_width import wrapped
+from vmlab.tui.contract import console_of
 from vmlab.tui.widgets.glyphs import glyphs_for
-from vmlab.tui.widgets.kept import KeptLines
+from vmlab.tui.widgets.painted import Line, Painted
+
+if TYPE_CHECKING:
+    from vmlab.tui.app import Console
 
 SMALLEST = (60, 16)
 """Columns and rows below which a screen would be cut to what misleads."""
+
+
+class KeptLines(Widget):
+    """A ground that others lie on: Textual asks for its lines with each picture.
+
+    It renders them again only after it was refreshed, or for another size.
+    """
+
+    _lines: tuple[Region, list[Strip]] | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the last time, where nothing has changed."""
+        if self._lines is None or self._lines[0] != crop:
+            self._lines = crop, super().render_lines(crop)
+        return self._lines[1]
+
+    def refresh(self, *regions: Region, **how: Any) -> Self:
+        """Textual's own; what was kept is no longer right."""
+        self._lines = None
+        return super().refresh(*regions, **how)
+
+    def notify_style_update(self) -> None:
+        """A new theme has new colours."""
+        self._lines = None
+        super().notify_style_update()
+
+
+class KeptContainer(KeptLines, Container):
+    """A container whose ground is kept."""
 
 
 class DismissedOnce:
@@ -44,11 +81,14 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
         small = width < SMALLEST[0] or height < SMALLEST[1]
         over = self.query("TooSmall")
         if small and not over:
-            from vmlab.tui.widgets.too_small import TooSmall
-
-            self.mount_all([TooSmall(SMALLEST)])
+            self.mount_all([TooSmall()])
         elif over and not small:
             over.remove()
+
+    @property
+    def console(self) -> Console:
+        """The console, for what concerns more than this screen."""
+        return console_of(self)
 
     @property
     def has_panes(self) -> bool:
@@ -57,8 +97,8 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
 
     def on_screen_suspend(self) -> None:
         """What was said of this screen would hide the keys of the next one."""
-        if isinstance(self.app, Saying) and self.app.said is not None and self.app.said.of_screen:
-            self.app.say_nothing()
+        if self.console.said is not None and self.console.said.of_screen:
+            self.console.say_nothing()
 
     def action_pane(self, step: int) -> None:
         """Give another pane the focus, so that keys move in it."""
@@ -79,13 +119,16 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
         self.app.call_from_thread(received)
 
     def why_not(self, action: str) -> str:
-        """See `Explaining`: what this console may not do, or else what is not possible now."""
-        forbidden = self.app.forbids(action) if isinstance(self.app, Limiting) else ""
-        return forbidden or self.reason(action)
+        """Why `action` does nothing now, as a sentence: this console never does it, or there is a `reason`."""
+        return self.console.forbids(action) or self.reason(action)
 
     def reason(self, action: str) -> str:
         """Why `action` is not possible now, as a sentence; empty where it is. For screens to say."""
         return ""
+
+    def table_text(self) -> str:
+        """What `y` copies: the whole table as plain text."""
+        raise NotImplementedError
 
     def is_refused(self, action: str) -> bool:
         """Whether `action` is not possible now; then the reason is said."""
@@ -93,3 +136,14 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
         if why:
             self.notify(why, severity="warning")
         return bool(why)
+
+
+class TooSmall(Painted):
+    """One sentence over the whole screen; it goes as soon as there is room."""
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """The sentence on as many lines as it takes."""
+        columns, rows = self.app.size
+        needed = "the console needs {} and {}".format(*SMALLEST)
+        sentence = f"This terminal has {columns} columns and {rows} rows; {needed}."
+        return [[(line, "warning")] for line in wrapped(sentence, max(10, width))]

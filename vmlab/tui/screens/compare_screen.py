@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
@@ -13,8 +13,7 @@ from textual.binding import Binding, BindingType
 from vmlab.model.errors import VmlabError
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
 from vmlab.telemetry.host.host_figures import headlines
-from vmlab.tui.contract import ConsoleCommands, Proposal
-from vmlab.tui.feed.picks import Pick
+from vmlab.tui.contract import Pick, Proposal
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
@@ -170,30 +169,22 @@ class CompareScreen(ConsoleScreen):
 
     def action_metric(self, step: int) -> None:
         """Another figure in the chart."""
-        if self.is_refused("metric"):
-            return
         self._metric = (self._metric + step) % len(headlines())
         self._read_series()
 
     def action_every_metric(self) -> None:
         """Run times only, or everything that was measured."""
-        if self.is_refused("every_metric"):
-            return
         self._every_metric = not self._every_metric
         self._read(unchanged="there are no other figures to compare")
 
     def action_repeat(self) -> None:
         """Plan a new run with enough repeats; nothing is pooled with this one."""
-        if self.is_refused("repeat") or (repeats := self._compared.repeats) is None:
-            return
         run = self._sides[0].side.run
         axes = {name: axis["values"] for name, axis in run["axes"].items()}
-        cast(ConsoleCommands, self.app).propose(Proposal(run["scenario"], run["size"], repeats, axes))
+        self.console.propose(Proposal(run["scenario"], run["size"], self._compared.repeats, axes))
 
     def action_swap(self) -> None:
         """Turn the sides by one, so that another one is the baseline."""
-        if self.is_refused("swap"):
-            return
         if len(self._picks) > 1:
             self._picks = [*self._picks[1:], self._picks[0]]
             self._read()

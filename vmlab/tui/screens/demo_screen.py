@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.report.demo.chapters import Demo
 from vmlab.report.run.tiles_board import cells_of_most_tiles
-from vmlab.tui.contract import ConsoleCommands
-from vmlab.tui.feed.picks import Pick
+from vmlab.tui.contract import Pick
 from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.state.run_state import PastTimes
 from vmlab.tui.state.views import RunView
-from vmlab.tui.widgets.caption import Caption
+from vmlab.tui.widgets.charts.position_bar import Caption
 from vmlab.tui.widgets.status_strip import Origin
 
 
@@ -85,7 +84,7 @@ class DemoScreen(ReplayScreen):
     def action_compare(self) -> None:
         """The cache modes at the most tiles of which all have a cell that counts."""
         cells = () if self.document is None else cells_of_most_tiles(self.document)
-        cast(ConsoleCommands, self.app).compare([Pick(self.store, cell) for cell in cells] or [Pick(self.store)])
+        self.console.compare([Pick(self.store, cell) for cell in cells] or [Pick(self.store)])
 
     def reason(self, action: str) -> str:
         """Chapters need the recording, as all that plays."""
@@ -93,7 +92,7 @@ class DemoScreen(ReplayScreen):
 
     def action_chapter(self, step: int) -> None:
         """To the beginning of the chapter after or before; behind the last one is the end."""
-        if self.is_refused("chapter") or self.playback is None or self.at_an_end(step):
+        if self.playback is None or self.at_an_end(step):
             return
         starts = [chapter.position for chapter in self.demo.chapters]
         place = len(starts) if self.playback.at_end else self.demo.place(self.playback.position)

@@ -8,15 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.units import format_bytes
-from vmlab.system.text_width import last_columns, left, width_of
+from vmlab.system.text_width import exactly, last_columns, left, width_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
-from vmlab.tui.screens.span_keys import SPAN_KEYS, switch_span
+from vmlab.tui.screens.run_keys import SPAN_KEY
 from vmlab.tui.state.domain_charts import domain_charts
 from vmlab.tui.widgets.charts.axis_scale import short
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Panel
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import Line, cut
-from vmlab.tui.widgets.text_board import TextBoard
+from vmlab.tui.widgets.painted import Line, TextBoard
 
 if TYPE_CHECKING:
     from vmlab.telemetry.domains.hurting import DomainState
@@ -50,7 +49,7 @@ class DomainScreen(ConsoleScreen):
         Binding("escape", "dismiss", "Back"),
         Binding("left,h", "other(-1)", "Other", key_display="←→", tooltip="The guest before in the list"),
         Binding("right,l", "other(1)", "Next", show=False, tooltip="The next guest in the list"),
-        *SPAN_KEYS,
+        SPAN_KEY,
     ]
 
     def __init__(self, watch: WatchScreen, name: str) -> None:
@@ -106,7 +105,7 @@ class DomainScreen(ConsoleScreen):
 
     def action_span(self) -> None:
         """Charts over all that is kept, or over the newest ticks again."""
-        switch_span(self)
+        self.query_one(ChartBoard).switch_span()
 
     def action_other(self, step: int) -> None:
         """The guest before or after this one, in the order of the list."""
@@ -157,8 +156,8 @@ def _disks(state: DomainState, width: int) -> list[Line]:
         lines.append(
             [
                 (f" {left(disk.target, name)} ", "accent"),
-                (f"{cut(disk.cache_words + proof, 22)} ", "two"),
-                (f"{cut(disk.format, 8)}{numbers}  ", "plain"),
+                (f"{exactly(disk.cache_words + proof, 22)} ", "two"),
+                (f"{exactly(disk.format, 8)}{numbers}  ", "plain"),
                 (_end_of(where, width - name - 65), "quiet"),
             ]
         )

@@ -16,48 +16,35 @@ from textual.worker import get_current_worker
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase, other_mode
-from vmlab.tui.contract import ConsoleCommands, Proposal
+from vmlab.tui.contract import Proposal
 from vmlab.tui.feed.messages import (
-    HostProblem,
     HostSampled,
     HostsArrived,
     OthersFound,
     PastFound,
+    Remarked,
     RunArrived,
     RunFound,
     RunLost,
-    StoreReadFailed,
 )
-from vmlab.tui.screens.run_keys import RUN_KEYS
-from vmlab.tui.screens.span_keys import SPAN_KEYS, switch_span
+from vmlab.tui.screens.run_keys import OF_A_RUN, RUN_KEYS, SPAN_KEY
 from vmlab.tui.screens.watch_screen import WatchScreen
 from vmlab.tui.state.history import HOUR, History
 from vmlab.tui.state.views import LogLine, Measured, RunView
-from vmlab.tui.widgets.charts.chart_board import Times
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
     from vmlab.model.event_fields import CellToCome
     from vmlab.model.run import AxisValue
     from vmlab.model.scenarios.host_settings import Ksm
+    from vmlab.telemetry.recorder import Recorder
     from vmlab.tui.commands import RunCommands
-    from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live_feed import LiveFeed
     from vmlab.tui.state.asked import AskedChanges, Change
     from vmlab.tui.widgets.row_list import RowList
     from vmlab.tui.widgets.tables.coming_list import ComingList
 
-_OF_A_RUN = (
-    "switch_cache",
-    "switch_cache_now",
-    "switch_ksm_now",
-    "end_loop",
-    "change_tiles",
-    "change_tiles_now",
-    "edit_coming",
-    "as_planned",
-    "stop_run",
-)
 _OF_NO_RUN = ("demo", "try_it")
 _WELCOME_SECONDS = 1.0
 """After so long without a run the host is looked at: what is to be tried may lack something."""
@@ -72,7 +59,7 @@ class LiveScreen(WatchScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *RUN_KEYS,
-        *SPAN_KEYS,
+        SPAN_KEY,
         Binding("enter", "domain", "Domain", show=False, tooltip="The host's own guest that hurts most, in full"),
         Binding("d", "demo", "Demo", show=False, tooltip="Watch the demo, a recorded run of two minutes"),
         Binding("s", "try_it", "Try it", show=False, tooltip="Plan the scenario tile at size smoke"),
@@ -83,15 +70,16 @@ class LiveScreen(WatchScreen):
         self.history = History(HOUR)
         self.watched: str | None = None
         """The run that is followed; None while none lives."""
-        self._host: HostFeed | None = None
+        self._host: Recorder | None = None
         self._wanted: Path | None = None
         self._feed: LiveFeed | None = None
         self._listed: ComingList | None = None
         """The list of the cells to come while it is open."""
         self._measured_at = -math.inf
-        self._asked: AskedChanges | None = None
-        self._asked_now: AskedChanges | None = None
-        """What the user asked for of its cells to come; None where no run is followed."""
+        self._asked: AskedChanges
+        """What the user asked for of the cells to come of the run that is followed."""
+        self._asked_now: AskedChanges
+        """The same of the guests that run."""
 
     def on_mount(self) -> None:
         """Both feeds begin after the first picture, which does not wait until they are loaded."""
@@ -166,9 +154,9 @@ class LiveScreen(WatchScreen):
         self.others = message.words
         self.changed()
 
-    @on(HostProblem)
-    def _host_problem_received(self, message: HostProblem) -> None:
-        self._note("info", message.text)
+    @on(Remarked)
+    def _remarked(self, message: Remarked) -> None:
+        self._note(message.level, message.text)
 
     @on(RunFound)
     def _run_found(self, message: RunFound) -> None:
@@ -218,8 +206,7 @@ class LiveScreen(WatchScreen):
         self.apply(message.events)
         self._tell_silent(message.events)
         for asked in (self._asked, self._asked_now):
-            if asked is not None:
-                asked.see(message.events)
+            asked.see(message.events)
         if message.samples:
             self._take_over()
         for sample in message.samples:
@@ -268,9 +255,9 @@ class LiveScreen(WatchScreen):
     def _start_host(self) -> None:
         """Read the host from here while no run does."""
         if self._host is None:
-            from vmlab.tui.feed.host import HostFeed
+            from vmlab.tui.feed.live_feed import host_recorder
 
-            self._host = HostFeed(self.post_message)
+            self._host = host_recorder(self.post_message)
             self._host.start()
 
     @on(PastFound)
@@ -296,15 +283,10 @@ class LiveScreen(WatchScreen):
         from vmlab.tui.state.asked import OF_RUNNING_GUESTS, AskedChanges
 
         self.watched = run
-        self._asked = None if run is None else AskedChanges()
-        self._asked_now = None if run is None else AskedChanges(OF_RUNNING_GUESTS)
+        self._asked, self._asked_now = AskedChanges(), AskedChanges(OF_RUNNING_GUESTS)
         if self._listed is not None:
             self.call_later(self._close_coming if run is None else self._list_coming)
         self.refresh_bindings()
-
-    @on(StoreReadFailed)
-    def _feed_stumbled(self, message: StoreReadFailed) -> None:
-        self._note("warning", f"{message.text}; trying again")
 
     def reason(self, action: str) -> str:
         """Commands to a run need one, what is for a host without a run needs none; one sentence for all of them."""
@@ -313,60 +295,49 @@ class LiveScreen(WatchScreen):
             off = action in _OF_NO_RUN or (action == "domain" and not domains)
             return "a run is going on; 2 has all scenarios" if off else ""
         # The strip of a fleet stays when its run is over, and shows no host any more.
-        of_a_run = _OF_A_RUN if self.hosts is None else (*_OF_A_RUN, "next_host")
+        of_a_run = action in OF_A_RUN or (action == "next_host" and self.hosts is not None and len(self.hosts) > 1)
         if domains:
-            return "no run is going on; press 2 to start one" if action in of_a_run else ""
-        off = action in (*of_a_run, "domain")
+            return "no run is going on; press 2 to start one" if of_a_run else ""
+        off = of_a_run or action == "domain"
         return "no run is going on, nor is a guest of the host's own shown; press 2 to start a run" if off else ""
 
     def action_domain(self) -> None:
         """The one under the list's cursor, which is the first until it is moved."""
-        if not self.is_refused("domain"):
-            cast("RowList", self.query_one("#domains")).action_choose()
+        cast("RowList", self.query_one("#domains")).action_choose()
 
     def action_span(self) -> None:
         """Charts over all that is kept, or over the newest ticks again."""
-        switch_span(self)
+        self.query_one(ChartBoard).switch_span()
 
     def action_demo(self) -> None:
         """The recording that comes with the program."""
-        if not self.is_refused("demo"):
-            cast(ConsoleCommands, self.app).open_demo()
+        self.console.open_demo()
 
     def action_try_it(self) -> None:
         """The plan of what is to be tried first."""
-        if not self.is_refused("try_it"):
-            from vmlab.tui.feed.planner import TRIED
+        from vmlab.tui.feed.planner import TRIED
 
-            name, overrides = TRIED
-            cast(ConsoleCommands, self.app).propose(Proposal(name, overrides.size))
+        name, overrides = TRIED
+        self.console.propose(Proposal(name, overrides.size))
 
     def action_switch_cache(self) -> None:
         """Cells to come: none where the next is not, writeback otherwise. The running cell stays as it is."""
-        if self.is_refused("switch_cache"):
-            return
         mode = other_mode(self._coming("cache"))
         self._change(f"cache {mode}", lambda run: run.set_cache(mode), cache=mode)
 
     def action_switch_cache_now(self) -> None:
         """Guests that run: none where they have another mode, writeback otherwise. The running cell does not count."""
-        if self.is_refused("switch_cache_now"):
-            return
         mode = other_mode(self._guests_have("cache"))
         self.notify(f"to cache {mode}: dirty pages are written first", title=_RUNNING_GUESTS)
         self._change_now(lambda run: run.switch_cache(mode), cache=mode)
 
     def action_switch_ksm_now(self) -> None:
         """Guests that run: the host's KSM off where it is on, else on. The running cell does not count."""
-        if self.is_refused("switch_ksm_now"):
-            return
         state: Ksm = "off" if self._guests_have("ksm") == "on" else "on"
         self._change_now(lambda run: run.switch_ksm(state), ksm=state)
 
     def action_change_tiles(self, step: int) -> None:
         """Cells to come: one tile more or fewer. The running cell stays as it is."""
-        if self.is_refused("change_tiles"):
-            return
         tiles = self._coming("tiles")
         count = (tiles if isinstance(tiles, int) else 1) + step
         if count < 1:
@@ -376,14 +347,13 @@ class LiveScreen(WatchScreen):
 
     def action_as_planned(self) -> None:
         """Cells to come: those that the run was started with."""
-        if not self.is_refused("as_planned"):
-            self._change("as planned", lambda run: run.set_as_planned())
+        self._change("as planned", lambda run: run.set_as_planned())
 
     async def action_edit_coming(self) -> None:
         """Open the list of the cells to come in place of the log, or close it."""
         if self._listed is not None:
             await self._close_coming()
-        elif not self.is_refused("edit_coming") and self._asked is not None:
+        else:
             from vmlab.tui.widgets.tables.coming_list import ComingList
 
             self._listed = ComingList(self._asked, id="coming")
@@ -427,8 +397,6 @@ class LiveScreen(WatchScreen):
 
     def action_change_tiles_now(self, step: int) -> None:
         """Add a tile to the loop that goes on, or retire its newest."""
-        if self.is_refused("change_tiles_now"):
-            return
         cell = self.view().cell
         tiles = cell.tiles if cell is not None else None
         count = (tiles if isinstance(tiles, int) else 1) + step
@@ -436,17 +404,16 @@ class LiveScreen(WatchScreen):
 
     def action_end_loop(self) -> None:
         """No workload of the loop starts again; what is under way ends."""
-        if not self.is_refused("end_loop"):
-            self._ask("The loop", lambda run: run.end_loop())
+        self._ask("The loop", lambda run: run.end_loop())
 
     def action_stop_run(self) -> None:
         """Ask, and then stop the run that is shown."""
-        if not self.is_refused("stop_run") and self.watched is not None:
-            cast(ConsoleCommands, self.app).ask_to_stop(runs_folder() / self.watched)
+        if self.watched is not None:
+            self.console.ask_to_stop(runs_folder() / self.watched)
 
     def _coming(self, axis: str) -> AxisValue | None:
         """The next cell's value of an axis, if known: the one the user asked for, else the running cell's."""
-        view, asked = self.view(), None if self._asked is None else self._asked.value(axis)
+        view, asked = self.view(), self._asked.value(axis)
         if asked is not None:
             return asked
         if view.next_axes is not None and axis in dict(view.next_axes):
@@ -455,35 +422,33 @@ class LiveScreen(WatchScreen):
 
     def _guests_have(self, what: str) -> AxisValue | None:
         """What the running guests have: what the user asked for, else what the run reported."""
-        asked = None if self._asked_now is None else self._asked_now.value(what)
+        asked = self._asked_now.value(what)
         return getattr(self.view().cell, what, None) if asked is None else asked
 
     def _change_now(self, command: Change, **values: AxisValue) -> None:
         """Ask for a change of the running guests, after which these `values` are theirs."""
-        if self._asked_now is not None:
-            self._asked_now.note(values)
-            self._asked_now.add(lambda run: f"{command(run)}; invalidates this cell")
-            self._ask(_RUNNING_GUESTS, self._asked_now.make_next, self._asked_now.forget)
+        self._asked_now.note(values)
+        self._asked_now.add(lambda run: f"{command(run)}; invalidates this cell")
+        self._ask(_RUNNING_GUESTS, self._asked_now.make_next, self._asked_now.forget)
 
     def _change(self, what: str, command: Change, **values: AxisValue) -> None:
         """Ask for the same change of all cells to come, after which these `values` are theirs, or all as planned."""
-        if self._asked is not None and values:
+        if values:
             self._asked.note(values)
-        elif self._asked is not None:
+        else:
             self._asked.drop()
         self._change_as(lambda run: f"{what}, {command(run)}; the running cell stays as it is")
 
     def _change_as(self, change: Change) -> None:
         """Ask for a change that was noted."""
-        if self._asked is not None:
-            self._asked.add(change)
-            self._ask("Cells to come", self._asked.make_next, self._asked.forget)
+        self._asked.add(change)
+        self._ask("Cells to come", self._asked.make_next, self._asked.forget)
 
     def _commands(self) -> RunCommands:
         """Commands to the run that is watched; loads the planner, so only for a thread."""
         from vmlab.tui.commands import RunCommands
 
-        cast(ConsoleCommands, self.app).require_control()
+        self.console.require_control()
         return RunCommands(runs_folder() / str(self.watched))
 
     @work(thread=True, group="commands")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -12,9 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
-from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.contract import Pick
 from vmlab.tui.feed.past import past_times
-from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
 from vmlab.tui.feed.run_tables import document_of, measured_of
 from vmlab.tui.screens.run_keys import refused_keys
@@ -215,7 +214,7 @@ class ReplayScreen(WatchScreen):
 
     def action_compare(self) -> None:
         """The sides of the whole run, on the screen for that."""
-        cast(ConsoleCommands, self.app).compare([Pick(self.store)])
+        self.console.compare([Pick(self.store)])
 
     def action_pause(self) -> None:
         """Stand still, or go on; at the end, play again from where playing begins.
@@ -240,10 +239,6 @@ class ReplayScreen(WatchScreen):
         played = action in ("seek", "seek_to", "next_cell", "speed")
         return "the recording is still being read" if played and self.playback is None else ""
 
-    def action_change_run(self) -> None:
-        """What changes a run on Live is refused here."""
-        self.is_refused("change_run")
-
     def at_an_end(self, step: float) -> bool:
         """Whether there is nothing further on in the direction of `step`; then that is said."""
         play = self.playback
@@ -255,17 +250,17 @@ class ReplayScreen(WatchScreen):
 
     def action_seek(self, seconds: int) -> None:
         """Go back or on by so many seconds of the recording."""
-        if not self.is_refused("seek") and self.playback is not None and not self.at_an_end(seconds):
+        if self.playback is not None and not self.at_an_end(seconds):
             self.seek_to(self.playback.position + seconds)
 
     def action_seek_to(self, end: int) -> None:
         """To the beginning (0) or to the end (1)."""
-        if not self.is_refused("seek_to") and self.playback is not None and not self.at_an_end(end or -1):
+        if self.playback is not None and not self.at_an_end(end or -1):
             self.seek_to(self.playback.recording.length * end)
 
     def action_next_cell(self, step: int) -> None:
         """To the beginning of the cell after or before this moment."""
-        if self.is_refused("next_cell") or self.playback is None or self.at_an_end(step):
+        if self.playback is None or self.at_an_end(step):
             return
         here = self.playback.position
         begins = [mark.began for mark in self._marks]
@@ -280,7 +275,7 @@ class ReplayScreen(WatchScreen):
 
     def action_speed(self, step: int) -> None:
         """Faster or slower."""
-        if self.is_refused("speed") or self.playback is None:
+        if self.playback is None:
             return
         before, speed = self.playback.speed, self.playback.change_speed(step)
         if speed == before:

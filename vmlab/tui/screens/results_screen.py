@@ -67,8 +67,6 @@ class ResultsScreen(ConsoleScreen):
 
     def action_published(self) -> None:
         """The run's own tables, or the publication's with ours beside."""
-        if self.is_refused("published"):
-            return
         self._published = not self._published
         self._draw()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -26,9 +26,9 @@ from vmlab.report.queue_words import queue_title
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary
-from vmlab.tui.contract import ConsoleCommands
+from vmlab.system.text_width import exactly
+from vmlab.tui.contract import Pick
 from vmlab.tui.feed.kept_results import KeptResults
-from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.run_facts import EarlierRuns, RunFacts, RunFactsList
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
@@ -37,7 +37,6 @@ from vmlab.tui.state.views import CellView
 from vmlab.tui.widgets.filter_line import FilterLine
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import cut
 from vmlab.tui.widgets.row_list import Line, Piece, RowList
 from vmlab.tui.widgets.tables.result_board import ResultBoard
 
@@ -97,11 +96,6 @@ class RunsScreen(ConsoleScreen):
         self._results = KeptResults()
         self._previewed = ""
         self._problem = ""
-
-    @property
-    def console(self) -> ConsoleCommands:
-        """The console, for what concerns more than this screen."""
-        return cast(ConsoleCommands, self.app)
 
     def compose(self) -> ComposeResult:
         """The list, the filter under it while it is used, the result of the run under the cursor, the keys."""
@@ -213,11 +207,11 @@ class RunsScreen(ConsoleScreen):
         return max(0, self._columns - _FIXED - self._room - _CELL - _BEHIND - _TO_BEFORE - 4)
 
     def _heading(self) -> Line:
-        text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}"
+        text = f"  {'outcome':<10} {exactly('scenario', self._room)} {'size':<9} {'cells':>6}"
         text += f"  {'started':<{self._date}} {'took':>{_TOOK}}"
         more = ""
         if self._is_wide:
-            varied = cut("what it varied", self._varied_room)
+            varied = exactly("what it varied", self._varied_room)
             more = f"  {'mean cell':>{_CELL}}{'':{_BEHIND}} {'to those before':>{_TO_BEFORE}}  {varied}"
         order = f"  {SORTS[self._sort][0]}"
         # An order of which only the first letters fit would read as a column.
@@ -230,19 +224,22 @@ class RunsScreen(ConsoleScreen):
         mark = ("*" if glyphs.plain else "◆") if row.key in self._marked else " "
         left: Line = [
             (f"{mark} ", "accent"),
-            (cut(f"{glyphs.sign(row.outcome)} {row.outcome}", 10), tone_of(row.outcome)),
+            (exactly(f"{glyphs.sign(row.outcome)} {row.outcome}", 10), tone_of(row.outcome)),
         ]
         if row.cell is not None:
             # A cell has neither size nor date of its own, so its axes have their room.
-            what = cut(row.what, self._room + self._date + 10)
+            what = exactly(row.what, self._room + self._date + 10)
             return [*left, (f" {what} {row.cells:>6} {took:>{_TOOK}}", "quiet"), self._behind(row, took)]
         if row.problem:
             # This is the most useful text for the room that is left.
             return [*left, (f" {row.problem.replace(f'{runs_folder()}/', '')}", "bad")]
         return [
             *left,
-            (f" {cut(row.what, self._room)} ", "plain"),
-            (f"{cut(row.size, 9)} {row.cells:>6}  {row.started[-self._date :]:<{self._date}} {took:>{_TOOK}}", "quiet"),
+            (f" {exactly(row.what, self._room)} ", "plain"),
+            (
+                f"{exactly(row.size, 9)} {row.cells:>6}  {row.started[-self._date :]:<{self._date}} {took:>{_TOOK}}",
+                "quiet",
+            ),
             *(self._beside(row) if self._is_wide else [self._behind(row, took)]),
         ]
 
@@ -262,7 +259,7 @@ class RunsScreen(ConsoleScreen):
         *before, own = (self._earlier.up_to(run, _BEFORE + 1) if known else []) or [0.0]
         more = f"{100 * (own / median(before) - 1):+.0f} % of {len(before)}" if before else ""
         yield (f"{more:>{_TO_BEFORE}}  ", "quiet")
-        yield (cut("; ".join([*ordered, facts.varied]), self._varied_room), "quiet")
+        yield (exactly("; ".join([*ordered, facts.varied]), self._varied_room), "quiet")
 
     def _current(self) -> RunRow | None:
         return self._rows.get(self.query_one(RowList).key or "")
@@ -320,19 +317,19 @@ class RunsScreen(ConsoleScreen):
     def action_open(self) -> None:
         """Watch a run that lives, replay one that is over."""
         run = self._run()
-        if not self.is_refused("open") and run is not None:
+        if run is not None:
             self.console.open_run(runs_folder() / run.id, live=run.outcome == RUNNING)
 
     def action_results(self) -> None:
         """The tables of the run under the cursor."""
         row = self._current()
-        if not self.is_refused("results") and row is not None:
+        if row is not None:
             self.console.open_results(runs_folder() / row.run / STORE)
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away; go on to the next row."""
         row = self._current()
-        if self.is_refused("mark") or row is None:
+        if row is None:
             return
         if row.key in self._marked:
             self._marked.remove(row.key)
@@ -345,13 +342,12 @@ class RunsScreen(ConsoleScreen):
         """Compare what is marked, or the cells of the run under the cursor."""
         row = self._current()
         keys = self._marked or ([row.run] if row else [])
-        if not self.is_refused("compare"):
-            self.console.compare([_pick(key) for key in keys])
+        self.console.compare([_pick(key) for key in keys])
 
     def action_unfold(self) -> None:
         """Show or hide the cells of the run under the cursor."""
         row = self._current()
-        if self.is_refused("unfold") or row is None:
+        if row is None:
             return
         if self._unfolded.pop(row.run, None) is None:
             self._read_cells(row.run)
@@ -395,7 +391,7 @@ class RunsScreen(ConsoleScreen):
     def action_stop(self) -> None:
         """Ask whether to stop the run under the cursor."""
         row = self._current()
-        if not self.is_refused("stop") and row is not None:
+        if row is not None:
             self.console.ask_to_stop(runs_folder() / row.run)
 
     @on(Input.Changed)

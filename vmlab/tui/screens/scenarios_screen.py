@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -19,22 +19,18 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import VmlabError
 from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
-from vmlab.system.text_width import left, wrapped
+from vmlab.system.text_width import exactly, left, wrapped
 from vmlab.tui.commands import start
-from vmlab.tui.contract import ConsoleCommands, Proposal
-from vmlab.tui.feed.planner import Planned, own_file, planned, scenario_names, scenarios
+from vmlab.tui.contract import Proposal
+from vmlab.tui.feed.planner import Planned, grouped, own_file, planned, scenario_names, scenarios
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of, proposed
-from vmlab.tui.state.filtered import has_words
-from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
-from vmlab.tui.state.published_lines import published_lines
-from vmlab.tui.state.scenario_groups import grouped
-from vmlab.tui.widgets.filter_line import FilterLine
+from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines, published_lines
+from vmlab.tui.widgets.filter_line import FilterLine, has_words
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
+from vmlab.tui.widgets.painted import Line, Painted, Piece, TextBoard
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.choice_form import ChoiceForm
-from vmlab.tui.widgets.text_board import TextBoard
 
 _FIRST_SIZE = "demo"
 _ROOMY = 36
@@ -101,8 +97,6 @@ class ScenariosScreen(ConsoleScreen):
 
     def action_file(self) -> None:
         """Ask for the path of a file."""
-        if self.is_refused("file"):
-            return
         field = self.query_one("#file", Input)
         field.display = True
         field.focus()
@@ -262,7 +256,7 @@ class ScenariosScreen(ConsoleScreen):
         wanted = [name for name, told in self._summaries.items() if has_words(f"{name} {told}", line.value)]
         groups = grouped(wanted)
         names: list[tuple[str, Line]] = [
-            (name, [(f" {cut(_shown(name), room)}", "plain")]) for _, members in groups for name in members
+            (name, [(f" {exactly(_shown(name), room)}", "plain")]) for _, members in groups for name in members
         ]
         # Each part has room in the narrow list.
         hint = _FILTERED if self._summaries else (self._hint,)
@@ -297,7 +291,7 @@ class ScenariosScreen(ConsoleScreen):
         if reference is None:
             return [[("nothing was published on it", "quiet")]]
         if self.size.height < _ROOMY:
-            return [[(cut(f"published: {reference.title}", width).rstrip(), "quiet")]]
+            return [[(exactly(f"published: {reference.title}", width).rstrip(), "quiet")]]
         return list(published_lines(reference, width, room))
 
     def _plan_lines(self) -> list[Line]:
@@ -329,8 +323,6 @@ class ScenariosScreen(ConsoleScreen):
 
     def action_start(self) -> None:
         """Start what the plan says."""
-        if self.is_refused("start"):
-            return
         if self._is_planning:
             self._is_wanted = True
             self.notify("the plan of what you chose is still being made; it starts as soon as that is there")
@@ -343,7 +335,7 @@ class ScenariosScreen(ConsoleScreen):
     @work(thread=True, exclusive=True, group="start")
     def _start(self, made: Planned) -> None:
         try:
-            cast(ConsoleCommands, self.app).require_control()
+            self.console.require_control()
             folder = start(made.file, made.overrides)
         except VmlabError as error:
             self.app.call_from_thread(self._not_started, str(error))
@@ -357,7 +349,7 @@ class ScenariosScreen(ConsoleScreen):
     def _started(self, folder: Path) -> None:
         self._starting = False
         self.notify(f"run {folder.name}", title="Started")
-        cast(ConsoleCommands, self.app).open_run(folder, live=True)
+        self.console.open_run(folder, live=True)
 
     def table_text(self) -> str:
         """What `y` copies: map and plan."""

@@ -12,15 +12,13 @@ from textual.timer import Timer
 
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import OF_HOST, RUNNING, Phase
-from vmlab.tui.screens.base_screen import ConsoleScreen
-from vmlab.tui.screens.host_keys import HOST_KEYS, draw_hosts
-from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
-from vmlab.tui.state.gauges import TICKS, Gauge, gauges
+from vmlab.tui.screens.base_screen import ConsoleScreen, KeptContainer
+from vmlab.tui.screens.run_keys import HOST_KEYS
+from vmlab.tui.state.gauges import MUCH_PERCENT, TICKS, Gauge, gauges, outside_share
 from vmlab.tui.state.history import History, guest_figures
 from vmlab.tui.state.views import NO_RUN, Measured, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
-from vmlab.tui.widgets.kept import KeptContainer
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
@@ -44,6 +42,8 @@ UNHURRIED_REDRAW = 1.1
 _OUTSIDE_SAMPLES = 5
 MeasuredKey = tuple[str, frozenset[int], int, int]
 _WORK_DONE = (Phase.COLLECT, Phase.CLEAN_UP)
+_ROOMY = 30
+"""Rows from which on the hosts of a fleet have a line each."""
 _HIGH = 40
 """Rows from which on the log has more than its newest lines."""
 _PROJECTOR = (190, 55)
@@ -128,7 +128,7 @@ class WatchScreen(ConsoleScreen):
         # Said here and not by `reason`: the help of most runs would have a heading for this key alone.
         if self.hosts is None or len(self.hosts) < 2:
             self.notify("this is one host; a run of a fleet has several")
-        elif not self.is_refused("next_host"):
+        else:
             names = self.hosts.names
             at = names.index(self.host) if self.host in names else -step
             self.choose_host(names[(at + step) % len(names)])
@@ -209,13 +209,28 @@ class WatchScreen(ConsoleScreen):
         self._draw_measured(run)
         is_large = self._draw_large(run, gauges)
         self._draw_loop(run)
-        draw_hosts(self)
+        self._draw_hosts()
         self.query_one(EventLog).show(run.log)
         is_dated = self.has_class("-latency") or (charts.has_axis and not self.has_class("-short"))
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         # What stands in large letters is not said a second time.
         shown = () if is_large else gauges
         self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run), shown, self.others)
+
+    def _draw_hosts(self) -> None:
+        """The hosts of a fleet, above charts and guests, which are those of one of them."""
+        hosts = self.hosts
+        shown = hosts is not None and len(hosts) > 0
+        self.set_class(shown, "-fleet")
+        if hosts is None or not shown:
+            return
+        from vmlab.tui.widgets.tables.host_strip import TITLE, HostStrip
+
+        height, now = self.size.height, self.now()
+        before = next(id for id in ("#large", "#answer", "#middle") if self.query(id))
+        strip = self.pane(HostStrip, "hosts", before=before, title=TITLE)
+        strip.show(hosts.views(now), self.host, now, 1 if height < _ROOMY else height // 5)
+        self.query_one(ChartBoard).border_title = f"Host {self.host}" if self.host else "Host"
 
     def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
         """The words behind the charts, and the times whose figures of the disk count; None for all times."""
@@ -236,7 +251,7 @@ class WatchScreen(ConsoleScreen):
 
             self.pane(TilesAnswer, "answer", before="#middle").show(measured.question, measured.board)
         if measured.targets:
-            from vmlab.tui.widgets.tables.target_meter import TargetMeter
+            from vmlab.tui.widgets.tables.tiles_answer import TargetMeter
 
             meter = self.pane(TargetMeter, "targets", before="#guests", title="Targets")
             meter.retitle(f"Targets of cell {measured.cell}")
@@ -264,7 +279,7 @@ class WatchScreen(ConsoleScreen):
         self.set_class(bool(run.loop), "-loop")
         if run.loop:
             from vmlab.report.run.loop_text import loop_lines
-            from vmlab.tui.widgets.text_board import TextBoard
+            from vmlab.tui.widgets.painted import TextBoard
 
             board = self.pane(TextBoard, "loop", before="#log", title="Loop: the newest verified round")
             board.show([((f" {line}", "plain"),) for line in loop_lines(run.loop, max(20, self.size.width - 2))])

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
+from vmlab.model.scenarios.reference import Reference
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import GuestPlan, HostFacts, Plan
-from vmlab.system.text_width import exactly, left, width_of
+from vmlab.system.text_width import exactly, left, width_of, wrapped
 
 _LANE = 6
 _TONES = ("one", "three", "two", "four", "five")
@@ -115,3 +116,35 @@ def plan_lines(plan: Plan, host: HostFacts) -> list[tuple[str, str]]:
         ("memory", f"{format_bytes(needed)} with QEMU, {fits}"),
         ("disk", f"{format_bytes(written)} written, {room}"),
     ]
+
+
+_FEWEST = 4
+"""So many claims are shown whatever the room."""
+
+
+def published_lines(reference: Reference, width: int, room: int) -> list[list[Piece]]:
+    """Its source, as many claims as fit into `room` lines of `width` columns, then what is different here.
+
+    The first claims are shown in any case, and what is different here only where there is room for all of it.
+    """
+    said = list(dict.fromkeys(one.there or one.say for one in reference.claims if one.source == "publication"))
+    lines: list[list[Piece]] = [[("Published", "title")]]
+    lines += [[(text, "quiet")] for text in wrapped(reference.source, width)[:2]]
+    shown = 0
+    for claim in said:
+        of_claim = _bullet(claim, width)
+        more = shown + 1 < len(said)
+        if shown >= _FEWEST and len(lines) + len(of_claim) + more > room:
+            break
+        lines += of_claim
+        shown += 1
+    if shown < len(said):
+        return [*lines, [(f"  and {len(said) - shown} more claims", "quiet")]]
+    here: list[list[Piece]] = [[("Different here", "title")]]
+    here += [[(text, "quiet")] for text in wrapped(reference.here, width)]
+    return [*lines, *here] if reference.here and len(lines) + len(here) <= room else lines
+
+
+def _bullet(text: str, width: int) -> list[list[Piece]]:
+    first, *others = wrapped(text, max(20, width - 2))
+    return [[("- ", "accent"), (first, "plain")], *([("  ", "plain"), (text, "plain")] for text in others)]

@@ -9,8 +9,8 @@ from typing import Any
 
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.store.runs import RunSummary
-from vmlab.tui.state.filtered import has_words
 from vmlab.tui.state.views import CellView
+from vmlab.tui.widgets.filter_line import has_words
 
 SORTS: tuple[tuple[str, Callable[[RunSummary], Any], bool], ...] = (
     ("newest first", lambda run: run.id[:15], True),

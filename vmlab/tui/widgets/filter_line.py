@@ -48,3 +48,8 @@ class FilterLine(Horizontal):
     def count(self, shown: int, known: int) -> None:
         """Say that `shown` of `known` rows have the words."""
         self.query_one(".count", Label).update(f"{shown} of {known}")
+
+
+def has_words(text: str, wanted: str) -> bool:
+    """Whether every word of `wanted` is in `text`, in capital letters or small ones."""
+    return all(word in text.lower() for word in wanted.lower().split())

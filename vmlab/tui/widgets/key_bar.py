@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
 
 from textual.events import Click
 
 from vmlab.system.text_width import width_of, wrapped
-from vmlab.tui.contract import Explaining, Saying
+from vmlab.tui.contract import console_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
+
+if TYPE_CHECKING:
+    from vmlab.tui.screens.base_screen import ConsoleScreen
 
 _LAST = ("help", "quit")
 _TABS = "switch_mode"
@@ -27,8 +31,7 @@ class KeyBar(Painted):
     def on_mount(self) -> None:
         """Follow the bindings of the screen."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.repaint())
-        if isinstance(self.app, Saying):
-            self.app.said_changed.subscribe(self, lambda _: self._say())
+        console_of(self).said_changed.subscribe(self, lambda _: self._say())
 
     def _say(self) -> None:
         """Be as high as what is said; then it is drawn."""
@@ -36,7 +39,7 @@ class KeyBar(Painted):
         self.repaint()
 
     def _said(self, width: int) -> list[Line]:
-        said = self.app.said if isinstance(self.app, Saying) else None
+        said = console_of(self).said
         if said is None or not width:
             return []
         return [[(f" {text}", said.tone)] for text in wrapped(said.text, max(20, width - 2))[:_MOST_LINES]]
@@ -70,12 +73,13 @@ class KeyBar(Painted):
         return [line]
 
     def _is_off(self, action: str) -> bool:
-        return isinstance(self.screen, Explaining) and bool(self.screen.why_not(action.partition("(")[0]))
+        return bool(cast("ConsoleScreen", self.screen).why_not(action.partition("(")[0]))
 
     async def on_click(self, event: Click) -> None:
         """Press the key under the pointer; where something is said, take it away."""
-        if isinstance(self.app, Saying) and self.app.said is not None:
-            self.app.say_nothing()
+        console = console_of(self)
+        if console.said is not None:
+            console.say_nothing()
             return
         for begin, end, action in self._actions:
             if begin <= event.x < end and action:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, Self
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import ClassVar, Generic, Self, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
 from vmlab.model.visible import visible_line
-from vmlab.system.text_width import exactly, wrapped
+from vmlab.system.text_width import width_of, wrapped
 from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
-from vmlab.tui.widgets.scrolling import SCROLL_KEYS, Scrolling
 from vmlab.tui.widgets.tones import tones_on
 
 Piece = tuple[str, str]
 """A text and the name of its tone."""
 Line = Sequence[Piece]
+Picture = TypeVar("Picture")
 _MOST_PIECES = 2000
 
 
@@ -33,7 +34,7 @@ def filtered(style: Style, widget: Widget) -> Style:
     return segments[0].style or style
 
 
-class Painted(ScrollView, Scrolling, inherit_bindings=False):
+class Painted(ScrollView, inherit_bindings=False):
     """Lines of pieces, each in one of the `tones`.
 
     A subclass says in `lines` what to draw for a width; `repaint` draws it again. Tones are filtered once, when they
@@ -42,7 +43,14 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
     """
 
     can_focus = False
-    BINDINGS: ClassVar[list[BindingType]] = [*SCROLL_KEYS]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll(-1, 'line')", "Line up", show=False),
+        Binding("down,j", "scroll(1, 'line')", "Line down", show=False),
+        Binding("pageup", "scroll(-1, 'page')", "Page up", show=False),
+        Binding("pagedown", "scroll(1, 'page')", "Page down", show=False),
+        Binding("home,g", "scroll(-1, 'all')", "First line", show=False),
+        Binding("end,G", "scroll(1, 'all')", "Last line", show=False),
+    ]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -58,6 +66,24 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
         self._edge: list[Strip] = []
         self._edge_key: tuple[object, ...] = ()
         self._painted_for: Size | None = None
+
+    def action_scroll(self, step: int, by: str) -> None:
+        """Up or down by a line or a page, or to an end; where nothing lies further on, that is said."""
+        ways: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
+            "line": (self.scroll_up, self.scroll_down),
+            "page": (self.scroll_page_up, self.scroll_page_down),
+            # Down at once: what glides there would arrive where the end was.
+            "all": (self.scroll_home, partial(self.scroll_end, animate=False, immediate=True)),
+        }
+        most = self.max_scroll_y
+        if most <= 0:
+            self.notify("all of it is in sight")
+        elif step < 0 and self.scroll_target_y <= 0:
+            self.notify("this is the beginning")
+        elif step > 0 and self.scroll_target_y >= most:
+            self.notify("this is the end")
+        else:
+            ways[by][step > 0]()
 
     def titled(self, title: str) -> Self:
         """The widget with `title` in an edge above it, where the screen is high enough for that."""
@@ -191,9 +217,30 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
             self.call_after_refresh(self.repaint)
 
 
-def cut(text: str, width: int) -> str:
-    """`text` in exactly `width` columns, with an ellipsis where something was left out."""
-    return exactly(text, width)
+class Shown(Painted, Generic[Picture]):
+    """Draws one value, which is all that it is given; a subclass has the one that is `shown` before there is any."""
+
+    shown: Picture
+
+    def show(self, shown: Picture) -> None:
+        """Draw `shown`."""
+        self.shown = shown
+        self.repaint()
+
+
+class TextBoard(Shown[Sequence[Line]]):
+    """Lines that a screen makes itself."""
+
+    shown = ()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """What was given."""
+        return self.shown
+
+
+def line_width(line: Line) -> int:
+    """The columns that its pieces take."""
+    return sum([width_of(text) for text, _ in line])
 
 
 def hint_lines(hint: Iterable[str], width: int) -> Iterable[Line]:

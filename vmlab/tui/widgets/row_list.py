@@ -13,8 +13,8 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from vmlab.system.text_width import left
-from vmlab.tui.widgets.painted import Line, Painted, Piece, cut, hint_lines
+from vmlab.system.text_width import exactly, left
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 
 _EMPTY = "nothing is listed here"
 
@@ -109,7 +109,7 @@ class RowList(Painted, inherit_bindings=False):
         at = self._top
         for place, (key, row) in enumerate(self._rows.items()):
             if key in self._titles:
-                yield [(cut(self._titles[key], width), "title")]
+                yield [(exactly(self._titles[key], width), "title")]
                 at += 1
             if at not in drawn:
                 yield ()

@@ -9,7 +9,7 @@ from vmlab.report.writers.text import paragraph
 from vmlab.system.text_width import left, shortened, width_of, wrapped
 from vmlab.tui.state.compared import ComparedSides, TableRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
-from vmlab.tui.widgets.struck import struck_pieces
+from vmlab.tui.widgets.tables.result_board import struck_pieces
 
 TONES = ("one", "three", "two", "four")
 """Tones of the sides in order, in the table and in the chart."""

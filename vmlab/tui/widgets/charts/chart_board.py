@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from vmlab.model.quantities import format_seconds
 from vmlab.model.sample import Sample
 from vmlab.system.text_width import width_of
 from vmlab.telemetry.cpu_speed import SPEED
@@ -30,11 +31,11 @@ from vmlab.tui.state.charts import (
     is_of_disk,
     title_of,
 )
-from vmlab.tui.state.cpu_use import cpu_use
+from vmlab.tui.state.gauges import cpu_use
 from vmlab.tui.state.history import KEPT, History, never_moved
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
-from vmlab.tui.widgets.charts.chart_head import head_rows, with_users
+from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, head_rows, with_users
 from vmlab.tui.widgets.charts.raster import (
     IDLE,
     PLAIN_LINES,
@@ -47,7 +48,6 @@ from vmlab.tui.widgets.charts.raster import (
     stack,
     textured,
 )
-from vmlab.tui.widgets.charts.time_axis import axis_line, columns_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 Panel = tuple[Chart, ...]
@@ -112,6 +112,13 @@ class ChartBoard(Painted):
             self.history, self._switched, self._moments = history, switched, moments
             self._ordered, self._counted = ordered, counted
             self.repaint()
+
+    def switch_span(self) -> None:
+        """Draw all that is kept, or the newest ticks again; says which."""
+        self.is_whole = not self.is_whole
+        self.repaint()
+        what = "all that is kept" if self.is_whole else "the newest ticks"
+        self.notify(f"charts: {what}, {format_seconds(self.span_seconds)}")
 
     @property
     def span_seconds(self) -> float:

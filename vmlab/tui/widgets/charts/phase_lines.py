@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from vmlab.model.quantities import format_seconds
-from vmlab.system.text_width import left, width_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
+from vmlab.system.text_width import exactly, left, width_of
+from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.side_table import TONES
 
 _LABEL = 20
@@ -36,7 +36,7 @@ class PhaseLines(Painted):
         longest = max((sum(phases.values()) for phases in self._phases), default=0.0)
         for place, (label, phases) in enumerate(zip(self._labels, self._phases, strict=False)):
             tone = TONES[place % len(TONES)]
-            yield [(f"{cut(label, _LABEL)} ", tone), *self._parts(phases, longest, width - _LABEL - 1)]
+            yield [(f"{exactly(label, _LABEL)} ", tone), *self._parts(phases, longest, width - _LABEL - 1)]
 
     def _parts(self, phases: Mapping[str, float], longest: float, room: int) -> Iterable[Piece]:
         sign = "|" if self.glyphs.plain else "▏"

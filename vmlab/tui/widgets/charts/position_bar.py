@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from textual.events import Click
 from textual.message import Message
 
+from vmlab.system.text_width import wrapped
 from vmlab.tui.feed.recorded_run import Mark
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
@@ -56,3 +57,35 @@ class Timeline(Painted):
         """Seek to the moment under the pointer."""
         room = max(1, self.size.width - 8 - len(clock(self._length)) - 1)
         self.post_message(self.SeekRequested(max(0.0, (event.x - 8) / room) * self._length))
+
+
+ROWS = 2
+
+
+class Caption(Painted):
+    """A title and a sentence; what has no room in the lines ends with an ellipsis."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._title = ""
+        self._sentence = ""
+
+    def show(self, title: str, sentence: str) -> None:
+        """Draw `title`, and behind it `sentence`."""
+        self._title, self._sentence = title, sentence
+        self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """The title in a tone of its own, and the sentence as far as there is room."""
+        if not self._title:
+            return []
+        first, *rest = caption_lines(self._title, self._sentence, width)
+        return [
+            [(first[: len(self._title)], "accent"), (first[len(self._title) :], "plain")],
+            *([(line, "plain")] for line in rest),
+        ]
+
+
+def caption_lines(title: str, sentence: str, width: int) -> list[str]:
+    """Title and sentence in lines of `width` columns, `ROWS` at most."""
+    return wrapped(f"{title}: {sentence}", max(20, width), most=ROWS)

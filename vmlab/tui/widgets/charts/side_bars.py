@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from vmlab.system.text_width import first_columns, left, width_of, wrapped
+from vmlab.system.text_width import exactly, first_columns, left, width_of, wrapped
 from vmlab.tui.state.bars import Bar, BarRow
-from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
+from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.side_table import TONES
-from vmlab.tui.widgets.struck import struck_pieces
+from vmlab.tui.widgets.tables.result_board import struck_pieces
 
 _LEAST_NAME = 20
 _SIDE = 20
@@ -69,8 +69,8 @@ class SideBars(Painted):
         for place, bar in enumerate(row.bars):
             tone = TONES[place % len(TONES)]
             yield [
-                (f"{cut('' if place else row.label, name)} ", "plain"),
-                (f"{cut(self._labels[place], _SIDE)} ", tone),
+                (f"{exactly('' if place else row.label, name)} ", "plain"),
+                (f"{exactly(self._labels[place], _SIDE)} ", tone),
                 *self._bar(bar, row.top, room, tone if bar.counts else "rest"),
                 *struck_pieces(f"{bar.text:>{_FIGURE}} ", "plain"),
                 (bar.difference if place else "baseline", bar.tone),

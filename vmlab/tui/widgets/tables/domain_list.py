@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from vmlab.system.text_width import exactly
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
-from vmlab.tui.widgets.painted import Piece, cut
+from vmlab.tui.widgets.painted import Piece
 from vmlab.tui.widgets.row_list import RowList
 
 if TYPE_CHECKING:
@@ -78,11 +79,11 @@ class DomainList(RowList):
         limits = ", ".join(limit.words if with_figures else limit.short for limit in state.limits)
         numbers = "".join(f"{figures[field.head]:>{field.width}}" for field in fields)
         return [
-            (f"{cut(state.domain.name, name)} ", "accent"),
+            (f"{exactly(state.domain.name, name)} ", "accent"),
             (f"{numbers} ", "plain"),
-            (f"{cut(cache_words(state), cache)} ", "two"),
-            (f"{cut(take.words if take else NO_FIGURE, takes)} ", tone),
-            (cut(limits, rest), "warning" if tone == "plain" else tone),
+            (f"{exactly(cache_words(state), cache)} ", "two"),
+            (f"{exactly(take.words if take else NO_FIGURE, takes)} ", tone),
+            (exactly(limits, rest), "warning" if tone == "plain" else tone),
         ]
 
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vmlab.system.text_width import right, width_of
-from vmlab.telemetry.host.host_figures import Terms
+from vmlab.model.run import DONE, RUNNING, SETTLING
+from vmlab.system.text_width import exactly, right, width_of
+from vmlab.telemetry.host.shown_figure import Terms
 from vmlab.tui.state.history import History
-from vmlab.tui.state.views import GuestView
-from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
+from vmlab.tui.state.views import GuestView, WorkloadView
+from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock, short
 from vmlab.tui.widgets.glyphs import Glyphs, tone_of
 from vmlab.tui.widgets.painted import Piece
-from vmlab.tui.widgets.tables.workload_line import workload_line
 
 NARROWEST = 30
 _TWO_HALVES = 46
@@ -145,3 +145,32 @@ def _beside(row: Sequence[list[Piece]], each: int) -> list[Piece]:
         used = sum(width_of(text) for text, _ in pieces)
         line += [*pieces, (" " * (each - used + _GAP), "plain")] if place + 1 < len(row) else pieces
     return line
+
+
+_NAME = 10
+_LEAST_BAR = 8
+_PERCENT = 5
+
+
+def workload_line(workload: WorkloadView, now: float, width: int, glyphs: Glyphs) -> list[Piece]:
+    """A line of `width` columns; the bar takes what the words leave."""
+    times = clock(workload.elapsed(now))
+    last = f"  last {clock(workload.last_seconds)}" if workload.last_seconds is not None else ""
+    room = width - _NAME - 1 - len(times) - 1
+    if room - len(last) < _LEAST_BAR:
+        last = ""
+    bar = workload_bar(workload, room - len(last), glyphs)
+    return [(f"{exactly(workload.name, _NAME)} ", "accent"), *bar, (f" {times}", "plain"), (last, "quiet")]
+
+
+def workload_bar(workload: WorkloadView, width: int, glyphs: Glyphs) -> list[Piece]:
+    """How far it is in `width` columns: a bar with its percentage, or a word."""
+    if workload.outcome != RUNNING:
+        word = f"{glyphs.sign(workload.outcome)} {workload.outcome}"
+        return [(exactly(word, width), tone_of(workload.outcome))]
+    if workload.stage in (DONE, SETTLING):
+        return [(exactly(workload.stage, width), "good" if workload.stage == DONE else "plain")]
+    if workload.fraction is None:
+        return [(exactly("waiting", width), "quiet")]
+    done, rest = glyphs.bar(workload.fraction, width - _PERCENT)
+    return [(done, "good"), (rest, "quiet"), (f" {workload.fraction * 100:3.0f}%", "plain")]

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.system.text_width import exactly
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import CellView, GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock
 from vmlab.tui.widgets.glyphs import tone_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece, cut, hint_lines
-from vmlab.tui.widgets.tables.workload_line import workload_bar
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.widgets.tables.guest_cards import workload_bar
 
 METRICS = (
     "guest_cpu_percent",
@@ -147,9 +148,10 @@ class GuestTable(Painted):
         state = f"{self.glyphs.sign(guest.state)} {guest.state}"
         return [
             (f"{guest.tile:<2}", "quiet"),
-            (f"{cut(guest.guest, widths.guest)} ", "plain"),
-            *([(f"{cut(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
-            (cut(state, 12), tone_of(guest.state)),
+            (f"{exactly(guest.guest, widths.guest)} ", "plain"),
+            *([(f"{exactly(guest.host or NO_FIGURE, widths.host)} ", "title")] if widths.host else []),
+            *([(f"{exactly(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
+            (exactly(state, 12), tone_of(guest.state)),
             (f"{_whole(cpu):>4} ", "plain"),
             (f"{_whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
             (f"{_rate(read + written):>6} ", "plain"),
@@ -158,7 +160,7 @@ class GuestTable(Painted):
     def _workload(self, workload: WorkloadView | None, guest: GuestView, widths: _Widths) -> list[Piece]:
         if workload is None:
             return [(f"serves {', '.join(guest.serves)}", "quiet")] if guest.serves else []
-        name: list[Piece] = [(f"{cut(workload.name, widths.workload)} ", "accent")]
+        name: list[Piece] = [(f"{exactly(workload.name, widths.workload)} ", "accent")]
         times = clock(workload.elapsed(self._now))
         last: list[Piece] = []
         if workload.last_seconds is not None:

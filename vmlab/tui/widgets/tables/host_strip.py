@@ -11,10 +11,10 @@ from textual.events import Click
 from textual.message import Message
 
 from vmlab.model.axes import axes_words
-from vmlab.system.text_width import left, width_of
+from vmlab.system.text_width import exactly, left, width_of
 from vmlab.tui.state.hosts_of_run import HostView
 from vmlab.tui.widgets.charts.axis_scale import clock
-from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
+from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 TITLE = "Hosts: f shows the next one below"
 _WIDE = 110
@@ -71,7 +71,7 @@ class HostStrip(Painted):
             line = [*self._named(host, name), *self._state(host)]
             if not host.reason:
                 cell = f"cell {host.cell}" if host.cell else ""
-                line += [(f"{cell:<8}  ", "plain"), (cut(axes[host.name], room) + "  ", "accent")]
+                line += [(f"{cell:<8}  ", "plain"), (exactly(axes[host.name], room) + "  ", "accent")]
                 line += self._gauges(host, bar)
                 line.append((f"{host.done} done", "quiet"))
             lines.append(line)
@@ -136,7 +136,7 @@ class HostStrip(Painted):
             began = _length(line)
             line += cell
             if host.reason and left > _LEAST_REASON:
-                line.append((cut(f": {host.reason}", min(left, len(host.reason) + 2)), host.tone))
+                line.append((exactly(f": {host.reason}", min(left, len(host.reason) + 2)), host.tone))
                 left = 0
             self._places.append((0, began, _length(line), host.name))
             line.append((" ", "plain"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
+from vmlab.report.figures import struck_parts
 from vmlab.system.text_width import width_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.struck import struck_pieces
 
 _LEAST = 60
 """Columns that tables need at least; what is narrower cuts them off."""
@@ -61,3 +61,11 @@ def _beside(texts: Sequence[str], half: int, height: int) -> Iterable[Line]:
         pieces = _line(one[:half], first=place == 0)
         used = sum(width_of(text) for text, _ in pieces)
         yield [*pieces, (" " * (half + _GAP - used), "plain"), *_line(other, first=False)]
+
+
+_STRUCK = "struck"
+
+
+def struck_pieces(text: str, tone: str) -> list[Piece]:
+    """`text` in its `tone`, with the figures of invalid cells struck through."""
+    return [(part, _STRUCK if place % 2 else tone) for place, part in enumerate(struck_parts(text))]

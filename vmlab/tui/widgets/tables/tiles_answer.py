@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vmlab.system.text_width import centred, left, width_of, wrapped
-from vmlab.tui.widgets.large_text import COLUMNS, LARGER_ROWS, ROWS, large
+from vmlab.tui.widgets.large_strip import COLUMNS, LARGER_ROWS, ROWS, large
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 if TYPE_CHECKING:
-    from vmlab.report.run.tiles_board import Board, BoardRow
+    from vmlab.report.run.tiles_board import Board, BoardRow, TargetBar
 
 _SQUARES = {True: ("■", "#"), False: ("□", "-"), None: ("·", ".")}
 _TONES = {True: "good", False: "quiet", None: "quiet"}
@@ -110,3 +111,45 @@ def _block(square: bool | None, columns: int, rows: int) -> list[str]:
     if square is None:
         return [centred("··" if line == rows // 2 else "", columns) for line in range(rows)]
     return [f"┌{'─' * (columns - 2)}┐", *[f"│{' ' * (columns - 2)}│"] * (rows - 2), f"└{'─' * (columns - 2)}┘"]
+
+
+_MARK = ("┃", "|")
+_FULL = ("█", "=")
+_LEAST, _MOST = 10, 60
+
+
+class TargetMeter(Painted):
+    """A line for each workload; the limit stands in the middle of its bar, which ends at twice the limit."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._bars: Sequence[TargetBar] = ()
+
+    def show(self, bars: Sequence[TargetBar]) -> None:
+        """Draw `bars`."""
+        if bars != self._bars:
+            self._bars = bars
+            self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """``mail p95 ████████┃█████ 37.7 s  limit 10 s  MISSED``."""
+        name = max((width_of(bar.name) for bar in self._bars), default=0)
+        value = max((len(bar.value) for bar in self._bars), default=0)
+        limit = max((len(bar.limit) for bar in self._bars), default=0)
+        half = max(_LEAST, min(_MOST, width - name - value - limit - 22)) // 2
+        plain = self.glyphs.plain
+        for bar in self._bars:
+            # However little was missed, the bar goes beyond its limit, and where it was met it does not.
+            filled = math.floor(min(bar.load, 2.0) * half)
+            filled = min(half, filled) if bar.met else max(half + 2, filled)
+            text = left(_FULL[plain] * filled, 2 * half)
+            tone = "good" if bar.met else "bad"
+            yield [
+                (f" {left(bar.name, name)} ", "plain"),
+                (text[:half], tone),
+                (_MARK[plain], "title"),
+                (text[half + 1 :], tone),
+                (f" {bar.value:>{value}}  ", "title"),
+                (f"limit {bar.limit:<{limit}}  ", "quiet"),
+                ("met" if bar.met else "MISSED", tone),
+            ]

@@ -1,21 +1,29 @@
-"""All keys of the screen that was open, from its bindings: the help cannot be out of date."""
+"""What lies over a screen: its keys, from its bindings so that they cannot be out of date, and a question."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
+from textual.containers import Horizontal, Vertical
+from textual.css.query import NoMatches
 from textual.markup import escape
 from textual.screen import ModalScreen, Screen
+from textual.widgets import Button, Label
 
-from vmlab.system.text_width import width_of, wrapped
-from vmlab.tui.contract import CHANGING, WATCHES, Explaining, Limiting, Said, Saying
-from vmlab.tui.screens.base_screen import DismissedOnce
+from vmlab.model.visible import visible
+from vmlab.system.text_width import exactly, width_of, wrapped
+from vmlab.tui.contract import Said, console_of
+from vmlab.tui.screens.base_screen import ConsoleScreen, DismissedOnce
+from vmlab.tui.screens.run_keys import CHANGING, WATCHES
 from vmlab.tui.widgets.glyphs import glyphs_for
-from vmlab.tui.widgets.painted import Line, Painted, cut
+from vmlab.tui.widgets.painted import Line, Painted, line_width
 
 CLOSES = "Esc closes"
 NOT_NOW = "Not now: "
@@ -42,7 +50,7 @@ class ListedKey(NamedTuple):
         words = f"{self.description}: {self.tooltip}" if self.tooltip else self.description
         if whole:
             return wrapped(words, max(10, width))
-        return [words if width_of(words) <= width else cut(self.description, width).rstrip()]
+        return [words if width_of(words) <= width else exactly(self.description, width).rstrip()]
 
 
 def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
@@ -51,14 +59,13 @@ def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
     What this console never does is left out.
     """
     found: dict[tuple[str, str], ListedKey] = {}
-    for node, binding, enabled, tooltip in screen.active_bindings.values():
+    for node, binding, _, tooltip in screen.active_bindings.values():
         name = binding.action.partition("(")[0]
-        if not binding.description or binding.system or (isinstance(screen.app, Limiting) and screen.app.forbids(name)):
+        if not binding.description or binding.system or console_of(screen).forbids(name):
             continue
         group = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
         key = binding.key_display or screen.app.get_key_display(binding)
-        why = screen.why_not(name) if isinstance(screen, Explaining) else ""
-        why = why or ("" if enabled else "this cannot be done here")
+        why = screen.why_not(name) if isinstance(screen, ConsoleScreen) else ""
         before = found.get((binding.action, binding.description))
         if before is None:
             listed = ListedKey(group, key, binding.description, tooltip, binding.action, why)
@@ -104,7 +111,7 @@ def _in_two(keys: Sequence[ListedKey], width: int, sentence: str, whole: bool, a
         lines, last = [line for line in lines if line], last[1:]
     left, right = _halves(lines)
     pairs = itertools.zip_longest(left, right, fillvalue=())
-    return [[*one, (" " * (half + _GAP - _columns(one)), "plain"), *other] for one, other in pairs] + last
+    return [[*one, (" " * (half + _GAP - line_width(one)), "plain"), *other] for one, other in pairs] + last
 
 
 def _halves(lines: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
@@ -128,13 +135,9 @@ def _in_one(keys: Sequence[ListedKey], width: int, *, whole: bool) -> list[Line]
         for one in (one for one in keys if titles[one] == title):
             first, *others = one.text(width - _KEYS, whole=whole)
             tone = "quiet" if one.why else "plain"
-            lines.append([(cut(one.keys, _KEYS - 1) + " ", "quiet" if one.why else "accent"), (first, tone)])
+            lines.append([(exactly(one.keys, _KEYS - 1) + " ", "quiet" if one.why else "accent"), (first, tone)])
             lines += [[(" " * _KEYS, "plain"), (text, tone)] for text in others]
     return lines
-
-
-def _columns(line: Line) -> int:
-    return sum(width_of(text) for text, _ in line)
 
 
 class HelpModal(DismissedOnce, ModalScreen[None], inherit_bindings=False):
@@ -146,20 +149,61 @@ class HelpModal(DismissedOnce, ModalScreen[None], inherit_bindings=False):
     def __init__(self, about: Screen[Any]) -> None:
         super().__init__()
         self._listed = listed_keys(about)
-        self._only_watches = isinstance(about.app, Limiting) and any(map(about.app.forbids, CHANGING))
+        only_watches = any(map(console_of(about).forbids, CHANGING))
+        self._last = f"{WATCHES[0].upper()}{WATCHES[1:]}." if only_watches else LAST
 
     def compose(self) -> ComposeResult:
         """One text that scrolls."""
-        last = f"{WATCHES[0].upper()}{WATCHES[1:]}." if self._only_watches else LAST
-        yield HelpText(self._listed, last, id="help")
+        yield HelpText(self._listed, self._last, id="help")
 
     def on_mount(self) -> None:
         """Arrows scroll at once; what is said stands in the lower edge, as the screen below is out of sight."""
         self.set_class(glyphs_for().plain, "-plain")
         self.query_one(HelpText).focus()
         self._say(None)
-        if isinstance(self.app, Saying):
-            self.app.said_changed.subscribe(self, self._say)
+        console_of(self).said_changed.subscribe(self, self._say)
 
     def _say(self, said: Said | None) -> None:
         self.query_one(HelpText).border_subtitle = CLOSES if said is None else escape(said.text)
+
+
+class Palette(DismissedOnce, CommandPalette):
+    """Everything that can be done, by name: Textual's own, for keys that come faster than it is laid out."""
+
+    def _action_command_list(self, action: str) -> None:
+        """Where the list is not there yet, there is nothing to move in."""
+        with suppress(KeyError, NoMatches):
+            super()._action_command_list(action)
+
+
+class QuestionModal(DismissedOnce, ModalScreen[bool], inherit_bindings=False):
+    """Returns True if confirmed and False otherwise; a single accidental key does nothing."""
+
+    CSS_PATH = "../styles/question.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(False)", "No"),
+        Binding("tab,shift+tab,left,right,h,l", "app.focus_next", "Other answer", show=False),
+    ]
+
+    def __init__(self, question: str, deed: str, keep: str) -> None:
+        super().__init__()
+        self._question = question
+        self._deed = deed
+        self._keep = keep
+
+    def compose(self) -> ComposeResult:
+        """The question and two buttons."""
+        with Vertical(id="question"):
+            yield Label(visible(self._question), markup=False)
+            with Horizontal():
+                yield Button(self._keep, id="keep", variant="primary", compact=True)
+                yield Button(self._deed, id="deed", variant="error", compact=True)
+
+    def on_mount(self) -> None:
+        """The safe answer has the focus."""
+        self.set_class(glyphs_for().plain, "-plain")
+        self.query_one("#keep").focus()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "deed")
