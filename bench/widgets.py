@@ -26,7 +26,7 @@ from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, TextBoard
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.event_log import EventLog
-from vmlab.tui.widgets.tables.guest_table import GuestTable
+from vmlab.tui.widgets.tables.guest_table import GuestTable, Tiles
 
 SIZE = (140, 40)
 CHANGES = 60
@@ -72,7 +72,7 @@ def guests(turn: int) -> tuple[list[GuestView], dict[str, tuple[float, ...]]]:
 def _show_guests(widget: Widget, turn: int) -> None:
     assert isinstance(widget, GuestTable)
     views, figures = guests(turn)
-    widget.show(views, figures, float(turn))
+    widget.show(Tiles(views, figures, float(turn)))
 
 
 def _guest_cells(turn: int) -> list[list[str]]:

@@ -123,7 +123,7 @@ def test_the_board_fills_its_room_and_its_rows_stand_under_each_other(width: int
     board = board_of(document_of(demo.store))
     assert board is not None and len(board.rows) == 2
     answer = TilesAnswer()
-    answer.show(QUESTION, board)
+    answer.show((QUESTION, board))
     drawn = ["".join(text for text, _ in line) for line in answer.lines(width, height)]
     assert len(drawn) <= height and all(len(line) <= width for line in drawn)
     said = [line for line in drawn if "stopped by the" in line]
@@ -172,7 +172,7 @@ async def test_guests_come_before_the_log_where_rows_are_few_and_those_out_of_si
         screen.seek_to(two.position + 10)
         await until(captioned(app, *numbered(demo, demo.chapters.index(two))), "two tiles")
         table = screen.query_one(GuestTable)
-        await until(lambda: table.size.height > 1 and len(table._guests) == 6, "its guests")
+        await until(lambda: table.size.height > 1 and len(table.shown.guests) == 6, "its guests")
         # A row that begins with the number of a tile is that of a guest; others are further workloads.
         rows = screen_text(app).splitlines()[table.region.y : table.region.bottom]
         seen = sum(row[:2] in ("1 ", "2 ") for row in rows)

@@ -14,8 +14,8 @@ from vmlab.tui.state.history import History, never_moved
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs
-from vmlab.tui.widgets.large_strip import COLUMNS, LargeStrip, large
-from vmlab.tui.widgets.status_strip import LIVE, StatusStrip
+from vmlab.tui.widgets.large_strip import COLUMNS, LargeStrip, LargeWords, large
+from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip
 from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards
 
 FANCY = Glyphs(plain=False)
@@ -131,7 +131,7 @@ def test_large_letters_are_three_rows_of_the_same_length() -> None:
 
 def told(run: RunView, now: float, outside: float | None = None, width: int = 120, gauges: Sequence[Gauge] = ()) -> str:
     strip = StatusStrip()
-    strip.show(run, now, LIVE, "", outside, gauges)
+    strip.show(Strip(run, now, LIVE, "", outside, gauges))
     return "\n".join("".join(text for text, _ in line) for line in strip.lines(width, 2))
 
 
@@ -153,7 +153,7 @@ def test_much_other_work_is_told_in_a_warning() -> None:
 def strip_words(run: RunView) -> list[tuple[str, str]]:
     """Captions and large words of the strip on a projector."""
     strip = LargeStrip()
-    strip._run = run
+    strip.shown = LargeWords(run)
     return [(word.caption, word.text) for word in strip._words()]
 
 

@@ -17,8 +17,8 @@ from vmlab.tui.contract import Pick, Proposal
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
-from vmlab.tui.widgets.charts.overlay_chart import Curve, OverlayChart
-from vmlab.tui.widgets.charts.phase_lines import PhaseLines
+from vmlab.tui.widgets.charts.overlay_chart import Curve, Overlay, OverlayChart
+from vmlab.tui.widgets.charts.phase_lines import PhaseLines, Phases
 from vmlab.tui.widgets.charts.side_bars import SideBars
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.side_table import SideTable
@@ -156,8 +156,8 @@ class CompareScreen(ConsoleScreen):
         # What is true of the disk alone stands behind its figures alone.
         ordered = self._compared.ordered
         words = [word for word in ordered if word != EMULATED_DISK or of_emulated_disk(name, ordered)]
-        chart.show(ordered_title(title, words), name, curves, self._labels(), switches)
-        self.query_one(PhaseLines).show(self._labels(), phases, [one.cell for one in self._sides])
+        chart.show(Overlay(ordered_title(title, words), name, curves, self._labels(), switches))
+        self.query_one(PhaseLines).show(Phases(self._labels(), phases, [one.cell for one in self._sides]))
 
     def reason(self, action: str) -> str:
         """Keys that change the comparison need one."""

@@ -70,7 +70,7 @@ class DemoScreen(ReplayScreen):
         """Draw with the caption."""
         super().draw()
         if self.playback is not None:
-            self.query_one(Caption).show(*self._caption(self.playback.position, over=self.playback.at_end))
+            self.query_one(Caption).show(self._caption(self.playback.position, over=self.playback.at_end))
 
     def _caption(self, position: float, *, over: bool) -> tuple[str, str]:
         if over:

@@ -21,7 +21,7 @@ from vmlab.tui.screens.watch_screen import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
 from vmlab.tui.state.views import Axes, RunView
-from vmlab.tui.widgets.charts.position_bar import Timeline
+from vmlab.tui.widgets.charts.position_bar import Position, Timeline
 from vmlab.tui.widgets.status_strip import Origin
 
 if TYPE_CHECKING:
@@ -181,7 +181,8 @@ class ReplayScreen(WatchScreen):
         self._note_hosts()
         super().draw()
         if self.playback is not None:
-            self.query_one(Timeline).show(self.playback.position, self.playback.recording.length, self._marks)
+            position = Position(self.playback.position, self.playback.recording.length, self._marks)
+            self.query_one(Timeline).show(position)
 
     def _step(self) -> None:
         passed, self._stepped = time.monotonic() - self._stepped, time.monotonic()

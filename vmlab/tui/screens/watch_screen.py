@@ -21,9 +21,9 @@ from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Painted
-from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
+from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip, Strip
 from vmlab.tui.widgets.tables.event_log import EventLog
-from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable
+from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable, Tiles
 
 if TYPE_CHECKING:
     from vmlab.model.domain import Domain
@@ -215,7 +215,8 @@ class WatchScreen(ConsoleScreen):
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         # What stands in large letters is not said a second time.
         shown = () if is_large else gauges
-        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run), shown, self.others)
+        strip = Strip(run, self.now(), self.origin(), note, self._outside(run), shown, self.others)
+        self.query_one(StatusStrip).show(strip)
 
     def _draw_hosts(self) -> None:
         """The hosts of a fleet, above charts and guests, which are those of one of them."""
@@ -224,12 +225,12 @@ class WatchScreen(ConsoleScreen):
         self.set_class(shown, "-fleet")
         if hosts is None or not shown:
             return
-        from vmlab.tui.widgets.tables.host_strip import TITLE, HostStrip
+        from vmlab.tui.widgets.tables.host_strip import TITLE, HostLines, HostStrip
 
         height, now = self.size.height, self.now()
         before = next(id for id in ("#large", "#answer", "#middle") if self.query(id))
         strip = self.pane(HostStrip, "hosts", before=before, title=TITLE)
-        strip.show(hosts.views(now), self.host, now, 1 if height < _ROOMY else height // 5)
+        strip.show(HostLines(hosts.views(now), self.host, now, 1 if height < _ROOMY else height // 5))
         self.query_one(ChartBoard).border_title = f"Host {self.host}" if self.host else "Host"
 
     def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
@@ -249,7 +250,7 @@ class WatchScreen(ConsoleScreen):
         if measured.question:
             from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 
-            self.pane(TilesAnswer, "answer", before="#middle").show(measured.question, measured.board)
+            self.pane(TilesAnswer, "answer", before="#middle").show((measured.question, measured.board))
         if measured.targets:
             from vmlab.tui.widgets.tables.tiles_answer import TargetMeter
 
@@ -290,10 +291,10 @@ class WatchScreen(ConsoleScreen):
         shown = bool(run.id) and width >= _PROJECTOR[0] and height >= _PROJECTOR[1] and not self.has_class("-plain")
         self.set_class(shown, "-large")
         if shown:
-            from vmlab.tui.widgets.large_strip import LargeStrip
+            from vmlab.tui.widgets.large_strip import LargeStrip, LargeWords
 
             strip = self.pane(LargeStrip, "large", before="#answer" if self.query("#answer") else "#middle")
-            strip.show(run, self.now(), self.measured.board, gauges)
+            strip.show(LargeWords(run, self.now(), self.measured.board, gauges))
         return shown
 
     def _gauges(self, run: RunView) -> tuple[Gauge, ...]:
@@ -316,7 +317,8 @@ class WatchScreen(ConsoleScreen):
         figures = {guest.key: figures[guest.key] for guest in run.guests if guest.key in figures and not guest.is_gone}
         # Only beside the charts is the table as high as the screen lets it be, whatever it draws.
         history = self.history if self.has_class("-wide") else None
-        self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells, history)
+        tiles = Tiles(run.guests, figures, self.now(), self.hint(run), run.cells, history)
+        self.query_one(GuestTable).show(tiles)
 
     def states(self) -> list[DomainState]:
         """The host's own guests by the newest figures, the one first that hurts most."""

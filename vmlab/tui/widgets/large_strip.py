@@ -10,7 +10,7 @@ from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Piece, Shown
 
 if TYPE_CHECKING:
     from vmlab.report.run.tiles_board import Board
@@ -101,20 +101,19 @@ class _Word(NamedTuple):
         return max(len(self.caption), COLUMNS * len(self.text))
 
 
-class LargeStrip(Painted):
+class LargeWords(NamedTuple):
+    """`run` as at `now`, in monotonic seconds, with `gauges`; when it is over, what its `board` answers."""
+
+    run: RunView = NO_RUN
+    now: float = 0.0
+    board: Board | None = None
+    gauges: Sequence[Gauge] = ()
+
+
+class LargeStrip(Shown[LargeWords]):
     """Tiles, cache mode, disk and CPUs, the phase with its time, what comes next; nothing while there is no run."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._run = NO_RUN
-        self._now = 0.0
-        self._board: Board | None = None
-        self._gauges: Sequence[Gauge] = ()
-
-    def show(self, run: RunView, now: float, board: Board | None = None, gauges: Sequence[Gauge] = ()) -> None:
-        """Draw `run` as at `now`, in monotonic seconds, with `gauges`; when it is over, what its `board` answers."""
-        self._run, self._now, self._board, self._gauges = run, now, board, gauges
-        self.repaint()
+    shown = LargeWords()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A line of captions, and the rows of the large letters."""
@@ -131,9 +130,9 @@ class LargeStrip(Painted):
             yield line
 
     def _words(self) -> Iterator[_Word]:
-        run, cell = self._run, self._run.cell
-        if run.outcome != RUNNING and self._board is not None and self._board.rows:
-            for row in self._board.rows:
+        run, cell = self.shown.run, self.shown.run.cell
+        if run.outcome != RUNNING and self.shown.board is not None and self.shown.board.rows:
+            for row in self.shown.board.rows:
                 yield _Word(row.label, f"{row.carried} {'tile' if row.carried == '1' else 'tiles'}", "accent")
             return
         if run.outcome != RUNNING:
@@ -149,11 +148,11 @@ class LargeStrip(Painted):
         name, value = _told(cell)
         now = cell.now.get(name)
         yield _Word(name, value, "accent") if now is None else _Word(f"now {name}", now, "warning")
-        for gauge in self._gauges:
+        for gauge in self.shown.gauges:
             bar = gauge.bar(_BAR, plain=self.glyphs.plain)
             yield _Word(f"{gauge.name} {bar}", f"{gauge.percent:.0f}", gauge.tone)
         if cell.phase:
-            yield _Word(cell.phase, clock(self._now - cell.phase_began), "plain")
+            yield _Word(cell.phase, clock(self.shown.now - cell.phase_began), "plain")
         if run.coming is not None:
             name, value = _coming(cell, dict(run.coming))
             yield _Word(f"then {name}", value, "warning" if run.next_axes is not None else "quiet")

@@ -13,7 +13,7 @@ from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
 
 class Origin(NamedTuple):
@@ -34,55 +34,44 @@ _WIDE = 90
 """Columns from which on words are written out."""
 
 
-class StatusStrip(Painted):
+class Strip(NamedTuple):
+    """What the strip tells: `run` as at `now` (monotonic seconds); `note` stands at the end of the second line.
+
+    `outside` is a share of the CPUs, in percent, that other work takes and that the user is to know of. `gauges`
+    stand behind the phase. `others` are runs that measure here while none is followed.
+    """
+
+    run: RunView = NO_RUN
+    now: float = 0.0
+    origin: Origin = HOST
+    note: str = ""
+    outside: float | None = None
+    gauges: Sequence[Gauge] = ()
+    others: str = ""
+
+
+class StatusStrip(Shown[Strip]):
     """Scenario, cell, accelerator, phase, elapsed and expected time; the same for a live run and a recording."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._run = NO_RUN
-        self._now = 0.0
-        self._origin = HOST
-        self._note = ""
-        self._outside: float | None = None
-        self._gauges: Sequence[Gauge] = ()
-        self._others = ""
-
-    def show(
-        self,
-        run: RunView,
-        now: float,
-        origin: Origin,
-        note: str = "",
-        outside: float | None = None,
-        gauges: Sequence[Gauge] = (),
-        others: str = "",
-    ) -> None:
-        """Draw `run` as at `now` (monotonic seconds); `note` stands at the end of the second line.
-
-        `outside` is a share of the CPUs, in percent, that other work takes and that the user is to know of. `gauges`
-        stand behind the phase. `others` are runs that measure here while none is followed.
-        """
-        self._run, self._now, self._origin, self._note, self._outside = run, now, origin, note, outside
-        self._gauges, self._others = gauges, others
-        self.repaint()
+    shown = Strip()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """Two lines."""
-        badge: list[Piece] = [(f"{self.glyphs.sign(RUNNING)} {self._origin.word}", self._origin.tone)]
-        if self._origin.more:
-            badge.append((f" {self._origin.more}", "quiet"))
+        badge: list[Piece] = [(f"{self.glyphs.sign(RUNNING)} {self.shown.origin.word}", self.shown.origin.tone)]
+        if self.shown.origin.more:
+            badge.append((f" {self.shown.origin.more}", "quiet"))
         progress = self._progress(width)
         used = _width(progress)
-        note: list[list[Piece]] = [[(self._note, "quiet")]] if used + len(self._note) <= width else [[("", "quiet")]]
-        what = _what(self._run, width)
-        if _width(what) + _length(badge) > width:
-            what = _what(self._run, width, tight=True)
-        return [_joined([*what, badge], width), _joined([*progress, *note], width)]
+        note = self.shown.note if used + len(self.shown.note) <= width else ""
+        what = _what(self.shown.run, width)
+        if _width(what) + line_width(badge) > width:
+            what = _what(self.shown.run, width, tight=True)
+        return [_joined([*what, badge], width), _joined([*progress, [(note, "quiet")]], width)]
 
     def _progress(self, width: int) -> list[list[Piece]]:
-        run, now = self._run, self._now
-        if not run.id and self._others:
-            return [[(f"the host, on which {self._others}", "warning")]]
+        run, now = self.shown.run, self.shown.now
+        if not run.id and self.shown.others:
+            return [[(f"the host, on which {self.shown.others}", "warning")]]
         if not run.id:
             return [[("the host as it is; no run is going on", "quiet")]]
         parts: list[list[Piece]] = []
@@ -105,9 +94,9 @@ class StatusStrip(Painted):
             following.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
         elif run.coming is not None:
             following.append([("then ", "quiet"), (axes_words(dict(run.coming)), "plain")])
-        if self._outside is not None:
+        if self.shown.outside is not None:
             words = "! other work takes {:.0f} % of the CPUs" if width >= _WIDE else "! other work {:.0f} % of CPUs"
-            following.append([(words.format(self._outside), "warning")])
+            following.append([(words.format(self.shown.outside), "warning")])
         gauges = self._gauge_parts(_WIDE_BAR if width >= _WIDE else _BAR)
         every = [*parts, *gauges, duration, *following]
         if _width(every) <= width or not following:
@@ -119,7 +108,7 @@ class StatusStrip(Painted):
     def _gauge_parts(self, columns: int) -> list[list[Piece]]:
         """The gauges, with bars of so many columns; with 0 as figures alone."""
         parts: list[list[Piece]] = []
-        for gauge in self._gauges:
+        for gauge in self.shown.gauges:
             bar = gauge.bar(columns, plain=self.glyphs.plain) + " " * (columns > 0)
             parts.append([(f"{gauge.name.upper()} ", "quiet"), (f"{bar}{gauge.percent:>3.0f}", gauge.tone)])
         return parts
@@ -127,7 +116,7 @@ class StatusStrip(Painted):
 
 def _width(parts: Iterable[list[Piece]]) -> int:
     """The columns that parts take beside each other, with the space behind each."""
-    return sum(_length(part) + 2 for part in parts)
+    return sum(line_width(part) + 2 for part in parts)
 
 
 def _of_all(run: RunView, now: float) -> str:
@@ -167,22 +156,18 @@ def _joined(parts: list[list[Piece]], width: int) -> list[Piece]:
     """Parts with two spaces between, the last one at the right edge; what has no room is cut before it."""
     if len(parts) < 2:
         return [piece for part in parts for piece in part]
-    room = width - _length(parts[-1]) - 2
+    room = width - line_width(parts[-1]) - 2
     line: list[Piece] = []
     for part in parts[:-1]:
         line += [("  ", "plain"), *part] if line else part
     line = _cut(line, room)
-    return [*line, (" " * (room + 2 - _length(line)), "plain"), *parts[-1]]
-
-
-def _length(line: list[Piece]) -> int:
-    return sum(width_of(text) for text, _ in line)
+    return [*line, (" " * (room + 2 - line_width(line)), "plain"), *parts[-1]]
 
 
 def _cut(line: list[Piece], room: int) -> list[Piece]:
     kept: list[Piece] = []
     for text, tone in line:
-        if _length(kept) + width_of(text) > room:
-            return [*kept, (text[: max(0, room - _length(kept) - 1)] + "…", tone)]
+        if line_width(kept) + width_of(text) > room:
+            return [*kept, (text[: max(0, room - line_width(kept) - 1)] + "…", tone)]
         kept.append((text, tone))
     return kept

@@ -14,7 +14,6 @@ from textual.strip import Strip
 
 from vmlab.model.quantities import format_seconds
 from vmlab.model.sample import Sample
-from vmlab.system.text_width import width_of
 from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.tui.state.charts import (
     CPU,
@@ -48,7 +47,7 @@ from vmlab.tui.widgets.charts.raster import (
     stack,
     textured,
 )
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Painted, Piece, line_width
 
 Panel = tuple[Chart, ...]
 Times = Sequence[tuple[float, float]] | None
@@ -193,7 +192,7 @@ class ChartBoard(Painted):
             (head,) = head_rows(chart, self._last(chart), scale, sys.maxsize, ordered=self._ordered)
             self._keep_head(chart, scale, [head])
             short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
-            if lines and sum(width_of(text) for text, _ in [*lines[-1], *short]) + 3 <= width:
+            if lines and line_width([*lines[-1], *short]) + 3 <= width:
                 lines[-1] += [("   ", "plain"), *short]
             else:
                 lines.append(short)

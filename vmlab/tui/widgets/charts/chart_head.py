@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from vmlab.model.sample import Sample
-from vmlab.system.text_width import right, width_of
+from vmlab.system.text_width import right
 from vmlab.tui.state.charts import Chart, Series, title_of
 from vmlab.tui.state.gauges import MUCH_PERCENT, CpuUse
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, figure
-from vmlab.tui.widgets.painted import Piece
+from vmlab.tui.widgets.painted import Piece, line_width
 
 _MOST_ROWS = 3
 _WIDTH = {"%": 3, "pages": 5}
@@ -45,8 +45,8 @@ def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Pi
         told = [text for text in told if not text.startswith(words[1])]
     much = not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
     line: list[Piece] = [(f"{text} ", "warning" if much and text.startswith("outside") else "plain") for text in told]
-    room = width - sum(width_of(text) for text, _ in head[-1]) - 1
-    if len(head) > 1 and sum(width_of(text) for text, _ in line) < room:
+    room = width - line_width(head[-1]) - 1
+    if len(head) > 1 and line_width(line) < room:
         return [*head[:-1], [*head[-1], (" ", "plain"), *line]]
     return [*head, line]
 
@@ -64,7 +64,7 @@ def _flow(items: list[list[Piece]], width: int) -> list[list[Piece]]:
     rows: list[list[Piece]] = [[]]
     used = 0
     for item in items:
-        length = sum(width_of(text) for text, _ in item)
+        length = line_width(item)
         if rows[-1] and used + 1 + length > width:
             rows.append([])
             used = 0

@@ -12,10 +12,10 @@ from rich.style import Style
 
 from vmlab.model.names import guest_key
 from vmlab.report.run.latency_text import milliseconds, percentiles_text
-from vmlab.system.text_width import first_columns, left, right, width_of
+from vmlab.system.text_width import first_columns, left, right
 from vmlab.telemetry.latency_bins import OPERATIONS, Counts, LatencyBins
 from vmlab.tui.state.latency_map import LatencyColumn, LatencyMap
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines, line_width
 
 _TONES = {"read": "one", "write": "three", "flush": "two"}
 _LEVELS = (0.0, 0.05, 0.15, 0.4)
@@ -112,8 +112,8 @@ class LatencyBoard(Painted):
         if len(head) + len(error) + len(about) > width:
             head = "Guests' disks: "
         pieces: list[Piece] = [(head, "title"), (error, "quiet"), (about, "plain")]
-        room = width - sum(width_of(text) for text, _ in pieces)
-        return pieces + legend if sum(width_of(text) for text, _ in legend) <= room else pieces
+        room = width - line_width(pieces)
+        return pieces + legend if line_width(legend) <= room else pieces
 
     def _heads(self, each: int) -> Iterator[Line]:
         """Each operation with its number of requests, and the percentiles of the newest part."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -12,55 +13,47 @@ from textual.strip import Strip
 from vmlab.model.sample import unit_of
 from vmlab.tui.widgets.charts.axis_scale import scale_for
 from vmlab.tui.widgets.charts.raster import PLAIN_LINES, Rows, lines, plain_lines
-from vmlab.tui.widgets.painted import Painted
+from vmlab.tui.widgets.painted import Shown
 from vmlab.tui.widgets.side_table import TONES
 
 Curve = tuple[Sequence[float], Sequence[float]]
 """Seconds and values, parallel."""
 
 
-class OverlayChart(Painted):
+class Overlay(NamedTuple):
+    """`curves` of the value `name`, a line for each of the `labels`, under `title`.
+
+    `switches` has for each side the moments at which its running guests were switched: a line in the side's tone.
+    """
+
+    title: str = ""
+    name: str = ""
+    curves: Sequence[Curve] = ()
+    labels: Sequence[str] = ()
+    switches: Sequence[Sequence[float]] = ()
+
+
+class OverlayChart(Shown[Overlay]):
     """One value of every side as a line, in the tone of the side; all share both scales."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._title = ""
-        self._unit = "%"
-        self._curves: Sequence[Curve] = ()
-        self._labels: Sequence[str] = ()
-        self._switches: Sequence[Sequence[float]] = ()
-
-    def show(
-        self,
-        title: str,
-        name: str,
-        curves: Sequence[Curve],
-        labels: Sequence[str],
-        switches: Sequence[Sequence[float]] = (),
-    ) -> None:
-        """Draw `curves` of the value `name`, under `title`.
-
-        `switches` has for each side the moments at which its running guests were switched: a line in the side's tone.
-        """
-        self._title, self._unit, self._curves, self._labels = title, unit_of(name), curves, labels
-        self._switches = switches
-        self.repaint()
+    shown = Overlay()
 
     def repaint(self) -> None:
         """Draw the title, the lines and the time axis."""
         width, height = self.size
         if not width or height < 3:
             return
-        longest = max((times[-1] for times, _ in self._curves if times), default=0.0)
-        largest = max((v for _, values in self._curves for v in values if not math.isnan(v)), default=0.0)
-        unit = self._unit if self._unit in ("%", "B", "B/s", "ms") else "1"
+        longest = max((times[-1] for times, _ in self.shown.curves if times), default=0.0)
+        largest = max((v for _, values in self.shown.curves for v in values if not math.isnan(v)), default=0.0)
+        unit = unit_of(self.shown.name)
+        unit = unit if unit in ("%", "B", "B/s", "ms") else "1"
         scale = scale_for(unit, largest, 100.0 if unit == "%" and largest <= 100 else None)
-        dots = [_resampled(curve, longest, 2 * width) for curve in self._curves]
+        dots = [_resampled(curve, longest, 2 * width) for curve in self.shown.curves]
         rows = (plain_lines if self._has_signs else lines)(dots, scale.top, width, height - 2)
         self._mark_switches(rows, longest)
         tones = [self.tone(tone) for tone in TONES]
-        head = [(self._title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
-        begin = f"0 s  {self._sign} guests switched while they ran" if any(self._switches) else "0 s"
+        head = [(self.shown.title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
+        begin = f"0 s  {self._sign} guests switched while they ran" if any(self.shown.switches) else "0 s"
         foot = f"{begin}{f'{longest:.0f} s since the workloads started':>{max(1, width - len(begin))}}"
         self.put(
             [
@@ -83,7 +76,7 @@ class OverlayChart(Painted):
     def _mark_switches(self, rows: Rows, longest: float) -> None:
         """A line down each column that has the first value after a switch, in the tone of its side."""
         width = len(rows[0])
-        for side, moments in enumerate(self._switches):
+        for side, moments in enumerate(self.shown.switches):
             for moment in moments:
                 step = math.ceil(moment / longest * 2 * width) - 1 if longest else 0
                 column = min(width - 1, max(0, step) // 2)
@@ -91,10 +84,10 @@ class OverlayChart(Painted):
                     row[column] = (self._sign, side, None)
 
     def _legend(self) -> list[tuple[str, str]]:
-        if not any(times for times, _ in self._curves):
+        if not any(times for times, _ in self.shown.curves):
             return [("  nothing was sampled here", "quiet")]
         marks = PLAIN_LINES if self._has_signs else "────"
-        return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(self._labels)]
+        return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(self.shown.labels)]
 
 
 def _segment(cell: tuple[str, int | None, int | None], tones: Sequence[Style], ground: Style) -> Segment:

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from vmlab.model.quantities import format_seconds
 from vmlab.system.text_width import exactly, left, width_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Piece, Shown
 from vmlab.tui.widgets.side_table import TONES
 
 _LABEL = 20
 
 
-class PhaseLines(Painted):
+class Phases(NamedTuple):
+    """The `phases` of sides with these labels, in seconds; `cells` are the numbers of their cells."""
+
+    labels: Sequence[str] = ()
+    phases: Sequence[Mapping[str, float]] = ()
+    cells: Sequence[int] = ()
+
+
+class PhaseLines(Shown[Phases]):
     """How long each phase of each side's cell took, by the length of its part of the line."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._labels: Sequence[str] = ()
-        self._phases: Sequence[Mapping[str, float]] = ()
-        self._cells: Sequence[int] = ()
+    shown = Phases()
 
-    def show(self, labels: Sequence[str], phases: Sequence[Mapping[str, float]], cells: Sequence[int]) -> None:
-        """Draw the `phases` of sides with these labels, in seconds; `cells` are the numbers of their cells."""
-        self._labels, self._phases, self._cells = labels, phases, cells
-        self.styles.height = 1 + len(labels)
-        self.repaint()
+    def show(self, shown: Phases) -> None:
+        """Draw `shown`, as high as it takes."""
+        self.styles.height = 1 + len(shown.labels)
+        super().show(shown)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A heading, and a line for each side."""
         yield [
             ("Phases", "title"),
-            (f" of the cells that are drawn above: {', '.join(map(str, self._cells))}", "quiet"),
+            (f" of the cells that are drawn above: {', '.join(map(str, self.shown.cells))}", "quiet"),
         ]
-        longest = max((sum(phases.values()) for phases in self._phases), default=0.0)
-        for place, (label, phases) in enumerate(zip(self._labels, self._phases, strict=False)):
+        longest = max((sum(phases.values()) for phases in self.shown.phases), default=0.0)
+        for place, (label, phases) in enumerate(zip(self.shown.labels, self.shown.phases, strict=False)):
             tone = TONES[place % len(TONES)]
             yield [(f"{exactly(label, _LABEL)} ", tone), *self._parts(phases, longest, width - _LABEL - 1)]
 

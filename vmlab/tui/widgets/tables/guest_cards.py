@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from vmlab.model.run import DONE, RUNNING, SETTLING
-from vmlab.system.text_width import exactly, right, width_of
+from vmlab.system.text_width import exactly, right
 from vmlab.telemetry.host.shown_figure import Terms
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock, short
 from vmlab.tui.widgets.glyphs import Glyphs, tone_of
-from vmlab.tui.widgets.painted import Piece
+from vmlab.tui.widgets.painted import Piece, line_width
 
 NARROWEST = 30
 _TWO_HALVES = 46
@@ -142,7 +142,7 @@ class Cards:
 def _beside(row: Sequence[list[Piece]], each: int) -> list[Piece]:
     line: list[Piece] = []
     for place, pieces in enumerate(row):
-        used = sum(width_of(text) for text, _ in pieces)
+        used = line_width(pieces)
         line += [*pieces, (" " * (each - used + _GAP), "plain")] if place + 1 < len(row) else pieces
     return line
 

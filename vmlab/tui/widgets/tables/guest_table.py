@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from vmlab.model.axes import axes_words, repeat_words
@@ -12,7 +13,7 @@ from vmlab.tui.state.history import History
 from vmlab.tui.state.views import CellView, GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock
 from vmlab.tui.widgets.glyphs import tone_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.widgets.painted import Line, Piece, Shown, hint_lines
 from vmlab.tui.widgets.tables.guest_cards import workload_bar
 
 METRICS = (
@@ -50,39 +51,31 @@ class _Widths(NamedTuple):
         return cls(8 + part, 10 + min(6, spare // 4), 8 + part, 8 + min(14, spare // 4))
 
 
-class GuestTable(Painted):
+class Tiles(NamedTuple):
+    """`guests` with the figures of the newest sample, by guest; `hint` stands there while there are none.
+
+    Cells that have `ended` are listed below where there is room. With their `history` guests are cards, where these
+    fit.
+    """
+
+    guests: Sequence[GuestView] = ()
+    figures: Figures = MappingProxyType({})
+    now: float = 0.0
+    hint: Sequence[str] = ()
+    ended: Sequence[CellView] = ()
+    history: History | None = None
+
+
+class GuestTable(Shown[Tiles]):
     """Guest, role (where there is room), state, CPU, delay, disk; then each workload, how far it is, and its time."""
 
     can_focus = True
+    shown = Tiles()
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._guests: Sequence[GuestView] = ()
-        self._figures: Figures = {}
-        self._now = 0.0
-        self._hint: Sequence[str] = ()
-        self._ended: Sequence[CellView] = ()
-        self._history: History | None = None
         self._rows: list[int] = []
         """The line in which each guest begins."""
-
-    def show(
-        self,
-        guests: Sequence[GuestView],
-        figures: Figures,
-        now: float,
-        hint: Sequence[str] = (),
-        ended: Sequence[CellView] = (),
-        history: History | None = None,
-    ) -> None:
-        """Draw `guests` with the figures of the newest sample, by guest; `hint` stands there while there are none.
-
-        Cells that have `ended` are listed below where there is room. With their `history` guests are cards, where
-        these fit.
-        """
-        self._history = history
-        self._guests, self._figures, self._now, self._hint, self._ended = guests, figures, now, hint, ended
-        self.repaint()
 
     def repaint(self) -> None:
         """With the number of guests below what is in sight, in the edge above."""
@@ -105,20 +98,20 @@ class GuestTable(Painted):
         self._rows = []
         above = self._cards(width, height) or list(self._tiles(width))
         room = height - len(above) - 2
-        return [*above, *self._cells(room)] if self._ended and room > 0 else above
+        return [*above, *self._cells(room)] if self.shown.ended and room > 0 else above
 
     def _cards(self, width: int, height: int) -> list[Line]:
         """The guests as cards; none where there is no room for them, or nothing that they could show."""
-        if self._history is None or not self._guests or height < _CARDS_FROM:
+        if self.shown.history is None or not self.shown.guests or height < _CARDS_FROM:
             return []
         from vmlab.tui.widgets.tables.guest_cards import Cards
 
-        return [*(Cards(self._guests, self._history, self._now, self.glyphs).lines(width, height) or ())]
+        return [*(Cards(self.shown.guests, self.shown.history, self.shown.now, self.glyphs).lines(width, height) or ())]
 
     def _cells(self, room: int) -> Iterable[Line]:
         yield []
         yield [("Cells that have ended", "title")]
-        for cell in self._ended[-room:]:
+        for cell in self.shown.ended[-room:]:
             took = "" if cell.wall_seconds is None else f"  workloads took {clock(cell.wall_seconds)}"
             outcome = f"{self.glyphs.sign(cell.outcome)} {cell.outcome}"
             yield [
@@ -129,13 +122,14 @@ class GuestTable(Painted):
             ]
 
     def _tiles(self, width: int) -> Iterable[Line]:
-        if not self._guests:
-            yield from hint_lines(self._hint, width)
+        if not self.shown.guests:
+            yield from hint_lines(self.shown.hint, width)
             return
-        widths = _Widths.of(width)
+        host = max(len(guest.host) for guest in self.shown.guests)
+        widths = _Widths.of(width, min(_HOST_COLUMNS, max(host, len("host"))) if host else 0)
         yield [(_heading(widths), "quiet")]
         row = 1
-        for guest in self._guests:
+        for guest in self.shown.guests:
             self._rows.append(row)
             own = guest.workloads or (None,)
             row += len(own)
@@ -144,7 +138,7 @@ class GuestTable(Painted):
                 yield [*left, *self._workload(workload, guest, widths)]
 
     def _guest(self, guest: GuestView, widths: _Widths) -> list[Piece]:
-        cpu, delay, read, written = self._figures.get(guest.key, _NO_FIGURES)
+        cpu, delay, read, written = self.shown.figures.get(guest.key, _NO_FIGURES)
         state = f"{self.glyphs.sign(guest.state)} {guest.state}"
         return [
             (f"{guest.tile:<2}", "quiet"),
@@ -161,7 +155,7 @@ class GuestTable(Painted):
         if workload is None:
             return [(f"serves {', '.join(guest.serves)}", "quiet")] if guest.serves else []
         name: list[Piece] = [(f"{exactly(workload.name, widths.workload)} ", "accent")]
-        times = clock(workload.elapsed(self._now))
+        times = clock(workload.elapsed(self.shown.now))
         last: list[Piece] = []
         if workload.last_seconds is not None:
             last = [(f"/{clock(workload.last_seconds)}", "quiet")]

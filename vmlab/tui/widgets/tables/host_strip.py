@@ -6,15 +6,16 @@ That one is shown in full on the rest of the screen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from textual.events import Click
 from textual.message import Message
 
 from vmlab.model.axes import axes_words
-from vmlab.system.text_width import exactly, left, width_of
+from vmlab.system.text_width import exactly, left
 from vmlab.tui.state.hosts_of_run import HostView
 from vmlab.tui.widgets.charts.axis_scale import clock
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
 TITLE = "Hosts: f shows the next one below"
 _WIDE = 110
@@ -27,7 +28,16 @@ _SHAPES = ("words", "state", "cell", "figures")
 """What hosts beside each other say, from the most to the least."""
 
 
-class HostStrip(Painted):
+class HostLines(NamedTuple):
+    """`hosts` as at `now` on the monotonic clock, on `rows` lines at most; `chosen` is lit."""
+
+    hosts: Sequence[HostView] = ()
+    chosen: str = ""
+    now: float = 0.0
+    rows: int = 1
+
+
+class HostStrip(Shown[HostLines]):
     """States of hosts, with CPU, disk, cache mode and cell; a click chooses one."""
 
     class Chosen(Message):
@@ -37,37 +47,32 @@ class HostStrip(Painted):
             super().__init__()
             self.name = name
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._hosts: Sequence[HostView] = ()
-        self._chosen = ""
-        self._now = 0.0
-        self._places: list[tuple[int, int, int, str]] = []
-        """Row, first column, column behind the last, and the host that stands there."""
+    shown = HostLines()
+    _places: Sequence[tuple[int, int, int, str]] = ()
+    """Row, first column, column behind the last, and the host that stands there."""
 
-    def show(self, hosts: Sequence[HostView], chosen: str, now: float, rows: int) -> None:
-        """Draw `hosts` as at `now` on the monotonic clock, on `rows` lines; `chosen` is lit."""
-        self._hosts, self._chosen, self._now = hosts, chosen, now
-        self.styles.height = min(rows, len(hosts)) + self.gutter.height
-        self.repaint()
+    def show(self, shown: HostLines) -> None:
+        """Draw `shown`, as high as it takes."""
+        self.styles.height = min(shown.rows, len(shown.hosts)) + self.gutter.height
+        super().show(shown)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The hosts."""
         height = max(1, height)
-        if len(self._hosts) <= height and height > 1:
-            self._places = [(row, 0, width, host.name) for row, host in enumerate(self._hosts)]
+        if len(self.shown.hosts) <= height and height > 1:
+            self._places = [(row, 0, width, host.name) for row, host in enumerate(self.shown.hosts)]
             return self._one_a_line(width)
         return self._beside(width, height)
 
     def _one_a_line(self, width: int) -> list[Line]:
-        name = max(len(host.name) for host in self._hosts)
-        axes = {host.name: _configured(host) for host in self._hosts}
+        name = max(len(host.name) for host in self.shown.hosts)
+        axes = {host.name: _configured(host) for host in self.shown.hosts}
         bar = _BAR if width >= _WIDE else 0
         # State, cell, gauges and how many are done have their columns; what it runs has those that are left.
         taken = 2 + name + _GAP + _STATE + _GAP + 8 + _GAP + 2 * (10 + bar) + 10
         room = max(8, min(width - taken, max(map(len, axes.values()))))
         lines: list[Line] = []
-        for host in self._hosts:
+        for host in self.shown.hosts:
             line = [*self._named(host, name), *self._state(host)]
             if not host.reason:
                 cell = f"cell {host.cell}" if host.cell else ""
@@ -78,7 +83,7 @@ class HostStrip(Painted):
         return lines
 
     def _named(self, host: HostView, columns: int) -> list[Piece]:
-        chosen = host.name == self._chosen
+        chosen = host.name == self.shown.chosen
         return [(f"{self._sign(host)} ", host.tone), (f"{host.name:<{columns}}", "cursor" if chosen else "title")]
 
     def _sign(self, host: HostView) -> str:
@@ -88,8 +93,8 @@ class HostStrip(Painted):
     def _state(self, host: HostView) -> list[Piece]:
         """What it does, for how long, or why it does nothing."""
         if host.reason:
-            return [(f"  {host.state} {clock(self._now - host.since)}: {host.reason}", host.tone)]
-        words = f"{host.state} {clock(self._now - host.since)}" if host.cell else host.state
+            return [(f"  {host.state} {clock(self.shown.now - host.since)}: {host.reason}", host.tone)]
+        words = f"{host.state} {clock(self.shown.now - host.since)}" if host.cell else host.state
         return [(f"  {words:<{_STATE}}  ", host.tone)]
 
     def _gauges(self, host: HostView, columns: int) -> list[Piece]:
@@ -108,37 +113,37 @@ class HostStrip(Painted):
 
     def _beside(self, width: int, height: int) -> list[Line]:
         """As much of each as there is room for; where not even that is, those around the chosen one."""
-        shaped = [[self._short(host, shape) for host in self._hosts] for shape in _SHAPES]
+        shaped = [[self._short(host, shape) for host in self.shown.hosts] for shape in _SHAPES]
         found = next((one for one in shaped if _fits(one, width, height)), shaped[-1])
-        columns = max(map(_length, found))
+        columns = max(map(line_width, found))
         if height == 1 and _fits(found, width, height):
             return [self._on_one_line(found, width)]
         each = max(1, (width + _GAP) // (columns + _GAP))
-        names = [host.name for host in self._hosts]
-        at = names.index(self._chosen) if self._chosen in names else 0
+        names = [host.name for host in self.shown.hosts]
+        at = names.index(self.shown.chosen) if self.shown.chosen in names else 0
         first = max(0, min(at - each * height // 2, len(names) - each * height))
         lines: list[Line] = []
         self._places = []
         for row in range(height):
             line: list[Piece] = []
             for place in range(first + row * each, min(first + (row + 1) * each, len(names))):
-                began = _length(line)
+                began = line_width(line)
                 self._places.append((row, began, began + columns, names[place]))
-                line += [*found[place], (" " * (columns + _GAP - _length(found[place])), "plain")]
+                line += [*found[place], (" " * (columns + _GAP - line_width(found[place])), "plain")]
             lines.append(line)
         return lines
 
     def _on_one_line(self, cells: Sequence[list[Piece]], width: int) -> Line:
         """All of them, with what room is left for the reason of one that broke off."""
-        left = width - sum(map(_length, cells)) - len(cells) + 1
+        left = width - sum(map(line_width, cells)) - len(cells) + 1
         self._places, line = [], list[Piece]()
-        for host, cell in zip(self._hosts, cells, strict=True):
-            began = _length(line)
+        for host, cell in zip(self.shown.hosts, cells, strict=True):
+            began = line_width(line)
             line += cell
             if host.reason and left > _LEAST_REASON:
                 line.append((exactly(f": {host.reason}", min(left, len(host.reason) + 2)), host.tone))
                 left = 0
-            self._places.append((0, began, _length(line), host.name))
+            self._places.append((0, began, line_width(line), host.name))
             line.append((" ", "plain"))
         return line
 
@@ -178,10 +183,6 @@ def _configured(host: HostView) -> str:
 
 def _fits(cells: Sequence[Line], width: int, height: int) -> bool:
     if height == 1:
-        return sum(map(_length, cells)) + len(cells) - 1 <= width
-    each = (width + _GAP) // (max(map(_length, cells)) + _GAP)
+        return sum(map(line_width, cells)) + len(cells) - 1 <= width
+    each = (width + _GAP) // (max(map(line_width, cells)) + _GAP)
     return each * height >= len(cells)
-
-
-def _length(line: Line) -> int:
-    return sum(width_of(text) for text, _ in line)

@@ -6,39 +6,40 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 from vmlab.report.figures import struck_parts
-from vmlab.system.text_width import width_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
 _LEAST = 60
 """Columns that tables need at least; what is narrower cuts them off."""
 _COLUMN, _GAP = 76, 3
 """Columns from which on a text may stand beside its beginning, and between the two."""
 _READING = "Reading the run …"
+OfWidth = Callable[[int], str]
+"""A text for a width."""
 
 
-class ResultBoard(Painted):
+class ResultBoard(Shown[OfWidth]):
     """Shows the text that a function makes for its width; where it does not scroll, in two columns if it needs them."""
 
     can_focus = True
 
     def __init__(self, *, id: str | None = None, in_two: bool = False) -> None:
         super().__init__(id=id)
-        self._made: Callable[[int], str] = lambda width: _READING
         self._in_two = in_two
+        self.shown = lambda width: _READING
 
-    def show(self, made: Callable[[int], str]) -> None:
-        """Draw what `made` gives, from its beginning."""
-        self._made = made
+    def show(self, shown: OfWidth) -> None:
+        """Draw what `shown` gives, from its beginning."""
         self.scroll_home(animate=False)
-        self.repaint()
+        super().show(shown)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The text; its first line is the run's name."""
-        made = self._made
-        return in_two(made, width, height) if self._in_two else _lines(made(max(_LEAST, width)).splitlines())
+        if self._in_two:
+            return in_two(self.shown, width, height)
+        return _lines(self.shown(max(_LEAST, width)).splitlines())
 
 
-def in_two(made: Callable[[int], str], width: int, height: int) -> Iterable[Line]:
+def in_two(made: OfWidth, width: int, height: int) -> Iterable[Line]:
     """What `made` gives; where it has more than `height` lines, the first in two columns if these are wide enough."""
     texts = made(max(_LEAST, width)).splitlines()
     half = (width - _GAP) // 2
@@ -59,7 +60,7 @@ def _beside(texts: Sequence[str], half: int, height: int) -> Iterable[Line]:
     left, right = texts[:end], texts[end : end + height]
     for place, (one, other) in enumerate(itertools.zip_longest(left, right, fillvalue="")):
         pieces = _line(one[:half], first=place == 0)
-        used = sum(width_of(text) for text, _ in pieces)
+        used = line_width(pieces)
         yield [*pieces, (" " * (half + _GAP - used), "plain"), *_line(other, first=False)]
 
 

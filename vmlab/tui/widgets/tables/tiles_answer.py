@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vmlab.system.text_width import centred, left, width_of, wrapped
 from vmlab.tui.widgets.large_strip import COLUMNS, LARGER_ROWS, ROWS, large
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
 if TYPE_CHECKING:
     from vmlab.report.run.tiles_board import Board, BoardRow, TargetBar
@@ -19,31 +19,26 @@ _SQUARE_COLUMNS = {ROWS: 6, LARGER_ROWS: 12}
 """Of a square in large letters of so many rows."""
 
 
-class TilesAnswer(Painted):
+class TilesAnswer(Shown[tuple[str, "Board | None"]]):
     """The question, and the board as far as it is known; in one line where there is room for one."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._question = ""
-        self._board: Board | None = None
+    shown: tuple[str, Board | None] = ("", None)
 
-    def show(self, question: str, board: Board | None) -> None:
-        """Draw `question`, and `board` below or behind it."""
-        if (question, board) != (self._question, self._board):
-            self._question, self._board = question, board
-            self.repaint()
+    def show(self, shown: tuple[str, Board | None]) -> None:
+        """Draw the question, and the board below or behind it, where these are others."""
+        if shown != self.shown:
+            super().show(shown)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The line, or the board with large letters where they fit."""
-        question = self._question.upper()
-        if height < 2 or self._board is None:
-            return [list(self._line(question, width))]
-        return list(self._whole(question, self._board, width, height))
+        question, board = self.shown[0].upper(), self.shown[1]
+        if height < 2 or board is None:
+            return [list(self._line(question, board.rows if board else (), width))]
+        return list(self._whole(question, board, width, height))
 
-    def _line(self, question: str, width: int) -> Iterator[Piece]:
-        rows = self._board.rows if self._board else ()
+    def _line(self, question: str, rows: Sequence[BoardRow], width: int) -> Iterator[Piece]:
         pieces = [[(f"  {row.label} ", "plain"), *self._squares(row), (f" {row.carried}", "title")] for row in rows]
-        room = width - width_of(question) - sum(width_of(text) for piece in pieces for text, _ in piece)
+        room = width - width_of(question) - sum(map(line_width, pieces))
         if room >= 0 or not rows:
             yield question[:width], "title"
         else:
@@ -80,7 +75,7 @@ class TilesAnswer(Painted):
         return 0
 
     def _width(self, row: BoardRow, wide: int, rows: int) -> int:
-        return sum(width_of(text) for text, _ in next(iter(self._large_row(row, wide, rows))))
+        return line_width(next(iter(self._large_row(row, wide, rows))))
 
     def _row(self, row: BoardRow, wide: int) -> Iterator[Line]:
         squares = [(f"{text} ", tone) for text, tone in self._squares(row)]
@@ -89,7 +84,7 @@ class TilesAnswer(Painted):
 
     def _large_row(self, row: BoardRow, wide: int, rows: int) -> Iterator[Line]:
         twice = rows == LARGER_ROWS
-        stopped = max(width_of(one.stopped) for one in self._board.rows) if self._board else 0
+        stopped = max(width_of(one.stopped) for one in self.shown[1].rows) if self.shown[1] else 0
         count = large(row.carried, twice=twice)
         share = large(row.share.replace(" ", ""), twice=twice) if row.share else [""] * rows
         blocks = [(_block(square, _SQUARE_COLUMNS[rows], rows), _TONES[square]) for square in row.squares]
@@ -118,27 +113,24 @@ _FULL = ("█", "=")
 _LEAST, _MOST = 10, 60
 
 
-class TargetMeter(Painted):
+class TargetMeter(Shown[Sequence["TargetBar"]]):
     """A line for each workload; the limit stands in the middle of its bar, which ends at twice the limit."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._bars: Sequence[TargetBar] = ()
+    shown: Sequence[TargetBar] = ()
 
-    def show(self, bars: Sequence[TargetBar]) -> None:
-        """Draw `bars`."""
-        if bars != self._bars:
-            self._bars = bars
-            self.repaint()
+    def show(self, shown: Sequence[TargetBar]) -> None:
+        """Draw bars, where these are others."""
+        if shown != self.shown:
+            super().show(shown)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """``mail p95 ████████┃█████ 37.7 s  limit 10 s  MISSED``."""
-        name = max((width_of(bar.name) for bar in self._bars), default=0)
-        value = max((len(bar.value) for bar in self._bars), default=0)
-        limit = max((len(bar.limit) for bar in self._bars), default=0)
+        name = max((width_of(bar.name) for bar in self.shown), default=0)
+        value = max((len(bar.value) for bar in self.shown), default=0)
+        limit = max((len(bar.limit) for bar in self.shown), default=0)
         half = max(_LEAST, min(_MOST, width - name - value - limit - 22)) // 2
         plain = self.glyphs.plain
-        for bar in self._bars:
+        for bar in self.shown:
             # However little was missed, the bar goes beyond its limit, and where it was met it does not.
             filled = math.floor(min(bar.load, 2.0) * half)
             filled = min(half, filled) if bar.met else max(half + 2, filled)
