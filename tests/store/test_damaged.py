@@ -30,7 +30,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.feed.sides import over_time, sides_of
+from vmlab.tui.feed.sides import course_of, sides_of
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.state.run_rows import rows_of
 from vmlab.tui.state.run_state import RunState
@@ -358,7 +358,8 @@ def test_the_console_lists_replays_and_compares_or_says_why_not(damage: str) -> 
             sides = sides_of(picks)
             assert compared_sides([one.side for one in sides], every_metric=True).rows
             assert all(
-                len(times) == len(values) for times, values in (over_time(one, "cpu_user_percent") for one in sides)
+                len(times) == len(values)
+                for times, values in (course_of(one, "cpu_user_percent").curve for one in sides)
             )
 
 

@@ -24,7 +24,7 @@ from vmlab.tui.contract import Pick
 from vmlab.tui.feed.messages import RunArrived, RunFound
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
-from vmlab.tui.widgets.charts.overlay_chart import OverlayChart
+from vmlab.tui.widgets.charts.side_charts import OverlayChart
 from vmlab.tui.widgets.side_table import TONES
 
 NAMES = SampleNames.of(["cpu_user_percent", "disk_util_percent", "memory_total_bytes", "memory_used_bytes"])

@@ -19,7 +19,7 @@ from vmlab.tui.contract import Pick
 from vmlab.tui.screens.base_screen import SMALLEST
 from vmlab.tui.state.charts import CPU
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
-from vmlab.tui.widgets.charts.overlay_chart import OverlayChart
+from vmlab.tui.widgets.charts.side_charts import OverlayChart
 from vmlab.tui.widgets.status_strip import StatusStrip
 from vmlab.tui.widgets.tones import LEAST_CONTRAST, contrast, tones_on
 

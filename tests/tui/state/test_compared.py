@@ -17,10 +17,9 @@ from vmlab.report.words import NOT_MEASURED
 from vmlab.store.tags import write_tag
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.sides import sides_of
-from vmlab.tui.state.bars import Bar, BarRow
-from vmlab.tui.state.compared import ComparedSides, TableEntry, TableRow, compared_sides
-from vmlab.tui.widgets.charts.side_bars import SideBars
-from vmlab.tui.widgets.side_table import SideTable
+from vmlab.tui.state.compared import ComparedSides, Entry, SideRow, compared_sides
+from vmlab.tui.widgets.charts.side_charts import Bars, SideBars
+from vmlab.tui.widgets.side_table import Sides, SideTable
 
 NOISE = (0.2, -0.5, 0.7, -0.1, 0.3, -0.6, 0.1, -0.3)
 
@@ -44,7 +43,7 @@ def store(tmp_path: Path) -> Path:
     return _store(tmp_path, 8)
 
 
-def _entries(store: Path) -> dict[str, TableEntry]:
+def _entries(store: Path) -> dict[str, Entry]:
     sides = [picked.side for picked in sides_of([Pick(store)])]
     rows = compared_sides(sides, every_metric=True).rows
     return {row.label.strip(): row.entries[1] for row in rows if row.entries}
@@ -90,7 +89,7 @@ def test_what_is_not_proven_has_no_tone(repeats: int, tmp_path: Path) -> None:
 
 def test_the_baseline_has_no_difference(store: Path) -> None:
     compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
-    assert compared.rows[1].entries[0] == TableEntry("9.97 ± 0.37")
+    assert compared.rows[1].entries[0][:2] == ("9.97 ± 0.37", "")
     (note, *_) = (row.label for row in compared.rows if row.tone == "quiet")
     assert note.startswith("in brackets: interval of the difference")
 
@@ -98,7 +97,7 @@ def test_the_baseline_has_no_difference(store: Path) -> None:
 def test_the_interval_is_shown_where_there_is_room(store: Path) -> None:
     sides = sides_of([Pick(store)])
     table = SideTable()
-    table.show([picked.side.label for picked in sides], compared_sides([picked.side for picked in sides]))
+    table.show(Sides([picked.side.label for picked in sides], compared_sides([picked.side for picked in sides])))
     wide, narrow = ("\n".join("".join(text for text, _ in line) for line in table.lines(w, 30)) for w in (100, 60))
     assert "-50.0 % (-50." in wide
     assert "-50.0 %" in narrow and "-50.0 % (" not in narrow
@@ -107,7 +106,7 @@ def test_the_interval_is_shown_where_there_is_room(store: Path) -> None:
 def test_a_long_warning_is_all_there_on_a_narrow_screen() -> None:
     warning = "setting workloads.job.params.block differs (cache none; cache writeback): before 4096, after 65536 " * 2
     table = SideTable()
-    table.show(["before", "after"], ComparedSides((TableRow("run time"),), warnings=(warning.strip(),)))
+    table.show(Sides(["before", "after"], ComparedSides((SideRow("run time"),), warnings=(warning.strip(),))))
     lines = ["".join(text for text, _ in line) for line in table.lines(80, 24)]
     assert max(map(len, lines)) <= 80
     told = [line for line in lines if line[:2] in ("! ", "  ") and line.strip() and "(base)" not in line]
@@ -115,10 +114,10 @@ def test_a_long_warning_is_all_there_on_a_narrow_screen() -> None:
 
 
 def test_sides_are_named_above_the_first_figures_and_sentences_leave_room_for_the_scroll_bar() -> None:
-    note = TableRow("no difference is proven " * 8, tone="quiet")
-    figure = TableRow("CPU user %", (TableEntry("76.1"), TableEntry("77.5")))
+    note = SideRow("no difference is proven " * 8, tone="quiet")
+    figure = SideRow("CPU user %", (Entry("76.1"), Entry("77.5")))
     table = SideTable()
-    table.show(["before", "after"], ComparedSides((note, TableRow("Host", tone="title"), figure)))
+    table.show(Sides(["before", "after"], ComparedSides((note, SideRow("Host", tone="title"), figure))))
     lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(79, 24)]
     assert lines[-3].split() == ["before", "(base)", "after"]
     assert lines[-2] == "Host" and lines[-1].startswith("CPU user %")
@@ -134,7 +133,7 @@ def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
             story.cell({"cache": mode}, {"web": 100.0 + 10 * place + 0.1 * repeat}, 200.0 + place, repeat)
     sides = [picked.side for picked in sides_of([Pick(story.end())])]
     table = SideTable()
-    table.show([side.label for side in sides], compared := compared_sides(sides))
+    table.show(Sides([side.label for side in sides], compared := compared_sides(sides)))
     lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(width, 40)]
     assert max(map(len, lines)) <= width
     shown = " ".join(line for line in lines if line.startswith("web (s)"))
@@ -147,7 +146,7 @@ def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
 def _bars(store: Path, width: int = 140) -> list[str]:
     compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
     bars = SideBars()
-    bars.show(["cache none", "cache writeback"], compared.bars, compared.sentence)
+    bars.show(Bars(["cache none", "cache writeback"], compared.bars, compared.sentence))
     return ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
 
 
@@ -164,7 +163,7 @@ def test_bars_are_as_long_as_their_figures_and_shade_their_intervals(store: Path
 def test_a_long_difference_is_whole_beside_its_bar() -> None:
     bars = SideBars()
     long = "+1250.6 % (+1210.4 to +1330.6)"
-    bars.show(["1", "8"], [BarRow("disk", (Bar("1.0", 1.0), Bar("2.0", 2.0, difference=long)), 2.0)], "")
+    bars.show(Bars(["1", "8"], [SideRow("disk", (Entry("1.0", mean=1.0), Entry("2.0", long, mean=2.0)), top=2.0)], ""))
     lines = ["".join(text for text, _ in line) for line in bars.lines(160, 40)]
     assert max(map(len, lines)) <= 160 and any(line.endswith(long) for line in lines)
 
@@ -186,7 +185,13 @@ def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
 
 def test_the_mean_is_a_mark_within_its_interval() -> None:
     bars = SideBars()
-    bars.show(["1", "8"], [BarRow("disk", (Bar("1.0", 1.0, 0.5), Bar("2.0", 2.0, 0.5)), 2.5)], "")
+    bars.show(
+        Bars(
+            ["1", "8"],
+            [SideRow("disk", (Entry("1.0", mean=1.0, half=0.5), Entry("2.0", mean=2.0, half=0.5)), top=2.5)],
+            "",
+        )
+    )
     lines = ["".join(text for text, _ in line) for line in bars.lines(160, 3)]
     one, other = (line for line in lines if "█" in line)
     for line in (one, other):
@@ -198,7 +203,9 @@ def test_the_mean_is_a_mark_within_its_interval() -> None:
 def test_a_long_name_of_a_figure_is_whole_where_there_is_room(width: int, *, there: bool) -> None:
     label = "blocks write_latency_mean (ms)"
     bars = SideBars()
-    bars.show(["none", "writeback"], [BarRow(label, (Bar("1.0", 1.0), Bar("2.0", 2.0)), 2.0)], "")
+    bars.show(
+        Bars(["none", "writeback"], [SideRow(label, (Entry("1.0", mean=1.0), Entry("2.0", mean=2.0)), top=2.0)], "")
+    )
     lines = ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
     assert any(label in line for line in lines) is there
     first, second = (line for line in lines if "writeback" in line or "none " in line)
@@ -225,7 +232,7 @@ def test_what_is_drawn_and_the_hosts_means_are_of_cells_alike_that_passed(tmp_pa
 def test_latencies_of_the_guests_disks_stand_side_by_side_with_the_error_of_their_bins(tmp_path: Path) -> None:
     compared = compared_sides([picked.side for picked in sides_of([Pick(told(tmp_path, "none", "writeback"))])])
     place = next(place for place, row in enumerate(compared.rows) if row.label.startswith("Latency"))
-    assert compared.rows[place] == TableRow("Latency of the guests' disks in ms, each ± 216 %")
+    assert compared.rows[place] == SideRow("Latency of the guests' disks in ms, each ± 216 %")
     found = {row.label: [entry.text for entry in row.entries] for row in compared.rows[place + 1 :]}
     assert list(found) == [f"{what} {part}" for what in ("read", "write", "flush") for part in ("p50", "p95", "p99")]
     # As the run's own table has them.

@@ -14,7 +14,7 @@ from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.widgets.charts.side_bars import SideBars
+from vmlab.tui.widgets.charts.side_charts import SideBars
 from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.choice_form import ChoiceForm

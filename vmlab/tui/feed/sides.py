@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from vmlab.analysis.comparison.compare import Side, cells_alike, sides_by_axis
 from vmlab.analysis.document import run_document
@@ -14,7 +15,6 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.event import SWITCHED, CellEnded, CellPlaced, CellStarted, PhaseEnded, PhaseStarted
-from vmlab.model.sample import Series
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
@@ -25,8 +25,7 @@ COLOURS = 4
 """More sides than this cannot be distinguished in one chart, and are not shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class PickedSide:
+class PickedSide(NamedTuple):
     """A side with its store and the cell whose time series stands for it: the first of `cells_alike`."""
 
     side: Side
@@ -77,42 +76,27 @@ def _name(run: str) -> str:
     return "-".join(run.split("-")[2:]) or run
 
 
-def over_time(picked: PickedSide, name: str) -> tuple[list[float], list[float]]:
-    """Seconds since the workloads started, and the value `name`, over the execute phase of the side's cell."""
+class Course(NamedTuple):
+    """How the execute phase of a side's cell went: a `curve` of seconds since the workloads started and values.
+
+    `switches` are when its running guests were switched, in such seconds; `phases` how long each phase took, in order.
+    """
+
+    curve: tuple[list[float], list[float]] = ([], [])
+    switches: Sequence[float] = ()
+    phases: Mapping[str, float] = MappingProxyType({})
+
+
+def course_of(picked: PickedSide, name: str) -> Course:
+    """The course of the side's cell, with a curve of the value `name`."""
+    kinds = (CellPlaced, CellStarted, PhaseStarted, PhaseEnded, CellEnded, *SWITCHED)
     with RunReader(picked.store) as reader:
-        span = _execution(reader, picked.cell)
-        if span is None:
-            return [], []
+        run = RunTimeline.of(event for _, event in reader.events(kinds=kinds))
+        cell = run.cells.get(picked.cell)
+        if cell is None or cell.execution is None:
+            return Course(phases={} if cell is None else dict(cell.phases))
+        began, ended = cell.execution
         with HostReaders(reader) as readers:
-            found: Series = series(readers.of(_host_of(reader, picked.cell)), name, *span)
-    return [mono - span[0] for mono in found.mono], list(found.values)
-
-
-def _host_of(reader: RunReader, cell: int) -> str:
-    placed = RunTimeline.of(event for _, event in reader.events(kinds=(CellPlaced,))).placed
-    return placed.get(cell, "")
-
-
-def switches_of(picked: PickedSide) -> list[float]:
-    """When the running guests of the side's cell were switched, in seconds since its workloads started."""
-    with RunReader(picked.store) as reader:
-        kinds = (CellStarted, PhaseStarted, PhaseEnded, CellEnded, *SWITCHED)
-        cell = RunTimeline.of(event for _, event in reader.events(kinds=kinds)).cells.get(picked.cell)
-    if cell is None or cell.execution is None:
-        return []
-    began, ended = cell.execution
-    return [one.mono - began for one in cell.switches if began <= one.mono <= ended]
-
-
-def phases_of(picked: PickedSide) -> dict[str, float]:
-    """How many seconds each phase of the side's cell took, in order."""
-    with RunReader(picked.store) as reader:
-        known = RunTimeline.of(event for _, event in reader.events(kinds=(CellStarted, PhaseStarted, PhaseEnded)))
-    cell = known.cells.get(picked.cell)
-    return {} if cell is None else dict(cell.phases)
-
-
-def _execution(reader: RunReader, cell: int) -> tuple[float, float] | None:
-    kinds = (CellStarted, PhaseStarted, PhaseEnded, CellEnded)
-    known = RunTimeline.of(event for _, event in reader.events(kinds=kinds)).cells.get(cell)
-    return None if known is None else known.execution
+            found = series(readers.of(run.placed.get(picked.cell, "")), name, began, ended)
+    switches = [one.mono - began for one in cell.switches if began <= one.mono <= ended]
+    return Course(([mono - began for mono in found.mono], list(found.values)), switches, dict(cell.phases))

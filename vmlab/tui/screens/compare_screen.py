@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import work
@@ -13,15 +12,14 @@ from textual.binding import Binding, BindingType
 from vmlab.model.errors import VmlabError
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
 from vmlab.telemetry.host.host_figures import headlines
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.tui.contract import Pick, Proposal
-from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
+from vmlab.tui.feed.sides import COLOURS, Course, PickedSide, course_of, sides_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
-from vmlab.tui.widgets.charts.overlay_chart import Curve, Overlay, OverlayChart
-from vmlab.tui.widgets.charts.phase_lines import PhaseLines, Phases
-from vmlab.tui.widgets.charts.side_bars import SideBars
+from vmlab.tui.widgets.charts.side_charts import Bars, Overlay, OverlayChart, PhaseLines, Phases, SideBars
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.side_table import SideTable
+from vmlab.tui.widgets.side_table import Sides, SideTable
 
 _ROOMY = (110, 34)
 """Columns and rows from which on bars and phases are drawn."""
@@ -109,13 +107,11 @@ class CompareScreen(ConsoleScreen):
     def _read_series(self) -> None:
         figure = headlines()[self._metric]
         try:
-            curves = [over_time(one, figure.name) for one in self._sides]
-            phases = [phases_of(one) for one in self._sides]
-            switches = [switches_of(one) for one in self._sides]
+            courses = [course_of(one, figure.name) for one in self._sides]
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
-        self.hand_over(self._draw_series, figure.label, figure.name, curves, phases, switches)
+        self.hand_over(self._draw_series, figure, courses)
 
     def _labels(self) -> list[str]:
         return [one.side.label for one in self._sides]
@@ -131,33 +127,29 @@ class CompareScreen(ConsoleScreen):
         if bars.display:
             height = min(self.size.height // 2, len(compared.bars) * (len(labels) + 1) + _SENTENCE_ROWS)
             bars.styles.height = height
-            bars.show(labels, compared.bars, answer)
+            bars.show(Bars(labels, compared.bars, answer))
             rest = self.size.height - height - _CHART_ROWS - len(labels) - 2
             self.query_one(SideTable).styles.max_height = max(3, rest)
-            compared = replace(compared, rows=compared.rows[compared.times :])
+            compared = compared._replace(rows=compared.rows[compared.times :])
         # The answer comes first: over the bars, or where there is no room for them over the table.
-        self.query_one(SideTable).show(labels, compared, self._hint, "" if roomy else answer)
+        self.query_one(SideTable).show(Sides(labels, compared, self._hint, "" if roomy else answer))
         self.query_one(PhaseLines).display = roomy
 
     @property
     def _is_roomy(self) -> bool:
         return self.size.width >= _ROOMY[0] and self.size.height >= _ROOMY[1]
 
-    def _draw_series(
-        self,
-        title: str,
-        name: str,
-        curves: Sequence[Curve],
-        phases: Sequence[Mapping[str, float]],
-        switches: Sequence[Sequence[float]],
-    ) -> None:
+    def _draw_series(self, figure: HostFigure, courses: Sequence[Course]) -> None:
         chart = self.query_one(OverlayChart)
         chart.display = bool(self._sides)
         # What is true of the disk alone stands behind its figures alone.
         ordered = self._compared.ordered
-        words = [word for word in ordered if word != EMULATED_DISK or of_emulated_disk(name, ordered)]
-        chart.show(Overlay(ordered_title(title, words), name, curves, self._labels(), switches))
-        self.query_one(PhaseLines).show(Phases(self._labels(), phases, [one.cell for one in self._sides]))
+        words = [word for word in ordered if word != EMULATED_DISK or of_emulated_disk(figure.name, ordered)]
+        title = ordered_title(figure.label, words)
+        curves, switches = [one.curve for one in courses], [one.switches for one in courses]
+        chart.show(Overlay(title, figure.name, curves, self._labels(), switches))
+        phases = Phases(self._labels(), [one.phases for one in courses], [one.cell for one in self._sides])
+        self.query_one(PhaseLines).show(phases)
 
     def reason(self, action: str) -> str:
         """Keys that change the comparison need one."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from vmlab.analysis.comparison.compare import Side, cells_alike, compare
-from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
-from vmlab.analysis.figures.figure import WALL_SECONDS, figure_of, host_mean
+from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, figure_of, host_mean
 from vmlab.model.run import RUN_TIME
-from vmlab.report.compared_rows import ComparedRow, compared_rows
+from vmlab.report.compared_rows import compared_rows
 from vmlab.report.comparison_text import comparison_notes, index_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline, repeats_to_tell
@@ -21,35 +21,42 @@ from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
 from vmlab.telemetry.host.host_figures import headlines
-from vmlab.tui.state.bars import BarRow, bar_rows
 
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class TableEntry:
-    """One cell of the table: a figure, its difference from the baseline with its interval, and a tone.
+class Entry(NamedTuple):
+    """A figure of one side, with its difference from the baseline, the interval of that, and a tone where it is proven.
 
-    The baseline has no difference, and differences of too few readings have no interval.
+    The baseline has no difference, and differences of too few readings have no interval. A bar is drawn of its `mean`,
+    if there is one, and of the `half` width of the 95 % interval of that; one that does not count is of cells that did
+    not pass.
     """
 
     text: str
     difference: str = ""
     interval: str = ""
-    tone: str = "plain"
+    tone: str = "quiet"
+    mean: float | None = None
+    half: float = 0.0
+    counts: bool = True
+
+    @property
+    def whole(self) -> str:
+        """The difference with its interval."""
+        return f"{self.difference} {self.interval}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A label with its entries, the baseline first; headings and notes have none, and a tone of their own."""
+class SideRow(NamedTuple):
+    """A label with the entry of each side, whose bars end at `top`; headings and notes have no entries, and a tone."""
 
     label: str
-    entries: tuple[TableEntry, ...] = ()
+    entries: tuple[Entry, ...] = ()
     tone: str = "title"
+    top: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedSides:
+class ComparedSides(NamedTuple):
     """What the Compare screen shows: rows, with notes on what is known of the differences, and warnings.
 
     `sentence` says it in one, `bars` draw the first rows, of which there are `times`. `ordered` has the words for parts
@@ -57,10 +64,10 @@ class ComparedSides:
     None where they do, or several runs are compared.
     """
 
-    rows: tuple[TableRow, ...] = ()
+    rows: tuple[SideRow, ...] = ()
     warnings: tuple[str, ...] = ()
     sentence: str = ""
-    bars: tuple[BarRow, ...] = ()
+    bars: tuple[SideRow, ...] = ()
     times: int = 0
     ordered: tuple[str, ...] = ()
     repeats: int | None = None
@@ -74,84 +81,90 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     Raises UsageError where no cells meet.
     """
     compared = compare(sides)
-    how = ", ".join(behind_words(compared.accelerators, compared.ordered))
-    figures = _figure_rows(compared, every_metric, f" {how}" if how else "")
     metrics = () if every_metric else compared.asked
+    figures, bars = _figure_rows(compared, metrics, every_metric=every_metric)
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
         notes += [*index_notes(compared, compared.labels[0]), *at_best_notes(compared.speed, compared.rows)]
-    rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides), *_latency_rows(sides)]
+    rows = [*figures, *(SideRow(note, tone="quiet") for note in notes), *_host_rows(sides), *_latency_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
-    warnings = (*([more] if left_out else []), *missed, *compared.warnings)
     return ComparedSides(
         tuple(rows),
-        warnings,
+        (*([more] if left_out else []), *missed, *compared.warnings),
         headline(compared, metrics),
-        bar_rows(compared, metrics),
+        tuple(bars),
         len(figures),
         compared.ordered,
         repeats_to_tell(compared, metrics) if len({side.run["id"] for side in sides}) == 1 else None,
     )
 
 
-def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:
-    """The rows of the command line's table under a heading for each place; what is asked, or `every_metric`."""
+def _figure_rows(
+    compared: Comparison, metrics: Sequence[str], *, every_metric: bool
+) -> tuple[list[SideRow], list[SideRow]]:
+    """The rows of the command line's table under a heading for each place, of `metrics` or all; and those with bars.
+
+    Run times share one scale within a place, so that they compare by eye.
+    """
+    how = ", ".join(behind_words(compared.accelerators, compared.ordered))
     title = "Run times" if not every_metric and set(compared.asked) <= set(_RUN_TIMES) else "Figures"
-    rows: list[TableRow] = []
+    title += f" {how}" if how else ""
+    known = [row for row in compared.rows if not metrics or row.metric in metrics]
+    rows: list[SideRow] = []
+    bars: list[SideRow] = []
     place: str | None = None
-    for row in compared_rows(compared, () if every_metric else compared.asked):
-        if row.place != place:
-            place = row.place
-            where = f", {place}" if place else ""
-            rows.append(TableRow(f"{title}{how}{where}"))
-        rows.append(TableRow(row.label, tuple(_entries(row))))
-        if every_metric and any(row.at_best_speed):
-            rows.append(TableRow(f"  {AT_BEST}", tuple(_at_best(row))))
-    return rows
+    for row, told in zip(known, compared_rows(compared, metrics), strict=True):
+        if told.place != place:
+            place = told.place
+            rows.append(SideRow(f"{title}, {place}" if place else title))
+            bars += [SideRow(place)] if place else []
+        beside = [one for one in known if one.axes == row.axes and one.metric in _RUN_TIMES]
+        top = max(map(_top, beside if row.metric in _RUN_TIMES else [row]), default=0.0)
+        differences = (None, *told.differences)
+        rows.append(SideRow(told.label, tuple(map(_entry, told.figures, differences, row.figures)), top=top))
+        bars.append(rows[-1])
+        if every_metric and any(told.at_best_speed):
+            # The differences once more, at the CPUs' best speed.
+            rows.append(SideRow(f"  {AT_BEST}", tuple(_entry("", found) for found in (None, *told.at_best_speed))))
+    return rows, bars
 
 
-def _entries(row: ComparedRow) -> Iterator[TableEntry]:
-    yield TableEntry(row.figures[0])
-    for figure, found in zip(row.figures[1:], row.differences, strict=True):
-        yield _entry(figure, found)
+def _top(row: Row) -> float:
+    spreads = [figure.spread for figure in row.figures if figure.spread]
+    return max((abs(spread.mean) + (spread.half_width or 0.0) for spread in spreads), default=0.0)
 
 
-def _at_best(row: ComparedRow) -> Iterator[TableEntry]:
-    """The differences of a row once more, at the CPUs' best speed."""
-    yield TableEntry("")
-    for found in row.at_best_speed:
-        yield TableEntry("") if found is None else _entry("", found)
+def _entry(text: str, found: Difference | None, figure: Figure | None = None) -> Entry:
+    entry = Entry(text)
+    if figure is not None:
+        spread = figure.spread
+        entry = entry._replace(mean=spread.mean if spread else None, counts=figure.comparable is not None)
+        entry = entry._replace(half=(spread.half_width if spread else None) or 0.0)
+    if found is None:
+        return entry
+    tone = "quiet" if found.better is None else "good" if found.better else "bad"
+    return entry._replace(difference=percent_text(found), interval=interval_text(found), tone=tone)
 
 
-def _entry(figure: str, found: Difference) -> TableEntry:
-    return TableEntry(figure, percent_text(found), interval_text(found), _tone(found))
-
-
-def _tone(found: Difference) -> str:
-    if found.better is None:
-        return "quiet"
-    return "good" if found.better else "bad"
-
-
-def _host_rows(sides: Sequence[Side]) -> list[TableRow]:
-    rows: list[TableRow] = []
+def _host_rows(sides: Sequence[Side]) -> list[SideRow]:
+    rows: list[SideRow] = []
     alike = cells_alike(sides)
     for shown in headlines():
         figures = [figure_of(cells, host_mean(shown.name)) for cells in alike]
         if any(figure.spread for figure in figures):
             texts = [mean_text(shown, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]
-            rows.append(TableRow(row_label(shown), tuple(TableEntry(text) for text in texts)))
-    return [TableRow("Host, mean while the workloads ran"), *rows] if rows else []
+            rows.append(SideRow(row_label(shown), tuple(Entry(text) for text in texts)))
+    return [SideRow("Host, mean while the workloads ran"), *rows] if rows else []
 
 
-def _latency_rows(sides: Sequence[Side]) -> list[TableRow]:
+def _latency_rows(sides: Sequence[Side]) -> list[SideRow]:
     """How long requests of the guests' disks took on each side, with the error of the bins in the title."""
     alike = cells_alike(sides)
     rows = [
-        TableRow(
+        SideRow(
             f"{operation} {key.removesuffix('_ms')}",
-            tuple(TableEntry(milliseconds(percentiles[place])) for percentiles in of_sides),
+            tuple(Entry(milliseconds(percentiles[place])) for percentiles in of_sides),
         )
         for operation, of_sides in mean_percentiles(alike).items()
         for place, key in enumerate(KEYS)
@@ -159,4 +172,4 @@ def _latency_rows(sides: Sequence[Side]) -> list[TableRow]:
     if not rows:
         return []
     head = title(known_of(*alike), which="")
-    return [TableRow(f"{head[0].upper()}{head[1:]}"), *rows]
+    return [SideRow(f"{head[0].upper()}{head[1:]}"), *rows]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from vmlab.report.writers.text import paragraph
 from vmlab.system.text_width import left, shortened, width_of, wrapped
-from vmlab.tui.state.compared import ComparedSides, TableRow
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.state.compared import ComparedSides, SideRow
+from vmlab.tui.widgets.painted import Line, Piece, Shown, hint_lines
 from vmlab.tui.widgets.tables.result_board import struck_pieces
 
 TONES = ("one", "three", "two", "four")
@@ -21,47 +22,45 @@ _WIDEST = 40
 """Columns of a side at most: figures that belong together are read together."""
 
 
-class SideTable(Painted):
+class Sides(NamedTuple):
+    """What was compared under its `answer`, which may stand elsewhere; `hint` stands there where nothing was."""
+
+    labels: Sequence[str] = ()
+    compared: ComparedSides = ComparedSides()
+    hint: Sequence[str] = ()
+    answer: str = ""
+
+
+class SideTable(Shown[Sides]):
     """Rows of figures with their difference to the baseline; sides without room stand below, and then the warnings."""
 
     can_focus = True
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._labels: Sequence[str] = ()
-        self._rows: Sequence[TableRow] = ()
-        self._warnings: Sequence[str] = ()
-        self._hint: Sequence[str] = ()
-        self._answer = ""
-
-    def show(self, labels: Sequence[str], compared: ComparedSides, hint: Sequence[str] = (), answer: str = "") -> None:
-        """Draw the comparison under its `answer`, which may stand elsewhere, or `hint` where there is none."""
-        self._labels, self._hint, self._answer = labels, hint, answer
-        self._rows, self._warnings = compared.rows, compared.warnings
-        self.repaint()
+    shown = Sides()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """Labels above the first figures, the rows, then the warnings.
 
         Sentences leave the last column to the scroll bar, which would cover it.
         """
-        if not self._labels:
-            yield from hint_lines(self._hint, width)
+        if not self.shown.labels:
+            yield from hint_lines(self.shown.hint, width)
             return
-        yield from ([(line, _TITLE)] for line in wrapped(self._answer, max(20, width - 1)))
-        name = max(18, *(width_of(row.label) + 1 for row in self._rows if row.entries), 0)
+        rows = self.shown.compared.rows
+        yield from ([(line, _TITLE)] for line in wrapped(self.shown.answer, max(20, width - 1)))
+        name = max(18, *(width_of(row.label) + 1 for row in rows if row.entries), 0)
         for number, sides in enumerate(self._bands(width - name)):
             widths = self._widths(width - name, sides)
             yield from ([("", "plain")] for _ in range(min(number, 1)))
-            figures = next((place for place, row in enumerate(self._rows) if row.entries or row.tone == _TITLE), 0)
-            for place, row in enumerate(self._rows):
+            figures = next((place for place, row in enumerate(rows) if row.entries or row.tone == _TITLE), 0)
+            for place, row in enumerate(rows):
                 if place == figures:
                     yield self._heading(name, sides, widths)
                 if row.entries:
                     yield [(left(row.label, name), "plain"), *self._entries(row, sides, widths)]
                 elif number == 0 or row.tone == _TITLE:
                     yield from ([(line, row.tone)] for line in paragraph(row.label, width - 1, "  "))
-        for warning in self._warnings:
+        for warning in self.shown.compared.warnings:
             marks = itertools.chain(["! "], itertools.repeat("  "))
             for mark, text in zip(marks, paragraph(warning, max(20, width - 3)), strict=False):
                 yield [(mark, "warning"), (text, "warning")]
@@ -70,7 +69,7 @@ class SideTable(Painted):
         """The sides that stand beside each other, by their numbers: the baseline with as many others as there is room
         for, and the next ones below.
         """
-        others = range(1, len(self._labels))
+        others = range(1, len(self.shown.labels))
         each = max(1, (room - self._base(room, 2)) // (self._figure(_WIDEST) + _DIFFERENCE))
         return [[0, *others[at : at + each]] for at in range(0, len(others), each)] or [[0]]
 
@@ -81,28 +80,28 @@ class SideTable(Painted):
 
     def _base(self, room: int, sides: int) -> int:
         """The columns of the baseline, which has no differences and takes no more than it needs."""
-        needed = max(self._figure(_WIDEST) + 2, width_of(self._labels[0]) + len(_BASE) + 2)
+        needed = max(self._figure(_WIDEST) + 2, width_of(self.shown.labels[0]) + len(_BASE) + 2)
         return min(needed, _WIDEST, max(_LEAST, room // sides))
 
     def _figure(self, each: int) -> int:
         """The columns of a figure in a side of so many."""
-        longest = max((len(entry.text) for row in self._rows for entry in row.entries), default=0)
+        longest = max((len(entry.text) for row in self.shown.compared.rows for entry in row.entries), default=0)
         return max(_FIGURE, min(longest, each - _DIFFERENCE))
 
     def _heading(self, name: int, sides: Sequence[int], widths: Sequence[int]) -> list[Piece]:
         line: list[Piece] = [(left("", name), "plain")]
         for place, each in zip(sides, widths, strict=True):
-            label = self._labels[place]
+            label = self.shown.labels[place]
             role = "" if place else _BASE
             text = shortened(label, each - len(role) - 1)
             line.append((left(text + role, each), TONES[place % len(TONES)]))
         return line
 
-    def _entries(self, row: TableRow, sides: Sequence[int], widths: Sequence[int]) -> Iterable[Piece]:
+    def _entries(self, row: SideRow, sides: Sequence[int], widths: Sequence[int]) -> Iterable[Piece]:
         for place, each in zip(sides, widths, strict=True):
             entry = row.entries[place]
             figure = self._figure(each if place else each + _DIFFERENCE - 2)
             room = max(0, each - figure - 1)
             yield from struck_pieces(f"{entry.text:>{figure}} ", "plain")
-            whole = f"{entry.difference} {entry.interval}".rstrip()
-            yield (f"{whole if len(whole) < room else entry.difference:<{room}}", entry.tone)
+            told = entry.whole if len(entry.whole) < room else entry.difference
+            yield (f"{told:<{room}}", entry.tone)

@@ -1,0 +1,238 @@
+"""What a comparison draws of its sides: bars with intervals, curves over each other, and phases below each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from vmlab.model.quantities import format_seconds
+from vmlab.model.sample import unit_of
+from vmlab.system.text_width import exactly, first_columns, left, width_of, wrapped
+from vmlab.tui.state.compared import Entry, SideRow
+from vmlab.tui.widgets.charts.axis_scale import scale_for
+from vmlab.tui.widgets.charts.raster import PLAIN_LINES, Rows, lines, plain_lines
+from vmlab.tui.widgets.painted import Line, Piece, Shown
+from vmlab.tui.widgets.side_table import TONES
+from vmlab.tui.widgets.tables.result_board import struck_pieces
+
+_LEAST_NAME = 20
+_SIDE = 20
+_FIGURE = 15
+_DIFFERENCE = 26
+_LEAST_BAR = 12
+
+
+class Bars(NamedTuple):
+    """The rows of sides with these labels, the baseline first, and the sentence that says it all."""
+
+    labels: Sequence[str] = ()
+    rows: Sequence[SideRow] = ()
+    sentence: str = ""
+
+
+class SideBars(Shown[Bars]):
+    """A sentence, the sides with their colours, and the bars."""
+
+    can_focus = True
+
+    shown = Bars()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """The sentence, then a line for each side of each figure."""
+        for text in wrapped(self.shown.sentence, max(20, width - 1)):
+            yield [(text, "title")]
+        airy = len(self.shown.rows) * (len(self.shown.labels) + 1) + 2 <= height
+        for row in self.shown.rows:
+            if airy:
+                yield []
+            if not row.entries:
+                yield [(row.label, "title")]
+            yield from self._figure(row, width)
+        yield self._key()
+
+    def _key(self) -> list[Piece]:
+        """What the shades of a bar mean."""
+        solid, shade = self._signs
+        several = any(bar.half for row in self.shown.rows for bar in row.entries)
+        mean = f"{self._mark} mean, in {shade} its 95 % interval" if several else f"{solid} one reading, no interval"
+        return [(f"{mean}; a difference has a colour only where it is proven", "quiet")]
+
+    @property
+    def _mark(self) -> str:
+        return "|" if self.glyphs.plain else "┃"
+
+    @property
+    def _signs(self) -> tuple[str, str]:
+        return ("#", "=") if self.glyphs.plain else ("█", "▒")
+
+    def _figure(self, row: SideRow, width: int) -> Iterator[list[Piece]]:
+        name = max(_LEAST_NAME, min(width // 5, max(width_of(one.label) for one in self.shown.rows)))
+        longest = max(len(bar.whole) for one in self.shown.rows for bar in one.entries)
+        difference = max(_DIFFERENCE, min(width // 4, longest))
+        room = max(_LEAST_BAR, width - name - _SIDE - _FIGURE - difference - 3)
+        for place, bar in enumerate(row.entries):
+            tone = TONES[place % len(TONES)]
+            yield [
+                (f"{exactly('' if place else row.label, name)} ", "plain"),
+                (f"{exactly(self.shown.labels[place], _SIDE)} ", tone),
+                *self._bar(bar, row.top, room, tone if bar.counts else "rest"),
+                *struck_pieces(f"{bar.text:>{_FIGURE}} ", "plain"),
+                (bar.whole if place else "baseline", bar.tone),
+            ]
+
+    def _bar(self, bar: Entry, top: float, room: int, tone: str) -> list[Piece]:
+        solid, shade = self._signs
+        if bar.mean is None or top <= 0:
+            return [(" " * room, "plain")]
+        half = bar.half
+        low, high = (round(max(0.0, end) / top * room) for end in (bar.mean - half, bar.mean + half))
+        high = max(high, low + (half > 0))
+        text = solid * low + shade * (high - low)
+        if half:
+            place = min(max(low, round(bar.mean / top * room)), high - 1)
+            text = text[:place] + self._mark + text[place + 1 :]
+        return [(left(first_columns(text, room), room), tone)]
+
+
+Curve = tuple[Sequence[float], Sequence[float]]
+"""Seconds and values, parallel."""
+
+
+class Overlay(NamedTuple):
+    """`curves` of the value `name`, a line for each of the `labels`, under `title`.
+
+    `switches` has for each side the moments at which its running guests were switched: a line in the side's tone.
+    """
+
+    title: str = ""
+    name: str = ""
+    curves: Sequence[Curve] = ()
+    labels: Sequence[str] = ()
+    switches: Sequence[Sequence[float]] = ()
+
+
+class OverlayChart(Shown[Overlay]):
+    """One value of every side as a line, in the tone of the side; all share both scales."""
+
+    shown = Overlay()
+
+    def repaint(self) -> None:
+        """Draw the title, the lines and the time axis."""
+        width, height = self.size
+        if not width or height < 3:
+            return
+        longest = max((times[-1] for times, _ in self.shown.curves if times), default=0.0)
+        largest = max((v for _, values in self.shown.curves for v in values if not math.isnan(v)), default=0.0)
+        unit = unit_of(self.shown.name)
+        unit = unit if unit in ("%", "B", "B/s", "ms") else "1"
+        scale = scale_for(unit, largest, 100.0 if unit == "%" and largest <= 100 else None)
+        dots = [_resampled(curve, longest, 2 * width) for curve in self.shown.curves]
+        rows = (plain_lines if self._has_signs else lines)(dots, scale.top, width, height - 2)
+        self._mark_switches(rows, longest)
+        tones = [self.tone(tone) for tone in TONES]
+        head = [(self.shown.title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
+        begin = f"0 s  {self._sign} guests switched while they ran" if any(self.shown.switches) else "0 s"
+        foot = f"{begin}{f'{longest:.0f} s since the workloads started':>{max(1, width - len(begin))}}"
+        self.put(
+            [
+                self._strip(head, width),
+                *(Strip([_segment(cell, tones, self.ground) for cell in row]).simplify() for row in rows),
+                self._strip([(foot, "quiet")], width),
+            ]
+        )
+
+    @property
+    def _has_signs(self) -> bool:
+        """Whether lines are distinguished by signs, as there is no colour for that or nothing finer to draw with."""
+        return self.glyphs.plain or self.app.no_color
+
+    @property
+    def _sign(self) -> str:
+        """The line at a switch, as in the charts of a run."""
+        return "|" if self.glyphs.plain else "│"
+
+    def _mark_switches(self, rows: Rows, longest: float) -> None:
+        """A line down each column that has the first value after a switch, in the tone of its side."""
+        width = len(rows[0])
+        for side, moments in enumerate(self.shown.switches):
+            for moment in moments:
+                step = math.ceil(moment / longest * 2 * width) - 1 if longest else 0
+                column = min(width - 1, max(0, step) // 2)
+                for row in rows:
+                    row[column] = (self._sign, side, None)
+
+    def _legend(self) -> list[tuple[str, str]]:
+        if not any(times for times, _ in self.shown.curves):
+            return [("  nothing was sampled here", "quiet")]
+        marks = PLAIN_LINES if self._has_signs else "────"
+        return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(self.shown.labels)]
+
+
+def _segment(cell: tuple[str, int | None, int | None], tones: Sequence[Style], ground: Style) -> Segment:
+    text, owner, _ = cell
+    return Segment(text, ground if owner is None else tones[owner % len(tones)])
+
+
+def _resampled(curve: Curve, longest: float, count: int) -> list[float]:
+    """The curve at `count` moments from 0 to `longest`, each the newest value at or before it; NaN outside."""
+    times, values = curve
+    out: list[float] = []
+    place = -1
+    for step in range(count):
+        moment = longest * (step + 1) / count
+        while place + 1 < len(times) and times[place + 1] <= moment:
+            place += 1
+        ended = not times or moment > times[-1] + longest / count
+        out.append(math.nan if place < 0 or ended else values[place])
+    return out
+
+
+_LABEL = 20
+
+
+class Phases(NamedTuple):
+    """The `phases` of sides with these labels, in seconds; `cells` are the numbers of their cells."""
+
+    labels: Sequence[str] = ()
+    phases: Sequence[Mapping[str, float]] = ()
+    cells: Sequence[int] = ()
+
+
+class PhaseLines(Shown[Phases]):
+    """How long each phase of each side's cell took, by the length of its part of the line."""
+
+    shown = Phases()
+
+    def show(self, shown: Phases) -> None:
+        """Draw `shown`, as high as it takes."""
+        self.styles.height = 1 + len(shown.labels)
+        super().show(shown)
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """A heading, and a line for each side."""
+        yield [
+            ("Phases", "title"),
+            (f" of the cells that are drawn above: {', '.join(map(str, self.shown.cells))}", "quiet"),
+        ]
+        longest = max((sum(phases.values()) for phases in self.shown.phases), default=0.0)
+        for place, (label, phases) in enumerate(zip(self.shown.labels, self.shown.phases, strict=False)):
+            tone = TONES[place % len(TONES)]
+            yield [(f"{exactly(label, _LABEL)} ", tone), *self._parts(phases, longest, width - _LABEL - 1)]
+
+    def _parts(self, phases: Mapping[str, float], longest: float, room: int) -> Iterable[Piece]:
+        sign = "|" if self.glyphs.plain else "▏"
+        passed, used = 0.0, 0
+        for number, (name, seconds) in enumerate(phases.items()):
+            passed += seconds
+            columns = (round(passed / longest * room) if longest else 0) - used
+            used += columns
+            text = f"{sign}{name} {format_seconds(seconds)}"
+            if width_of(text) > columns:
+                text = f"{sign}{format_seconds(seconds)}"
+            shown = text if width_of(text) <= columns else sign[:columns]
+            yield (left(shown, columns), "accent" if name == "execute" else "plain" if number % 2 else "quiet")
