@@ -60,7 +60,7 @@ def test_a_killed_run_is_listed_with_the_cells_that_it_measured_and_what_clears_
     assert ended("ls") == 0
     out, err = capsys.readouterr()
     assert "aborted  1/2" in out
-    assert [row.cells for row in rows_of(list_runs())] == ["1/2"], "the console's list"
+    assert [row.run.cells for row in rows_of(list_runs())] == ["1/2"], "the console's list"
     assert err == f"killed, with something left on this host: {RUN}; `vmlab clean` removes it\n"
     assert ended("clean") == 0
     assert capsys.readouterr().err == f"run {RUN}: removed 1 folder, 2 files\n"

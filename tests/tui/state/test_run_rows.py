@@ -17,5 +17,5 @@ def test_tags_are_shown_and_found(recorded: Path) -> None:
     runs = listed.read()
     other = replace(runs[0], id="20261121-070000-tile-0bad", tags=())
     assert [row.what for row in rows_of([*runs, other], sort=1)] == ["baseline: tile", "tile"]
-    assert [row.run for row in rows_of([*runs, other], wanted="BASE tile")] == [recorded.name]
+    assert [row.run.id for row in rows_of([*runs, other], wanted="BASE tile")] == [recorded.name]
     assert rows_of([other], wanted="baseline") == []

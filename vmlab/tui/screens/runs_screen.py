@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from vmlab.analysis.record.timeline import RunTimeline
@@ -30,11 +29,10 @@ from vmlab.system.text_width import exactly
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.kept_results import KeptResults
 from vmlab.tui.feed.run_facts import EarlierRuns, RunFacts, RunFactsList
-from vmlab.tui.screens.base_screen import ConsoleScreen
+from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
 from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
-from vmlab.tui.widgets.filter_line import FilterLine
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.row_list import Line, Piece, RowList
@@ -61,7 +59,7 @@ _DATE, _DAY = 16, 11
 EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
 
 
-class RunsScreen(ConsoleScreen):
+class RunsScreen(FilteredScreen):
     """One line a run; `e` unfolds its cells."""
 
     CSS_PATH = "../styles/runs.tcss"
@@ -90,7 +88,6 @@ class RunsScreen(ConsoleScreen):
         """The screen's width, which thousands of rows ask for."""
         self._facts_list = RunFactsList()
         self._facts: dict[str, RunFacts] = {}
-        self._by_id: dict[str, RunSummary] = {}
         self._earlier = EarlierRuns([], {})
         self._loaded = self._reading = False
         self._results = KeptResults()
@@ -141,9 +138,8 @@ class RunsScreen(ConsoleScreen):
     def _runs_received(self, runs: list[RunSummary], queue: HostQueue) -> None:
         self._runs, self._loaded = runs, True
         self.query_one(RowList).retitle("; ".join(filter(None, ["Runs", queue_title(queue)])))
-        self._by_id = {run.id: run for run in runs}
         self._marked = kept_marks(self._marked, runs)
-        self._draw()
+        self.draw_rows()
         self.refresh_bindings()
         # Reading while the list is drawn would hold up both.
         self.call_after_refresh(self._read_facts)
@@ -168,7 +164,7 @@ class RunsScreen(ConsoleScreen):
         """What is listed now."""
         return list(self._rows.values())
 
-    def _draw(self) -> None:
+    def draw_rows(self) -> None:
         wanted = self.query_one(FilterLine).value
         rows = rows_of(self._runs, wanted=wanted, sort=self._sort, unfolded=self._unfolded)
         self._rows = {row.key: row for row in rows}
@@ -183,7 +179,7 @@ class RunsScreen(ConsoleScreen):
             hint = ("No run has all of these words. Esc clears the filter.",) if self._runs else EMPTY
             hint = (self._problem,) if self._problem else hint
         listed.show(self._heading(), [(row.key, partial(self._line, row)) for row in rows], hint)
-        self.query_one(FilterLine).count(len({row.run for row in rows}), len(self._runs))
+        self.query_one(FilterLine).count(len({row.run.id for row in rows}), len(self._runs))
         if not rows:
             self._show_result("", None)
 
@@ -219,42 +215,43 @@ class RunsScreen(ConsoleScreen):
         return [(f"{text}{more}{shown}"[: self._columns], "quiet")]
 
     def _line(self, row: RunRow) -> Line:
+        run, cell, took = row.run, row.cell, row.took
         glyphs = self.query_one(RowList).glyphs
-        took = "" if row.took is None else format_seconds(row.took)
+        took_words = "" if took is None else format_seconds(took)
         mark = ("*" if glyphs.plain else "◆") if row.key in self._marked else " "
         left: Line = [
             (f"{mark} ", "accent"),
             (exactly(f"{glyphs.sign(row.outcome)} {row.outcome}", 10), tone_of(row.outcome)),
         ]
-        if row.cell is not None:
+        behind = self._behind(run, took_words)
+        if cell is not None:
             # A cell has neither size nor date of its own, so its axes have their room.
             what = exactly(row.what, self._room + self._date + 10)
-            return [*left, (f" {what} {row.cells:>6} {took:>{_TOOK}}", "quiet"), self._behind(row, took)]
-        if row.problem:
+            return [*left, (f" {what} {f'#{cell.number}':>6} {took_words:>{_TOOK}}", "quiet"), behind]
+        if run.problem:
             # This is the most useful text for the room that is left.
-            return [*left, (f" {row.problem.replace(f'{runs_folder()}/', '')}", "bad")]
+            return [*left, (f" {run.problem.replace(f'{runs_folder()}/', '')}", "bad")]
+        started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started else "-"
+        figures = f"{run.cells:>6}  {started[-self._date :]:<{self._date}} {took_words:>{_TOOK}}"
         return [
             *left,
             (f" {exactly(row.what, self._room)} ", "plain"),
-            (
-                f"{exactly(row.size, 9)} {row.cells:>6}  {row.started[-self._date :]:<{self._date}} {took:>{_TOOK}}",
-                "quiet",
-            ),
-            *(self._beside(row) if self._is_wide else [self._behind(row, took)]),
+            (f"{exactly(run.size, 9)} {figures}", "quiet"),
+            *(self._beside(run) if self._is_wide else [behind]),
         ]
 
-    def _behind(self, row: RunRow, told: str) -> Piece:
+    def _behind(self, run: RunSummary, told: str) -> Piece:
         """The word behind a time that is `told`, where the guests of its run were emulated."""
-        emulated = told and EMULATED in self._facts.get(row.run, RunFacts()).behind
+        emulated = told and EMULATED in self._facts.get(run.id, RunFacts()).behind
         return (f" {EMULATED if emulated else '':<{_BEHIND}}", "warning")
 
-    def _beside(self, row: RunRow) -> Iterator[Piece]:
+    def _beside(self, run: RunSummary) -> Iterator[Piece]:
         """How long its cells took, how much that is from the runs like it before, and what it varied."""
-        run, facts = self._by_id[row.run], self._facts.get(row.run, RunFacts())
+        facts = self._facts.get(run.id, RunFacts())
         told = "" if facts.cell_seconds is None else format_seconds(facts.cell_seconds)
         ordered = [word for word in facts.behind if word != EMULATED]
         yield (f"  {told:>{_CELL}}", "plain")
-        yield self._behind(row, told)
+        yield self._behind(run, told)
         known = facts.cell_seconds is not None
         *before, own = (self._earlier.up_to(run, _BEFORE + 1) if known else []) or [0.0]
         more = f"{100 * (own / median(before) - 1):+.0f} % of {len(before)}" if before else ""
@@ -274,7 +271,7 @@ class RunsScreen(ConsoleScreen):
         run = self._run()
         if run is not None and run.id != self._previewed:
             self._previewed = run.id
-            self._read_result(runs_folder() / run.id / STORE, run.outcome != RUNNING)
+            self._read_result(_store_of(run.id), run.outcome != RUNNING)
 
     @work(thread=True, exclusive=True, group="preview")
     def _read_result(self, store: Path, over: bool) -> None:
@@ -312,7 +309,7 @@ class RunsScreen(ConsoleScreen):
     def _run(self) -> RunSummary | None:
         """The run that the cursor is on, or on a cell of."""
         row = self._current()
-        return None if row is None else self._by_id.get(row.run)
+        return None if row is None else row.run
 
     def action_open(self) -> None:
         """Watch a run that lives, replay one that is over."""
@@ -322,9 +319,8 @@ class RunsScreen(ConsoleScreen):
 
     def action_results(self) -> None:
         """The tables of the run under the cursor."""
-        row = self._current()
-        if row is not None:
-            self.console.open_results(runs_folder() / row.run / STORE)
+        if (run := self._run()) is not None:
+            self.console.open_results(_store_of(run.id))
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away; go on to the next row."""
@@ -335,30 +331,29 @@ class RunsScreen(ConsoleScreen):
             self._marked.remove(row.key)
         else:
             self._marked.append(row.key)
-        self._draw()
+        self.draw_rows()
         self.query_one(RowList).move(1)
 
     def action_compare(self) -> None:
         """Compare what is marked, or the cells of the run under the cursor."""
         row = self._current()
-        keys = self._marked or ([row.run] if row else [])
+        keys = self._marked or ([row.run.id] if row else [])
         self.console.compare([_pick(key) for key in keys])
 
     def action_unfold(self) -> None:
         """Show or hide the cells of the run under the cursor."""
-        row = self._current()
-        if row is None:
+        if (run := self._run()) is None:
             return
-        if self._unfolded.pop(row.run, None) is None:
-            self._read_cells(row.run)
+        if self._unfolded.pop(run.id, None) is None:
+            self._read_cells(run.id)
         else:
-            self.query_one(RowList).place(row.run)
-            self._draw()
+            self.query_one(RowList).place(run.id)
+            self.draw_rows()
 
     @work(thread=True, group="cells")
     def _read_cells(self, run: str) -> None:
         try:
-            with RunReader(runs_folder() / run / STORE) as reader:
+            with RunReader(_store_of(run)) as reader:
                 timeline = RunTimeline.of(event for _, event in reader.events(kinds=(CellStarted, CellEnded)))
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
@@ -367,47 +362,34 @@ class RunsScreen(ConsoleScreen):
 
     def _unfold(self, run: str, cells: tuple[CellView, ...]) -> None:
         self._unfolded[run] = cells
-        self._draw()
-
-    def action_filter(self) -> None:
-        """Type words; Enter goes back to the list."""
-        self.query_one(FilterLine).ask()
+        self.draw_rows()
 
     def action_sort(self) -> None:
         """The next order."""
         self._sort = (self._sort + 1) % len(SORTS)
         self.notify(f"in order: {SORTS[self._sort][0]}")
-        self._draw()
+        self.draw_rows()
 
-    def action_clear(self) -> None:
-        """Forget the filter, then the marks."""
-        if not self.query_one(FilterLine).clear():
-            if not self._marked:
-                self.notify("no filter is set, and no run is marked")
-            self._marked.clear()
-        self.query_one(RowList).focus()
-        self._draw()
+    def forget(self) -> None:
+        """The marks."""
+        if not self._marked:
+            self.notify("no filter is set, and no run is marked")
+        self._marked.clear()
 
     def action_stop(self) -> None:
         """Ask whether to stop the run under the cursor."""
-        row = self._current()
-        if row is not None:
-            self.console.ask_to_stop(runs_folder() / row.run)
-
-    @on(Input.Changed)
-    def _filtered(self) -> None:
-        self._draw()
-
-    @on(Input.Submitted)
-    def _filter_done(self) -> None:
-        self.query_one(FilterLine).settle()
-        self.query_one(RowList).focus()
+        if (run := self._run()) is not None:
+            self.console.ask_to_stop(runs_folder() / run.id)
 
     def table_text(self) -> str:
         """What `y` copies."""
         return self.query_one(RowList).text() + "\n"
 
 
+def _store_of(run: str) -> Path:
+    return runs_folder() / run / STORE
+
+
 def _pick(key: str) -> Pick:
     run, _, cell = key.partition(":")
-    return Pick(runs_folder() / run / STORE, int(cell) if cell else None)
+    return Pick(_store_of(run), int(cell) if cell else None)

@@ -23,10 +23,10 @@ from vmlab.system.text_width import exactly, left, wrapped
 from vmlab.tui.commands import start
 from vmlab.tui.contract import Proposal
 from vmlab.tui.feed.planner import Planned, grouped, own_file, planned, scenario_names, scenarios
-from vmlab.tui.screens.base_screen import ConsoleScreen
+from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of, proposed
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines, published_lines
-from vmlab.tui.widgets.filter_line import FilterLine, has_words
+from vmlab.tui.state.run_rows import has_words
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, Painted, Piece, TextBoard
 from vmlab.tui.widgets.row_list import RowList
@@ -40,7 +40,7 @@ _MAP_SHARE = 0.55
 _FILTERED = ("no scenario has", "all of these words", "Esc clears them")
 
 
-class ScenariosScreen(ConsoleScreen):
+class ScenariosScreen(FilteredScreen):
     """Left the scenarios, right the chosen one: map, choices, plan."""
 
     CSS_PATH = "../styles/scenarios.tcss"
@@ -93,7 +93,7 @@ class ScenariosScreen(ConsoleScreen):
     def _listed(self, found: Sequence[tuple[str, str]]) -> None:
         self._summaries |= dict(found)
         self._hint = "none is shipped"
-        self._draw()
+        self.draw_rows()
 
     def action_file(self) -> None:
         """Ask for the path of a file."""
@@ -106,26 +106,6 @@ class ScenariosScreen(ConsoleScreen):
         if event.key == "escape" and self.query_one("#file", Input).has_focus:
             event.stop()
             self._leave_file()
-
-    def action_filter(self) -> None:
-        """Type words; Enter goes back to the list."""
-        self.query_one(FilterLine).ask()
-
-    def action_clear(self) -> None:
-        """Forget the filter."""
-        if not self.query_one(FilterLine).clear():
-            self.notify("no filter is set")
-        self.query_one(RowList).focus()
-        self._draw()
-
-    @on(Input.Changed, "#filter")
-    def _filtered(self) -> None:
-        self._draw()
-
-    @on(Input.Submitted, "#filter")
-    def _filter_done(self) -> None:
-        self.query_one(FilterLine).settle()
-        self.query_one(RowList).focus()
 
     def _leave_file(self) -> None:
         field = self.query_one("#file", Input)
@@ -227,7 +207,7 @@ class ScenariosScreen(ConsoleScreen):
         if maker.is_cancelled:
             return
         self._problem, self._is_planning, self._proposal = problem, False, None
-        self._draw()
+        self.draw_rows()
 
     def _plan_received(self, maker: Worker[None], made: Planned, choices: tuple[Choice, ...]) -> None:
         if maker.is_cancelled:
@@ -236,20 +216,20 @@ class ScenariosScreen(ConsoleScreen):
         if self._proposal is not None and self._proposal.scenario == made.name:
             self._proposal = None
         self._is_planning = False
-        self._draw()
+        self.draw_rows()
         if self._is_wanted:
             self._is_wanted = False
             self.action_start()
 
     def on_resize(self) -> None:
         """The map depends on the width, and the headings on the height."""
-        self._draw()
+        self.draw_rows()
 
     def _heading(self, part: Painted, tone: str) -> list[Piece]:
         """The title of a part for a line of it; empty where the screen is high enough for edges, which have it."""
         return [] if self.has_class("-tall") else [(f"{part.border_title}", tone)]
 
-    def _draw(self) -> None:
+    def draw_rows(self) -> None:
         listed = self.query_one(RowList)
         room = max(8, listed.size.width - 2)
         line = self.query_one(FilterLine)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.telemetry.cpu_speed import LABEL
 from vmlab.telemetry.host.host_figures import HostChart, HostFigure, Terms, charts, figures_of_chart
+
+if TYPE_CHECKING:
+    from vmlab.model.domain import Domain
 
 
 class Series(NamedTuple):
@@ -86,3 +89,32 @@ def title_of(chart: Chart, ordered: Sequence[str]) -> str:
 def is_of_disk(chart: Chart) -> bool:
     """Whether `chart` has figures of the disk that the guests' files are on."""
     return chart.title == DISK_BUSY.title
+
+
+def domain_charts(domain: Domain, *, has_requests: bool) -> tuple[Chart, ...]:
+    """CPU, memory, disk and network of one of the host's own guests, from the same samples as those of the host.
+
+    Without requests, as of a QEMU alone, its disk is what its process moved.
+    """
+
+    def chart(title: str, unit: str, *series: tuple[str, str, str], top: float | None = None) -> Chart:
+        terms = [(label, tone, ((f"domain_{metric}[{domain.name}]", 1),)) for label, tone, metric in series]
+        return Chart(title, unit, tuple(Series(label, tone, one, one) for label, tone, one in terms), False, top)
+
+    disk = "disk" if has_requests else "host"
+    read, written = (f"{disk}_{way}_bytes_per_second" for way in ("read", "write"))
+    received, sent = (f"network_{way}_bytes_per_second" for way in ("receive", "transmit"))
+    resident, merged = ("resident", "one", "memory_resident_bytes"), ("KSM", "two", "ksm_merged_bytes")
+    used, cached = ("used", "three", "memory_used_bytes"), ("cached", "five", "memory_cached_bytes")
+    of_requests = (
+        chart("Disk wait", "ms", ("await", "three", "disk_await_ms")),
+        chart("Disk queue", "waiting", ("requests", "two", "disk_queue_depth")),
+    )
+    percent = 100.0 * domain.vcpus if domain.vcpus else None
+    return (
+        chart("CPU", "%", ("used", "one", "cpu_percent"), ("steal", "four", "vcpu_delay_percent"), top=percent),
+        chart("Memory", "B", resident, merged, used, cached),
+        chart("Disk rate", "B/s", ("read", "one", read), ("write", "three", written)),
+        *(of_requests if has_requests else ()),
+        chart("Network", "B/s", ("receive", "one", received), ("transmit", "three", sent)),
+    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.store.runs import RunSummary
 from vmlab.tui.state.views import CellView
-from vmlab.tui.widgets.filter_line import has_words
 
 SORTS: tuple[tuple[str, Callable[[RunSummary], Any], bool], ...] = (
     ("newest first", lambda run: run.id[:15], True),
@@ -21,20 +19,38 @@ SORTS: tuple[tuple[str, Callable[[RunSummary], Any], bool], ...] = (
 """Name, key and whether it is turned round, for each order that `o` goes through."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """One row: a run, or one of its cells. `key` is unique; `took` is None while it runs or where it is unknown."""
+class RunRow(NamedTuple):
+    """One row: a run, or one of its cells."""
 
-    key: str
-    run: str
-    cell: int | None
-    outcome: str
-    what: str
-    size: str
-    cells: str
-    started: str
-    took: float | None
-    problem: str = ""
+    run: RunSummary
+    cell: CellView | None = None
+
+    @property
+    def key(self) -> str:
+        """What this row alone has."""
+        return self.run.id if self.cell is None else f"{self.run.id}:{self.cell.number}"
+
+    @property
+    def outcome(self) -> str:
+        """Of the run or the cell."""
+        return self.run.outcome if self.cell is None else self.cell.outcome
+
+    @property
+    def what(self) -> str:
+        """The run's names, or the cell's axes."""
+        if self.cell is not None:
+            return f"  {axes_words(dict(self.cell.axes))}, {repeat_words(self.cell.repeat)}"
+        run = self.run
+        # What a user calls it comes first: it is what the room is for.
+        names = f"{', '.join(run.tags)}: " if run.tags else ""
+        return names + (run.scenario or run.id) + (", targets missed" if run.cells_missed else "")
+
+    @property
+    def took(self) -> float | None:
+        """Seconds; None while it runs or where it is unknown."""
+        if self.cell is not None:
+            return self.cell.wall_seconds
+        return self.run.ended - self.run.started if self.run.ended and self.run.started else None
 
 
 def rows_of(
@@ -42,15 +58,14 @@ def rows_of(
     *,
     wanted: str = "",
     sort: int = 0,
-    unfolded: Mapping[str, Sequence[CellView]] | None = None,
+    unfolded: Mapping[str, Sequence[CellView]] = MappingProxyType({}),
 ) -> list[RunRow]:
     """Rows of the runs in which every word of `wanted` is found, in order `sort`."""
-    chosen = [run for run in runs if not wanted or has_words(_searched(run), wanted)]
     _, key, turned = SORTS[sort]
+    chosen = [run for run in runs if not wanted or has_words(_searched(run), wanted)]
     rows: list[RunRow] = []
     for run in sorted(chosen, key=key, reverse=turned):
-        rows.append(_run_row(run))
-        rows += [_cell_row(run, cell) for cell in (unfolded or {}).get(run.id, ())]
+        rows += [RunRow(run), *(RunRow(run, cell) for cell in unfolded.get(run.id, ()))]
     return rows
 
 
@@ -58,28 +73,9 @@ def _searched(run: RunSummary) -> str:
     return " ".join((run.id, run.scenario, run.size, run.outcome, *run.tags))
 
 
-def _run_row(run: RunSummary) -> RunRow:
-    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started else "-"
-    took = run.ended - run.started if run.ended and run.started else None
-    # What a user calls it comes first: it is what the room is for.
-    names = f"{', '.join(run.tags)}: " if run.tags else ""
-    what = names + (run.scenario or run.id) + (", targets missed" if run.cells_missed else "")
-    return RunRow(run.id, run.id, None, run.outcome, what, run.size, run.cells, started, took, run.problem or "")
-
-
-def _cell_row(run: RunSummary, cell: CellView) -> RunRow:
-    what = f"  {axes_words(dict(cell.axes))}, {repeat_words(cell.repeat)}"
-    return RunRow(
-        f"{run.id}:{cell.number}",
-        run.id,
-        cell.number,
-        cell.outcome,
-        what,
-        "",
-        f"#{cell.number}",
-        "",
-        cell.wall_seconds,
-    )
+def has_words(text: str, wanted: str) -> bool:
+    """Whether every word of `wanted` is in `text`, in capital letters or small ones."""
+    return all(word in text.lower() for word in wanted.lower().split())
 
 
 def kept_marks(marked: Collection[str], runs: Iterable[RunSummary]) -> list[str]:

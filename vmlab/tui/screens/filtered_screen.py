@@ -1,10 +1,14 @@
-"""The line in which words are typed that a row must have, with how many rows do."""
+"""A screen with a list of which a filter leaves some rows: those that have all of the words that are typed."""
 
 from __future__ import annotations
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input, Label
+
+from vmlab.tui.screens.base_screen import ConsoleScreen
+from vmlab.tui.widgets.row_list import RowList
 
 
 class FilterLine(Horizontal):
@@ -50,6 +54,33 @@ class FilterLine(Horizontal):
         self.query_one(".count", Label).update(f"{shown} of {known}")
 
 
-def has_words(text: str, wanted: str) -> bool:
-    """Whether every word of `wanted` is in `text`, in capital letters or small ones."""
-    return all(word in text.lower() for word in wanted.lower().split())
+class FilteredScreen(ConsoleScreen):
+    """Has a `RowList` and a `FilterLine`; a subclass draws the rows that are left."""
+
+    def draw_rows(self) -> None:
+        """Draw the rows that have the words."""
+        raise NotImplementedError
+
+    def action_filter(self) -> None:
+        """Type words; Enter goes back to the list."""
+        self.query_one(FilterLine).ask()
+
+    def action_clear(self) -> None:
+        """Forget the filter; where there is none, what else there is to forget."""
+        if not self.query_one(FilterLine).clear():
+            self.forget()
+        self.query_one(RowList).focus()
+        self.draw_rows()
+
+    def forget(self) -> None:
+        """What is done where no filter is set."""
+        self.notify("no filter is set")
+
+    @on(Input.Changed, "#filter")
+    def _filtered(self) -> None:
+        self.draw_rows()
+
+    @on(Input.Submitted, "#filter")
+    def _filter_done(self) -> None:
+        self.query_one(FilterLine).settle()
+        self.query_one(RowList).focus()
