@@ -18,7 +18,7 @@ from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import RunSummary
-from vmlab.tui.feed.kept_results import KeptResults
+from vmlab.tui.feed.run_tables import results_of
 from vmlab.tui.screens.runs_screen import RunsScreen
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 from vmlab.tui.widgets.row_list import RowList
@@ -149,15 +149,9 @@ async def test_runs_has_the_result_of_the_run_under_the_cursor_in_its_lower_half
         await until(lambda: "Result of" in screen_text(app) and "0 of 2" not in screen_text(app), "all of them")
 
 
-def test_results_of_runs_that_are_over_are_read_once(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, store = KeptResults(), recorded / "run.sqlite"
-    first = kept.of(store, over=False)
-    assert kept.of(store, over=True) is not first
-    assert kept.of(store, over=True) is kept.of(store, over=True)
-    assert "no" in kept.of(recorded / "none.sqlite", over=True).tables(80)
-    monkeypatch.setattr("vmlab.tui.feed.kept_results._MOST", 1)
-    other = recorded / "other.sqlite"
-    shutil.copy(store, other)
-    again = kept.of(store, over=True)
-    kept.of(other, over=True)
-    assert kept.of(store, over=True) is not again, "the oldest has made room"
+def test_results_of_runs_that_are_over_are_read_once(recorded: Path) -> None:
+    store = recorded / "run.sqlite"
+    first = results_of(store)
+    assert results_of(store, over=True) is not first
+    assert results_of(store, over=True) is results_of(store, over=True)
+    assert "no" in results_of(recorded / "none.sqlite", over=True).tables(80)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.analysis.shape import RunDocument
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import UsageError, VmlabError
 from vmlab.report.reference_text import reference_text
 from vmlab.report.run.tables import run_table
 from vmlab.report.run.tiles_board import QUESTION, board_of, target_bars
+from vmlab.store.kept_file import file_stamp
 from vmlab.store.reader import RunReader
 from vmlab.tui.state.views import Measured
 
@@ -20,21 +22,11 @@ OfWidth = Callable[[int], str]
 """A text for a width."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultText:
-    """The tables of a run, and what was published beside them."""
+class ResultText(NamedTuple):
+    """The tables of a run, and what was published beside them; the same where that is why there is neither."""
 
     tables: OfWidth
     published: OfWidth
-
-    @classmethod
-    def of_problem(cls, problem: str) -> ResultText:
-        """One line with the reason why there is nothing to show."""
-
-        def text(width: int) -> str:
-            return problem
-
-        return cls(text, text)
 
 
 def document_of(store: Path) -> RunDocument:
@@ -50,13 +42,32 @@ def measured_of(document: RunDocument, done: Collection[int], cell: int) -> Meas
     return Measured(QUESTION if board is not None else "", board, cell, targets)
 
 
-def results_of(store: Path) -> ResultText:
-    """The texts of the run at `store`. Raises StoreError for a damaged store, UsageError for none."""
+def results_of(store: Path, *, over: bool = False) -> ResultText:
+    """The texts of the run at `store`, or one line with the reason why there are none. May take a moment.
+
+    Those of runs that are `over` are kept: a cursor that comes back finds them at once.
+    """
+    try:
+        return _kept(store, tuple(file_stamp(str(store)) or ())) if over else _read(store)
+    except VmlabError as error:
+        problem = _always(str(error))
+        return ResultText(problem, problem)
+
+
+@lru_cache(maxsize=32)
+def _kept(store: Path, stamp: tuple[int, ...]) -> ResultText:
+    return _read(store)
+
+
+def _read(store: Path) -> ResultText:
     with RunReader(store) as reader:
         document = run_document(reader)
+        tables = partial(run_table, document)
         try:
-            beside = beside_reference(reader)
+            return ResultText(tables, partial(reference_text, beside_reference(reader)))
         except UsageError as error:
-            problem = str(error)
-            return ResultText(lambda width: run_table(document, width), lambda width: problem)
-    return ResultText(lambda width: run_table(document, width), lambda width: reference_text(beside, width))
+            return ResultText(tables, _always(str(error)))
+
+
+def _always(text: str) -> OfWidth:
+    return lambda width: text

@@ -9,7 +9,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from vmlab.model.errors import VmlabError
 from vmlab.tui.feed.run_tables import ResultText, results_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.widgets.key_bar import KeyBar
@@ -43,11 +42,7 @@ class ResultsScreen(ConsoleScreen):
 
     @work(thread=True, exclusive=True)
     def _read(self) -> None:
-        try:
-            results = results_of(self.store)
-        except VmlabError as error:
-            results = ResultText.of_problem(str(error))
-        self.hand_over(self._told, results)
+        self.hand_over(self._told, results_of(self.store))
 
     def _told(self, results: ResultText) -> None:
         self._results = results

@@ -27,7 +27,6 @@ from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.system.text_width import exactly
 from vmlab.tui.contract import Pick
-from vmlab.tui.feed.kept_results import KeptResults
 from vmlab.tui.feed.run_facts import EarlierRuns, RunFacts, RunFactsList
 from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
@@ -90,7 +89,6 @@ class RunsScreen(FilteredScreen):
         self._facts: dict[str, RunFacts] = {}
         self._earlier = EarlierRuns([], {})
         self._loaded = self._reading = False
-        self._results = KeptResults()
         self._previewed = ""
         self._problem = ""
 
@@ -279,7 +277,10 @@ class RunsScreen(FilteredScreen):
         time.sleep(_STAYS_SECONDS)
         if worker.is_cancelled:
             return
-        found = self._results.of(store, over=over)
+        # Imported late: it takes three quarters of the time to load the screen, which shows its runs without it.
+        from vmlab.tui.feed.run_tables import results_of
+
+        found = results_of(store, over=over)
         if not worker.is_cancelled:
             self.hand_over(self._show_result, store.parent.name, found)
 
