@@ -13,7 +13,8 @@ from vmlab.report.event_words import event_sentence
 from vmlab.report.page.content import COURSES, cell_chart
 from vmlab.report.page.gathered import CellCourse, Course
 from vmlab.tui.state.charts import MEMORY, ORDERED_MEMORY, chart_of
-from vmlab.tui.widgets.charts.chart_board import ChartBoard
+from vmlab.tui.state.history import History
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted
 
 __all__ = ["state"]
 SIZE = {"ordered": {"cpus": 2, "memory_bytes": 4 * 2**30}}
@@ -50,7 +51,7 @@ def test_the_consoles_chart_of_memory_is_the_ordered_hosts_up_to_its_limit() -> 
     assert chart_of(MEMORY, []) is MEMORY
     assert (ORDERED_MEMORY.title, ORDERED_MEMORY.top) == ("Ordered host memory", "ordered_memory_limit_bytes")
     board = ChartBoard()
-    board._ordered = words
+    board.show(Charted(History(), ordered=words))
     titles = [chart.title for panel in board._grid(200, 30)[2] for chart in panel]
     assert "Ordered host memory" in titles
     assert "Memory" not in titles

@@ -78,7 +78,7 @@ async def test_z_draws_all_that_is_kept(size: tuple[int, int]) -> None:
             app.screen.history.take(sampled(float(mono)).sample)  # type: ignore[attr-defined]
         app.screen.post_message(sampled(2001.0))
         charts = app.screen.query_one(ChartBoard)
-        await until(lambda: charts.history.version > 0 and charts.span_seconds < 300, "the newest ticks")
+        await until(lambda: charts.shown.history.version > 0 and charts.span_seconds < 300, "the newest ticks")
         await pilot.press("z")
         await until(lambda: 2000 <= charts.span_seconds < 2400, "all that is kept")
         await pilot.press("z")

@@ -113,7 +113,7 @@ def reads_back(app: Console, folder: Path) -> bool:
     screen = app.screen
     assert isinstance(screen, LiveScreen)
     board = screen.query_one(ChartBoard)
-    last = board.history.last
+    last = board.shown.history.last
     assert last is not None
     with RunReader(folder / "run.sqlite") as reader:
         from vmlab.store.samples import samples

@@ -12,7 +12,7 @@ from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import RunState
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE
-from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Times
 
 _NAMES = SampleNames.of(["cpu_user_percent", "disk_read_bytes_per_second", "disk_await_ms", "disk_util_percent"])
 _SLOW, _FAST = 10e6, 1000e6
@@ -38,7 +38,7 @@ async def _drawn(history: History, ordered: tuple[str, ...], counted: Times) -> 
     app = _Board()
     async with app.run_test(size=(160, 48)):
         board = app.query_one(ChartBoard)
-        board.show(history, ordered=ordered, counted=counted)
+        board.show(Charted(history, ordered=ordered, counted=counted))
         return board
 
 

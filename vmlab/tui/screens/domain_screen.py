@@ -13,7 +13,7 @@ from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.screens.run_keys import SPAN_KEY
 from vmlab.tui.state.charts import domain_charts
 from vmlab.tui.widgets.charts.axis_scale import short
-from vmlab.tui.widgets.charts.chart_board import ChartBoard, Panel
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Panel
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, TextBoard
 
@@ -101,7 +101,7 @@ class DomainScreen(ConsoleScreen):
                 charts.repaint()
             self.query_one("#who", TextBoard).show(_who(state, self.size.width))
             self.query_one("#disks", TextBoard).show(_disks(state, self.size.width))
-        charts.show(self._watch.history)
+        charts.show(Charted(self._watch.history))
 
     def action_span(self) -> None:
         """Charts over all that is kept, or over the newest ticks again."""

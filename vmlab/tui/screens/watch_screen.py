@@ -18,7 +18,7 @@ from vmlab.tui.state.gauges import MUCH_PERCENT, TICKS, Gauge, gauges, outside_s
 from vmlab.tui.state.history import History, guest_figures
 from vmlab.tui.state.views import NO_RUN, Measured, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
-from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Times
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip, Strip
@@ -202,7 +202,7 @@ class WatchScreen(ConsoleScreen):
         run = self.view()
         gauges = self._gauges(run)
         charts = self.query_one(ChartBoard)
-        charts.show(self.history, run.switched, run.moments, *self.counted(run))
+        charts.show(Charted(self.history, run.switched, run.moments, *self.counted(run)))
         self._draw_latency()
         self._draw_guests(run)
         self._draw_domains(run)

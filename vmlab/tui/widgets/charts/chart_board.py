@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -47,7 +48,7 @@ from vmlab.tui.widgets.charts.raster import (
     stack,
     textured,
 )
-from vmlab.tui.widgets.painted import Line, Painted, Piece, line_width
+from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
 Panel = tuple[Chart, ...]
 Times = Sequence[tuple[float, float]] | None
@@ -69,19 +70,30 @@ _WEIGHT = {CPU.title: 3}
 """How high charts are by their title, where they are not like most."""
 
 
-class ChartBoard(Painted):
+class Charted(NamedTuple):
+    """A `history`, with a line at each moment at which running guests were `switched`.
+
+    What began at other `moments` has a line behind what is drawn. `ordered` has the words for parts of the host that
+    are not its own. Figures of the disk stand there for the times that are `counted`, where these are known: without
+    its limits an emulated one is as fast as the host's own.
+    """
+
+    history: History
+    switched: tuple[float, ...] = ()
+    moments: Sequence[Moment] = ()
+    ordered: Sequence[str] = ()
+    counted: Times = None
+
+
+class ChartBoard(Shown[Charted]):
     """Draws the newest part of a `History`. Two samples go into a column, so a chart of 38 columns shows 76 of them."""
 
     DEFAULT_CSS = "ChartBoard { scrollbar-size: 0 0; }"
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.history = History()
+        self.shown = Charted(History())
         self._drawn = -1
-        self._switched: tuple[float, ...] = ()
-        self._moments: Sequence[Moment] = ()
-        self._ordered: Sequence[str] = ()
-        self._counted: Times = None
         self._marked: tuple[int, ...] = ()
         self._looks: dict[tuple[str, ...], _Looks] = {}
         self.is_whole = False
@@ -89,28 +101,10 @@ class ChartBoard(Painted):
         self.heads: dict[str, str] = {}
         """The head of every chart by its title and unit, as it was drawn last."""
 
-    def show(
-        self,
-        history: History,
-        switched: tuple[float, ...] = (),
-        moments: Sequence[Moment] = (),
-        ordered: Sequence[str] = (),
-        counted: Times = None,
-    ) -> None:
-        """Draw `history` as it is now, with a line at each moment at which running guests were `switched`.
-
-        What began at other `moments` has a line behind what is drawn. `ordered` has the words for parts of the host
-        that are not its own. Figures of the disk stand there for the times that are `counted`, where these are known:
-        without its limits an emulated one is as fast as the host's own. Nothing happens when it has been drawn already.
-        """
-        if (
-            history is not self.history
-            or history.version != self._drawn
-            or (switched, moments, ordered, counted) != (self._switched, self._moments, self._ordered, self._counted)
-        ):
-            self.history, self._switched, self._moments = history, switched, moments
-            self._ordered, self._counted = ordered, counted
-            self.repaint()
+    def show(self, shown: Charted) -> None:
+        """Draw `shown` as it is now; nothing happens when it has been drawn already."""
+        if shown != self.shown or shown.history.version != self._drawn:
+            super().show(shown)
 
     def switch_span(self) -> None:
         """Draw all that is kept, or the newest ticks again; says which."""
@@ -123,11 +117,11 @@ class ChartBoard(Painted):
     def span_seconds(self) -> float:
         """How much time a chart covers from left to right."""
         each = self._grid(self.size.width, self.size.height)[1]
-        return each * 2 * self._stretch(each) * self.history.interval
+        return each * 2 * self._stretch(each) * self.shown.history.interval
 
     def _stretch(self, each: int) -> int:
         """How many samples stand in half a column of charts that are `each` columns wide, as their mean."""
-        return max(1, math.ceil(len(self.history) / (2 * each))) if self.is_whole and each > 0 else 1
+        return max(1, math.ceil(len(self.shown.history) / (2 * each))) if self.is_whole and each > 0 else 1
 
     @property
     def has_axis(self) -> bool:
@@ -143,9 +137,9 @@ class ChartBoard(Painted):
         else:
             across, panels = 3, SIX
         across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
-        if self.history.last is not None and SPEED in self.history.last.layout.position:
+        if self.shown.history.last is not None and SPEED in self.shown.history.last.layout.position:
             panels = ((CPU, CPU_SPEED), *panels[1:])
-        panels = tuple(tuple(chart_of(chart, self._ordered) for chart in panel) for panel in panels)
+        panels = tuple(tuple(chart_of(chart, self.shown.ordered) for chart in panel) for panel in panels)
         return across, (width - _GAP * (across - 1)) // across, panels
 
     def repaint(self) -> None:
@@ -153,7 +147,7 @@ class ChartBoard(Painted):
         width, height = self.size
         if not width or not height:
             return
-        self._drawn = self.history.version
+        self._drawn = self.shown.history.version
         across, each, panels = self._grid(width, height)
         still = [panel for panel in panels if self._is_still(panel)]
         moving = [panel for panel in panels if panel not in still] or list(panels)
@@ -179,17 +173,17 @@ class ChartBoard(Painted):
 
     def _is_still(self, panel: Panel) -> bool:
         """Whether nothing in a panel ever moved since the history began."""
-        if not len(self.history):
+        if not len(self.shown.history):
             return False
         drawn = [series.drawn for chart in panel for series in chart.drawn]
-        return all(never_moved(self.history.values(terms, KEPT)) for terms in drawn)
+        return all(never_moved(self.shown.history.values(terms, KEPT)) for terms in drawn)
 
     def _told(self, still: Sequence[Panel], width: int) -> list[Strip]:
         """A line for the charts that never moved, or more where they do not fit."""
         lines: list[list[Piece]] = []
         for chart in (chart for panel in still for chart in panel):
             scale = self._scale(chart, [])
-            (head,) = head_rows(chart, self._last(chart), scale, sys.maxsize, ordered=self._ordered)
+            (head,) = head_rows(chart, self._last(chart), scale, sys.maxsize, ordered=self.shown.ordered)
             self._keep_head(chart, scale, [head])
             short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
             if lines and line_width([*lines[-1], *short]) + 3 <= width:
@@ -199,11 +193,11 @@ class ChartBoard(Painted):
         return [self._strip(line, width) for line in lines]
 
     def _columns(self, each: int) -> dict[int, Moment]:
-        last = self.history.last
-        return {} if last is None else columns_of(self._moments, last.mono, self._column_seconds(each), each)
+        last = self.shown.history.last
+        return {} if last is None else columns_of(self.shown.moments, last.mono, self._column_seconds(each), each)
 
     def _column_seconds(self, each: int) -> float:
-        return 2 * self._stretch(each) * self.history.interval
+        return 2 * self._stretch(each) * self.shown.history.interval
 
     def _axis(self, across: int, each: int, width: int) -> Strip:
         line = axis_line(self._columns(each), self.span_seconds, each, "|" if self.glyphs.plain else _MARK)
@@ -241,19 +235,19 @@ class ChartBoard(Painted):
     def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
         drawn = chart.drawn
         stretch = self._stretch(width)
-        values = [self.history.values(series.drawn, 2 * width * stretch) for series in drawn]
+        values = [self.shown.history.values(series.drawn, 2 * width * stretch) for series in drawn]
         last = self._last(chart)
-        if self._counted is not None and is_of_disk(chart):
-            counts = [self._counts(sample) for sample in self.history.newest(2 * width * stretch)]
+        if self.shown.counted is not None and is_of_disk(chart):
+            counts = [self._counts(sample) for sample in self.shown.history.newest(2 * width * stretch)]
             values = [[one if said else math.nan for one, said in zip(each, counts, strict=True)] for each in values]
-        values = [means_of(each, stretch, self.history.taken) for each in values]
-        odd = -(-self.history.taken // stretch) % 2
+        values = [means_of(each, stretch, self.shown.history.taken) for each in values]
+        odd = -(-self.shown.history.taken // stretch) % 2
         if chart.stacked:
             values = [pairs(each, odd=odd) for each in values]
         scale = self._scale(chart, values)
-        head = head_rows(chart, last, scale, width, self._marks(chart), self._ordered)
-        if chart is CPU and self.history.last is not None:
-            head = with_users(head, cpu_use(self.history.last), width)
+        head = head_rows(chart, last, scale, width, self._marks(chart), self.shown.ordered)
+        if chart is CPU and self.shown.history.last is not None:
+            head = with_users(head, cpu_use(self.shown.history.last), width)
         self._keep_head(chart, scale, head)
         rows = self._raster(chart, values, scale.top, width, max(1, height - len(head)))
         for column in self._marked:
@@ -264,7 +258,7 @@ class ChartBoard(Painted):
             _say_idle(rows)
         if chart.top != 100.0:
             _label(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
-        if last is not self.history.last and self._ordered:
+        if last is not self.shown.history.last and self.shown.ordered:
             _label(rows, _IDLE, width - len(_IDLE))
         looks = self._looks_of(tuple(series.tone for series in drawn))
         heading = [self._strip(row, width)._segments for row in head]
@@ -272,13 +266,13 @@ class ChartBoard(Painted):
 
     def _last(self, chart: Chart) -> Sample | None:
         """The newest sample, if there is one whose figures count in `chart`."""
-        last = self.history.last
+        last = self.shown.history.last
         return None if last is None or (is_of_disk(chart) and not self._counts(last)) else last
 
     def _counts(self, sample: Sample) -> bool:
         """Whether the disk's figures in all of `sample` do."""
         begin, end = sample.mono - sample.length, sample.mono
-        return self._counted is None or any(since <= begin and end <= until for since, until in self._counted)
+        return self.shown.counted is None or any(since <= begin and end <= until for since, until in self.shown.counted)
 
     def _looks_of(self, tones: tuple[str, ...]) -> _Looks:
         """The styles of a chart whose series have `tones`."""
@@ -289,19 +283,21 @@ class ChartBoard(Painted):
 
     def _marked_columns(self, width: int, odd: int) -> set[int]:
         """The columns that have the first sample after a moment to be marked; `odd` is as in `raster.pairs`."""
-        newer = (self.history.newer_than(moment) for moment in self._switched)
+        newer = (self.shown.history.newer_than(moment) for moment in self.shown.switched)
         half = self._stretch(width)
         columns = {
-            width - 1 - ((count - 1) // half + odd) // 2 for count in newer if 0 < count <= len(self.history) - 1
+            width - 1 - ((count - 1) // half + odd) // 2 for count in newer if 0 < count <= len(self.shown.history) - 1
         }
         return {column for column in columns if column >= 0}
 
     def _keep_head(self, chart: Chart, scale: Scale, head: Sequence[Sequence[Piece]]) -> None:
-        self.heads[f"{title_of(chart, self._ordered)} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
+        self.heads[f"{title_of(chart, self.shown.ordered)} {scale.unit}"] = " ".join(
+            text for row in head for text, _ in row
+        )
 
     def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
         if isinstance(chart.top, str):
-            last = self.history.last
+            last = self.shown.history.last
             most = last.get(chart.top) if last is not None else math.nan
             sums = _sums(values)
             # All of the host's memory would leave the guests' a thin strip at the bottom.
