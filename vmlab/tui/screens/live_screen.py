@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual import on, work
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
@@ -17,16 +17,6 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase, other_mode
 from vmlab.tui.contract import Proposal
-from vmlab.tui.feed.messages import (
-    HostSampled,
-    HostsArrived,
-    OthersFound,
-    PastFound,
-    Remarked,
-    RunArrived,
-    RunFound,
-    RunLost,
-)
 from vmlab.tui.screens.run_keys import OF_A_RUN, RUN_KEYS, SPAN_KEY
 from vmlab.tui.screens.watch_screen import WatchScreen
 from vmlab.tui.state.history import HOUR, History
@@ -41,6 +31,16 @@ if TYPE_CHECKING:
     from vmlab.telemetry.recorder import Recorder
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.live_feed import LiveFeed
+    from vmlab.tui.feed.messages import (
+        HostSampled,
+        HostsArrived,
+        OthersFound,
+        PastFound,
+        Remarked,
+        RunArrived,
+        RunFound,
+        RunLost,
+    )
     from vmlab.tui.state.asked import AskedChanges, Change
     from vmlab.tui.widgets.row_list import RowList
     from vmlab.tui.widgets.tables.coming_list import ComingList
@@ -143,23 +143,23 @@ class LiveScreen(WatchScreen):
         if time.monotonic() - self._drawn_at > 1.5:
             self.changed()
 
-    @on(HostSampled)
-    def _host_sampled(self, message: HostSampled) -> None:
+    def on_host_sampled(self, message: HostSampled) -> None:
+        """The host as it is."""
         self.history.take(message.sample)
         self.domains = message.domains
         self.changed()
 
-    @on(OthersFound)
-    def _others_found(self, message: OthersFound) -> None:
+    def on_others_found(self, message: OthersFound) -> None:
+        """What else measures here."""
         self.others = message.words
         self.changed()
 
-    @on(Remarked)
-    def _remarked(self, message: Remarked) -> None:
+    def on_remarked(self, message: Remarked) -> None:
+        """A line for the log."""
         self._note(message.level, message.text)
 
-    @on(RunFound)
-    def _run_found(self, message: RunFound) -> None:
+    def on_run_found(self, message: RunFound) -> None:
+        """A run is followed from here on."""
         from vmlab.tui.state.run_state import RunState
 
         self._watch(message.run)
@@ -173,8 +173,8 @@ class LiveScreen(WatchScreen):
         self.host = message.host
         self.changed()
 
-    @on(HostsArrived)
-    def _hosts_arrived(self, message: HostsArrived) -> None:
+    def on_hosts_arrived(self, message: HostsArrived) -> None:
+        """What is new of a fleet."""
         from vmlab.tui.state.hosts_of_run import FleetHosts
 
         if self.hosts is None or message.anew:
@@ -201,8 +201,8 @@ class LiveScreen(WatchScreen):
 
             self.notify(silent_words([silent], silent.mono), title=_SILENT, severity="error")
 
-    @on(RunArrived)
-    def _run_arrived(self, message: RunArrived) -> None:
+    def on_run_arrived(self, message: RunArrived) -> None:
+        """What is new of the run."""
         self.apply(message.events)
         self._tell_silent(message.events)
         for asked in (self._asked, self._asked_now):
@@ -260,13 +260,13 @@ class LiveScreen(WatchScreen):
             self._host = host_recorder(self.post_message)
             self._host.start()
 
-    @on(PastFound)
-    def _past_found(self, message: PastFound) -> None:
+    def on_past_found(self, message: PastFound) -> None:
+        """Times of earlier runs."""
         if self.state is not None:
             self.state.remember(message.past)
 
-    @on(RunLost)
-    def _run_lost(self, message: RunLost) -> None:
+    def on_run_lost(self, message: RunLost) -> None:
+        """The run is over, or its processes are."""
         view = self.view()
         if self.state is not None and message.reason and view.outcome == RUNNING:
             self.state.abandon(time.monotonic(), message.reason)
