@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
@@ -12,7 +12,9 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.worker import get_current_worker
 
+from vmlab.model.errors import VmlabError
 from vmlab.system.text_width import wrapped
 from vmlab.tui.contract import console_of
 from vmlab.tui.widgets.glyphs import glyphs_for
@@ -21,6 +23,7 @@ from vmlab.tui.widgets.painted import Line, Painted
 if TYPE_CHECKING:
     from vmlab.tui.app import Console
 
+Found = TypeVar("Found")
 SMALLEST = (60, 16)
 """Columns and rows below which a screen would be cut to what misleads."""
 
@@ -117,6 +120,37 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
                 receive(*found, **named)
 
         self.app.call_from_thread(received)
+
+    def fetch(
+        self,
+        read: Callable[[], Found],
+        receive: Callable[[Found], object],
+        refused: Callable[[str], object] | None = None,
+        *,
+        group: str,
+        exclusive: bool = True,
+        title: str = "",
+    ) -> None:
+        """Have received in the console's thread what `read` finds in one of its own, as it may take a moment.
+
+        Where that raises, `refused` is told why, or else it is said, under `title`. An `exclusive` one takes the place
+        of those of its `group` that are under way.
+        """
+
+        def fetched() -> None:
+            worker = get_current_worker()
+            try:
+                found = read()
+            except VmlabError as error:
+                if refused is None:
+                    self.app.call_from_thread(self.notify, str(error), title=title, severity="error")
+                elif not worker.is_cancelled:
+                    self.hand_over(refused, str(error))
+                return
+            if not worker.is_cancelled:
+                self.hand_over(receive, found)
+
+        self.run_worker(fetched, thread=True, exclusive=exclusive, group=group)
 
     def why_not(self, action: str) -> str:
         """Why `action` does nothing now, as a sentence: this console never does it, or there is a `reason`."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from vmlab.model.errors import VmlabError
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
 from vmlab.telemetry.host.host_figures import headlines
 from vmlab.telemetry.host.shown_figure import HostFigure
@@ -78,24 +77,26 @@ class CompareScreen(ConsoleScreen):
         self._hint = ("Reading the runs …",)
         self._read()
 
-    @work(thread=True, exclusive=True, group="compare")
     def _read(self, unchanged: str = "") -> None:
         """Read and compare what was picked; `unchanged` is said where that gives what is shown already."""
-        try:
-            found = sides_of(self._picks)
-            sides, left_out = found[:COLOURS], [one.side.label for one in found[COLOURS:]]
-            shown = [one.side for one in sides]
-            compared = compared_sides(shown, every_metric=self._every_metric, left_out=left_out)
-        except VmlabError as error:
-            self.hand_over(self._sides_received, [], ComparedSides(), str(error))
-            return
-        self.hand_over(self._sides_received, sides, compared, "", unchanged)
+        picks, every_metric = self._picks, self._every_metric
+
+        def read() -> tuple[list[PickedSide], ComparedSides]:
+            found = sides_of(picks)
+            shown, left_out = found[:COLOURS], [one.side.label for one in found[COLOURS:]]
+            sides = [one.side for one in shown]
+            return shown, compared_sides(sides, every_metric=every_metric, left_out=left_out)
+
+        def refused(problem: str) -> None:
+            self._sides_received(([], ComparedSides()), problem)
+
+        self.fetch(read, partial(self._sides_received, unchanged=unchanged), refused, group="compare")
 
     def _sides_received(
-        self, sides: list[PickedSide], compared: ComparedSides, problem: str, unchanged: str = ""
+        self, found: tuple[list[PickedSide], ComparedSides], problem: str = "", unchanged: str = ""
     ) -> None:
         before = self.table_text()
-        self._sides, self._compared = sides, compared
+        self._sides, self._compared = found
         self._hint = (problem, "", *HINT[1:]) if problem else HINT
         self._draw()
         if unchanged and self.table_text() == before:
@@ -103,15 +104,11 @@ class CompareScreen(ConsoleScreen):
         self.refresh_bindings()
         self._read_series()
 
-    @work(thread=True, exclusive=True, group="series")
     def _read_series(self) -> None:
-        figure = headlines()[self._metric]
-        try:
-            courses = [course_of(one, figure.name) for one in self._sides]
-        except VmlabError as error:
-            self.app.call_from_thread(self.notify, str(error), severity="error")
-            return
-        self.hand_over(self._draw_series, figure, courses)
+        figure, sides = headlines()[self._metric], self._sides
+        self.fetch(
+            lambda: [course_of(one, figure.name) for one in sides], partial(self._draw_series, figure), group="series"
+        )
 
     def _labels(self) -> list[str]:
         return [one.side.label for one in self._sides]

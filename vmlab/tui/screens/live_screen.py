@@ -104,11 +104,10 @@ class LiveScreen(WatchScreen):
         if self.watched is None:
             self._find_readiness()
 
-    @work(thread=True, group="readiness")
     def _find_readiness(self) -> None:
         from vmlab.tui.feed.planner import readiness
 
-        self.hand_over(self._readiness_found, readiness())
+        self.fetch(readiness, self._readiness_found, group="readiness")
 
     def _readiness_found(self, words: str) -> None:
         self.readiness = words

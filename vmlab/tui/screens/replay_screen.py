@@ -6,12 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.worker import get_current_worker
 
-from vmlab.model.errors import VmlabError
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.past import past_times
 from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
@@ -77,18 +75,12 @@ class ReplayScreen(WatchScreen):
         self._load()
         self.set_interval(_STEP_SECONDS, self._step)
 
-    @work(thread=True, exclusive=True)
     def _load(self) -> None:
-        worker = get_current_worker()
-        try:
+        def read() -> tuple[RecordedRun, RunDocument, PastTimes]:
             recording = RecordedRun(self.store)
-            self.document = document_of(self.store)
-        except VmlabError as error:
-            self.hand_over(self._refused, str(error))
-            return
-        past = self.past_of(recording)
-        if not worker.is_cancelled:
-            self.hand_over(self._loaded, recording, past)
+            return recording, document_of(self.store), self.past_of(recording)
+
+        self.fetch(read, self._loaded, self._refused, group="recording")
 
     def past_of(self, recording: RecordedRun) -> PastTimes:
         """How long workloads took in earlier runs of the same scenario and size; called in a thread."""
@@ -99,11 +91,12 @@ class ReplayScreen(WatchScreen):
         self.notify(text, title="Cannot play it", severity="error", timeout=10)
         self.action_leave()
 
-    def _loaded(self, recording: RecordedRun, past: PastTimes) -> None:
+    def _loaded(self, found: tuple[RecordedRun, RunDocument, PastTimes]) -> None:
+        recording, self.document, self._past = found
         self.playback = self.playback_of(recording)
         self.playback.speed = self.speed
         self.playback.paused = self._begins_paused
-        self._marks, self._past, self._planned = recording.marks(), past, recording.planned()
+        self._marks, self._planned = recording.marks(), recording.planned()
         self._stepped = time.monotonic()
         self._note_hosts()
         self.refresh_bindings()
@@ -151,18 +144,7 @@ class ReplayScreen(WatchScreen):
 
     def choose_host(self, name: str) -> None:
         """Read what there is of it, and go on at the same moment."""
-        self._load_host(name)
-
-    @work(thread=True, exclusive=True, group="host")
-    def _load_host(self, name: str) -> None:
-        worker = get_current_worker()
-        try:
-            recording = RecordedRun(self.store, name)
-        except VmlabError as error:
-            self.hand_over(self.notify, str(error), severity="error")
-            return
-        if not worker.is_cancelled:
-            self.hand_over(self._has_host, recording)
+        self.fetch(lambda: RecordedRun(self.store, name), self._has_host, group="host")
 
     def _has_host(self, recording: RecordedRun) -> None:
         if self.playback is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
@@ -38,11 +38,7 @@ class ResultsScreen(ConsoleScreen):
     def on_mount(self) -> None:
         """Read the store; arrows scroll at once."""
         self.query_one(ResultBoard).focus()
-        self._read()
-
-    @work(thread=True, exclusive=True)
-    def _read(self) -> None:
-        self.hand_over(self._told, results_of(self.store))
+        self.fetch(partial(results_of, self.store), self._told, group="results")
 
     def _told(self, results: ResultText) -> None:
         self._results = results

@@ -142,11 +142,8 @@ class RunsScreen(FilteredScreen):
         # Reading while the list is drawn would hold up both.
         self.call_after_refresh(self._read_facts)
 
-    @work(thread=True, exclusive=True, group="facts")
     def _read_facts(self) -> None:
-        facts = self._facts_list.of(self._runs, runs_folder())
-        if not get_current_worker().is_cancelled:
-            self.hand_over(self._facts_received, facts)
+        self.fetch(partial(self._facts_list.of, self._runs, runs_folder()), self._facts_received, group="facts")
 
     def _facts_received(self, facts: dict[str, RunFacts]) -> None:
         self._facts = facts
@@ -351,15 +348,13 @@ class RunsScreen(FilteredScreen):
             self.query_one(RowList).place(run.id)
             self.draw_rows()
 
-    @work(thread=True, group="cells")
     def _read_cells(self, run: str) -> None:
-        try:
+        def read() -> tuple[CellView, ...]:
             with RunReader(_store_of(run)) as reader:
                 timeline = RunTimeline.of(event for _, event in reader.events(kinds=(CellStarted, CellEnded)))
-        except VmlabError as error:
-            self.app.call_from_thread(self.notify, str(error), severity="error")
-            return
-        self.hand_over(self._unfold, run, tuple(map(cell_view, timeline.cells.values())))
+            return tuple(map(cell_view, timeline.cells.values()))
+
+        self.fetch(read, partial(self._unfold, run), group="cells", exclusive=False)
 
     def _unfold(self, run: str, cells: tuple[CellView, ...]) -> None:
         self._unfolded[run] = cells

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -115,18 +116,9 @@ class ScenariosScreen(FilteredScreen):
     @on(Input.Submitted, "#file")
     def _file_named(self, message: Input.Submitted) -> None:
         if message.value.strip():
-            self._open_file(message.value.strip())
+            self.fetch(partial(own_file, message.value.strip()), self._opened, group="file", title="Not opened")
         else:
             self._leave_file()
-
-    @work(thread=True, exclusive=True, group="file")
-    def _open_file(self, path: str) -> None:
-        try:
-            found = own_file(path)
-        except VmlabError as error:
-            self.app.call_from_thread(self.notify, str(error), title="Not opened", severity="error")
-            return
-        self.hand_over(self._opened, found)
 
     def _opened(self, found: tuple[str, str]) -> None:
         self._leave_file()
@@ -312,15 +304,12 @@ class ScenariosScreen(FilteredScreen):
             self._starting = True
             self._start(self._planned)
 
-    @work(thread=True, exclusive=True, group="start")
     def _start(self, made: Planned) -> None:
-        try:
+        def started() -> Path:
             self.console.require_control()
-            folder = start(made.file, made.overrides)
-        except VmlabError as error:
-            self.app.call_from_thread(self._not_started, str(error))
-            return
-        self.app.call_from_thread(self._started, folder)
+            return start(made.file, made.overrides)
+
+        self.fetch(started, self._started, self._not_started, group="start")
 
     def _not_started(self, problem: str) -> None:
         self._starting = False
