@@ -21,12 +21,13 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, RichLog, Static
 
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.state.views import GuestView, LogLine
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, TextBoard
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.event_log import EventLog
-from vmlab.tui.widgets.tables.guest_table import GuestTable, Tiles
+from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable, Tiles
 
 SIZE = (140, 40)
 CHANGES = 60
@@ -63,20 +64,26 @@ class Pair:
     their_change: Callable[[Widget, int], object]
 
 
-def guests(turn: int) -> tuple[list[GuestView], dict[str, tuple[float, ...]]]:
+def guests(turn: int) -> tuple[list[GuestView], Sample]:
     """Guests, and figures that all change each turn."""
     views = [GuestView(1 + n // 4, f"guest-{n}", "fileserver", "ready") for n in range(GUESTS)]
-    return views, {view.key: (turn % 100 + n, 3.0 + turn, 1e6 * turn, 2e6 * n) for n, view in enumerate(views)}
+    figures = {
+        f"{metric}[{view.key}]": value
+        for n, view in enumerate(views)
+        for metric, value in zip(METRICS, (turn % 100 + n, 3.0 + turn, 1e6 * turn, 2e6 * n), strict=True)
+    }
+    return views, Sample(0.0, float(turn), 1.0, 0.0, SampleNames.of(tuple(figures)), list(figures.values()))
 
 
 def _show_guests(widget: Widget, turn: int) -> None:
     assert isinstance(widget, GuestTable)
-    views, figures = guests(turn)
-    widget.show(Tiles(views, figures, float(turn)))
+    views, sample = guests(turn)
+    widget.show(Tiles(views, sample, float(turn)))
 
 
 def _guest_cells(turn: int) -> list[list[str]]:
-    views, figures = guests(turn)
+    views, sample = guests(turn)
+    figures = {view.key: [sample.get(f"{metric}[{view.key}]") for metric in METRICS] for view in views}
     return [[str(v.tile), v.guest, v.role, v.state, *(f"{value:.1f}" for value in figures[v.key])] for v in views]
 
 

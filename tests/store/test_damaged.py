@@ -348,7 +348,7 @@ def test_the_console_lists_replays_and_compares_or_says_why_not(damage: str) -> 
         for event in recording.events:
             state.apply(event)
         assert state.snapshot().id == BAD
-        assert len(recording.marks()) <= 2
+        assert len(recording.marks) <= 2
     for picks in ([Pick(_store())], [Pick(_store()), Pick(runs_folder() / GOOD / "run.sqlite")]):
         if damage not in HARMLESS | IN_OUTPUT:
             with pytest.raises(VmlabError) as refused:

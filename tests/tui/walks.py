@@ -160,12 +160,12 @@ def walk_replay(tmux: Tmux) -> None:
     tmux.send(last)
     tmux.send(opening)
     _walk_recording(tmux, ReplayScreen, "runs")
-    _leaves(Walk(tmux, RECORDING), opening, *keys(ReplayScreen, "leave"))
+    _leaves(Walk(tmux, RECORDING), opening, *keys(ReplayScreen, "dismiss"))
 
 
 def walk_demo(tmux: Tmux) -> None:
     """The demo, while it stands still; each key that leads from it to Live ends the walk over a program."""
-    leaving = (*keys(DemoScreen, "leave"), _KEY[_TO_LIVE])
+    leaving = (*keys(DemoScreen, "dismiss"), _KEY[_TO_LIVE])
     for place, key in enumerate(leaving):
         tmux.open("demo")
         tmux.shows(RECORDING)
@@ -200,7 +200,7 @@ def _walk_recording(tmux: Tmux, screen: type[ReplayScreen], mode: str) -> None:
             "compare": opens(TITLES["compare"], back=(_KEY[back],)),
         }
     )
-    walk.over(screen, Console, deeds=deeds, later=("leave", back), other=reacts)
+    walk.over(screen, Console, deeds=deeds, later=("dismiss", back), other=reacts)
     for title, owner in PANES.items():
         walk.enter(title)
         walk.over(owner, deeds=moves(owner), other=unknown)

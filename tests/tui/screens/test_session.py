@@ -17,7 +17,6 @@ from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.screens.runs_screen import RunsScreen
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
-from vmlab.tui.state.history import guest_figures
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.guest_table import METRICS
@@ -142,7 +141,8 @@ def reads_back(app: Console, folder: Path) -> bool:
     }
     assert {text for text in expected if text not in heads} == set(), heads
     table = screen.query_one("#guests").text()  # type: ignore[attr-defined]
-    for guest, (cpu, delay, read, written) in guest_figures(stored, METRICS).items():
+    for guest in stored.instances(METRICS[0]):
+        cpu, delay, read, written = (stored.get(f"{metric}[{guest}]") for metric in METRICS)
         line = next(line for line in table.splitlines() if line.startswith(f"{guest[1]} {guest[3:11]}"))
         told = [word for word in line.split() if word[0].isdigit() or word[0] == "\N{EN DASH}"][1:4]
         wanted = [f"{cpu:.0f}", f"{delay:.0f}", f"{(read + written) / 1e6:.1f}M"]

@@ -6,6 +6,8 @@ import bisect
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
@@ -100,6 +102,7 @@ class RecordedRun:
             found.take(name, taken[max(0, last - TICKS) : last])
         return found
 
+    @cached_property
     def marks(self) -> tuple[Mark, ...]:
         """The cells on the time line."""
         return tuple(
@@ -112,6 +115,7 @@ class RecordedRun:
             for cell in RunTimeline.of(self.events).cells.values()
         )
 
+    @cached_property
     def planned(self) -> tuple[Axes, ...]:
         """The axis values of its cells, in the order in which they ran; () of a fleet, whose hosts take turns."""
         if self.hosts:

@@ -92,14 +92,14 @@ class DemoScreen(ReplayScreen):
 
     def action_chapter(self, step: int) -> None:
         """To the beginning of the chapter after or before; behind the last one is the end."""
-        if self.playback is None or self.at_an_end(step):
+        if self.at_an_end(step):
             return
         starts = [chapter.position for chapter in self.demo.chapters]
-        place = len(starts) if self.playback.at_end else self.demo.place(self.playback.position)
+        place = len(starts) if self.play.at_end else self.demo.place(self.play.position)
         if step > 0:
-            self.seek_to(starts[place + 1] if place + 1 < len(starts) else self.playback.recording.length)
+            self.seek_to(starts[place + 1] if place + 1 < len(starts) else self.play.recording.length)
             return
-        if place == 0 and self.playback.position <= starts[0]:
+        if place == 0 and self.play.position <= starts[0]:
             self.notify("this is the first chapter")
             return
         self.seek_to(starts[max(0, place - 1)])

@@ -202,14 +202,12 @@ class LiveScreen(WatchScreen):
 
     def on_run_arrived(self, message: RunArrived) -> None:
         """What is new of the run."""
-        self.apply(message.events)
+        if message.samples:
+            self._take_over()
+        self.take(message.events, message.samples)
         self._tell_silent(message.events)
         for asked in (self._asked, self._asked_now):
             asked.see(message.events)
-        if message.samples:
-            self._take_over()
-        for sample in message.samples:
-            self.history.take(sample)
         if self._listed is not None and self._listed.is_outdated_by(message.events):
             self._list_coming()
         self.changed(unhurried=not message.urgent)

@@ -12,13 +12,13 @@ from textual.binding import Binding, BindingType
 
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.past import past_times
-from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
+from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.feed.run_tables import document_of, measured_of
 from vmlab.tui.screens.run_keys import refused_keys
 from vmlab.tui.screens.watch_screen import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
-from vmlab.tui.state.views import Axes, RunView
+from vmlab.tui.state.views import RunView
 from vmlab.tui.widgets.charts.position_bar import Position, Timeline
 from vmlab.tui.widgets.status_strip import Origin
 
@@ -33,7 +33,7 @@ class ReplayScreen(WatchScreen):
 
     CSS_PATH: ClassVar[list[str]] = ["../styles/watch.tcss", "../styles/replay.tcss"]  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Back"),
+        Binding("escape", "dismiss", "Back"),
         Binding("space", "pause", "Pause", tooltip="Pause or go on"),
         Binding("left,h", "seek(-10)", "10 s", key_display="←→", tooltip="Back or on by ten seconds"),
         Binding("right,l", "seek(10)", "+10 s", show=False, key_display="→", tooltip="On by ten seconds"),
@@ -60,10 +60,8 @@ class ReplayScreen(WatchScreen):
         """How many times as fast as it was it begins to play."""
         self.playback: Playback | None = None
         self._begins_paused = False
-        self._marks: tuple[Mark, ...] = ()
         self.document: RunDocument | None = None
         self._past: PastTimes = {}
-        self._planned: tuple[Axes, ...] = ()
         self._stepped = time.monotonic()
 
     def compose_more(self) -> ComposeResult:
@@ -72,15 +70,13 @@ class ReplayScreen(WatchScreen):
 
     def on_mount(self) -> None:
         """Read the store in a thread, so that a long one blocks nothing."""
-        self._load()
-        self.set_interval(_STEP_SECONDS, self._step)
 
-    def _load(self) -> None:
         def read() -> tuple[RecordedRun, RunDocument, PastTimes]:
             recording = RecordedRun(self.store)
             return recording, document_of(self.store), self.past_of(recording)
 
         self.fetch(read, self._loaded, self._refused, group="recording")
+        self.set_interval(_STEP_SECONDS, self._step)
 
     def past_of(self, recording: RecordedRun) -> PastTimes:
         """How long workloads took in earlier runs of the same scenario and size; called in a thread."""
@@ -89,14 +85,13 @@ class ReplayScreen(WatchScreen):
 
     def _refused(self, text: str) -> None:
         self.notify(text, title="Cannot play it", severity="error", timeout=10)
-        self.action_leave()
+        self.dismiss()
 
     def _loaded(self, found: tuple[RecordedRun, RunDocument, PastTimes]) -> None:
         recording, self.document, self._past = found
         self.playback = self.playback_of(recording)
         self.playback.speed = self.speed
         self.playback.paused = self._begins_paused
-        self._marks, self._planned = recording.marks(), recording.planned()
         self._stepped = time.monotonic()
         self._note_hosts()
         self.refresh_bindings()
@@ -148,9 +143,7 @@ class ReplayScreen(WatchScreen):
 
     def _has_host(self, recording: RecordedRun) -> None:
         if self.playback is not None:
-            moment = self.playback.moment
-            self.playback.recording = recording
-            self._marks, self._planned = recording.marks(), recording.planned()
+            moment, self.playback.recording = self.playback.moment, recording
             self.seek_to(moment - recording.began)
 
     def _note_hosts(self) -> None:
@@ -163,37 +156,28 @@ class ReplayScreen(WatchScreen):
         self._note_hosts()
         super().draw()
         if self.playback is not None:
-            position = Position(self.playback.position, self.playback.recording.length, self._marks)
-            self.query_one(Timeline).show(position)
+            recording = self.playback.recording
+            self.query_one(Timeline).show(Position(self.playback.position, recording.length, recording.marks))
 
     def _step(self) -> None:
         passed, self._stepped = time.monotonic() - self._stepped, time.monotonic()
         if self.playback is None or self.playback.paused or self.playback.at_end or not self.is_current:
             return
-        events, samples = self.playback.advance(passed)
-        self.apply(events)
-        for sample in samples:
-            self.history.take(sample)
+        self.take(*self.playback.advance(passed))
         self.changed()
 
     def seek_to(self, position: float) -> None:
         """Go to `position`, in seconds from the beginning."""
         if self.playback is None:
             return
-        events, samples = self.playback.seek(position)
-        self.state, self.history = RunState(self._past, self.playback.recording.intent, self._planned), History()
-        self.apply(events)
-        for sample in samples:
-            self.history.take(sample)
+        recording = self.playback.recording
+        self.state, self.history = RunState(self._past, recording.intent, recording.planned), History()
+        self.take(*self.playback.seek(position))
         self.changed()
 
     @on(Timeline.SeekRequested)
     def _pointed(self, message: Timeline.SeekRequested) -> None:
         self.seek_to(message.position)
-
-    def action_leave(self) -> None:
-        """Back to where it was opened from."""
-        self.dismiss()
 
     def action_compare(self) -> None:
         """The sides of the whole run, on the screen for that."""
@@ -206,13 +190,11 @@ class ReplayScreen(WatchScreen):
         """
         if self.playback is None:
             self._begins_paused = not self._begins_paused
-            self.changed()
-            return
-        if self.playback.at_end:
+        elif self.playback.at_end:
             self.playback.paused = False
             self.begin()
-            return
-        self.playback.paused = not self.playback.paused
+        else:
+            self.playback.paused = not self.playback.paused
         self.changed()
 
     def reason(self, action: str) -> str:
@@ -222,10 +204,15 @@ class ReplayScreen(WatchScreen):
         played = action in ("seek", "seek_to", "next_cell", "speed")
         return "the recording is still being read" if played and self.playback is None else ""
 
+    @property
+    def play(self) -> Playback:
+        """What is played, for keys that are refused until it is read."""
+        assert self.playback is not None
+        return self.playback
+
     def at_an_end(self, step: float) -> bool:
         """Whether there is nothing further on in the direction of `step`; then that is said."""
-        play = self.playback
-        if play is None or not (play.at_end if step > 0 else play.position <= 0):
+        if not (self.play.at_end if step > 0 else self.play.position <= 0):
             return False
         self.notify(f"this is the {'end' if step > 0 else 'beginning'} of the recording")
         self.changed()
@@ -233,20 +220,20 @@ class ReplayScreen(WatchScreen):
 
     def action_seek(self, seconds: int) -> None:
         """Go back or on by so many seconds of the recording."""
-        if self.playback is not None and not self.at_an_end(seconds):
-            self.seek_to(self.playback.position + seconds)
+        if not self.at_an_end(seconds):
+            self.seek_to(self.play.position + seconds)
 
     def action_seek_to(self, end: int) -> None:
         """To the beginning (0) or to the end (1)."""
-        if self.playback is not None and not self.at_an_end(end or -1):
-            self.seek_to(self.playback.recording.length * end)
+        if not self.at_an_end(end or -1):
+            self.seek_to(self.play.recording.length * end)
 
     def action_next_cell(self, step: int) -> None:
         """To the beginning of the cell after or before this moment."""
-        if self.playback is None or self.at_an_end(step):
+        if self.at_an_end(step):
             return
-        here = self.playback.position
-        begins = [mark.began for mark in self._marks]
+        here = self.play.position
+        begins = [mark.began for mark in self.play.recording.marks]
         later = [begin for begin in begins if begin > here + 0.5]
         earlier = [begin for begin in begins if begin < here - 2.0]
         if step > 0 and later:
@@ -258,11 +245,9 @@ class ReplayScreen(WatchScreen):
 
     def action_speed(self, step: int) -> None:
         """Faster or slower."""
-        if self.playback is None:
-            return
-        before, speed = self.playback.speed, self.playback.change_speed(step)
+        before, speed = self.play.speed, self.play.change_speed(step)
         if speed == before:
             self.notify(f"{self.times(before)} is the {'fastest' if step > 0 else 'slowest'} there is")
-        elif self.playback.paused or self.playback.at_end:
+        elif self.play.paused or self.play.at_end:
             self.notify(f"{self.times(speed)} when it plays again")
         self.changed()

@@ -15,7 +15,7 @@ from vmlab.model.run import OF_HOST, RUNNING, Phase
 from vmlab.tui.screens.base_screen import ConsoleScreen, KeptContainer
 from vmlab.tui.screens.run_keys import HOST_KEYS
 from vmlab.tui.state.gauges import MUCH_PERCENT, TICKS, Gauge, gauges, outside_share
-from vmlab.tui.state.history import History, guest_figures
+from vmlab.tui.state.history import History
 from vmlab.tui.state.views import NO_RUN, Measured, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Times
@@ -23,11 +23,12 @@ from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip, Strip
 from vmlab.tui.widgets.tables.event_log import EventLog
-from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable, Tiles
+from vmlab.tui.widgets.tables.guest_table import GuestTable, Tiles
 
 if TYPE_CHECKING:
     from vmlab.model.domain import Domain
     from vmlab.model.event import Event
+    from vmlab.model.sample import Sample
     from vmlab.telemetry.domains.hurting import DomainState
     from vmlab.tui.state.hosts_of_run import FleetHosts
     from vmlab.tui.state.run_state import RunState
@@ -160,6 +161,12 @@ class WatchScreen(ConsoleScreen):
                 self.state.apply(event)
             if self.state.domains is not None:
                 self.domains = self.state.domains
+
+    def take(self, events: Iterable[Event], samples: Iterable[Sample]) -> None:
+        """Take in what is new of the run and of the host."""
+        self.apply(events)
+        for sample in samples:
+            self.history.take(sample)
 
     def changed(self, *, unhurried: bool = False) -> None:
         """Something arrived: draw now, or as soon as the last picture is old enough."""
@@ -312,12 +319,9 @@ class WatchScreen(ConsoleScreen):
         return share if share >= MUCH_PERCENT else None
 
     def _draw_guests(self, run: RunView) -> None:
-        last = self.history.last
-        figures = guest_figures(last, METRICS) if last is not None and run.guests else {}
-        figures = {guest.key: figures[guest.key] for guest in run.guests if guest.key in figures and not guest.is_gone}
         # Only beside the charts is the table as high as the screen lets it be, whatever it draws.
         history = self.history if self.has_class("-wide") else None
-        tiles = Tiles(run.guests, figures, self.now(), self.hint(run), run.cells, history)
+        tiles = Tiles(run.guests, self.history.last, self.now(), self.hint(run), run.cells, history)
         self.query_one(GuestTable).show(tiles)
 
     def states(self) -> list[DomainState]:

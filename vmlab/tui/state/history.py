@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import deque
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable
 from itertools import islice
 
-from vmlab.model.sample import Sample, split_name
-from vmlab.telemetry.host.host_figures import Terms
+from vmlab.model.sample import Sample
+from vmlab.telemetry.host.shown_figure import Terms
 
 KEPT = 600
 """How many samples are kept: ten minutes at one a second."""
@@ -92,22 +90,3 @@ def never_moved(values: Iterable[float]) -> bool:
 def value_of(sample: Sample, terms: Terms) -> float:
     """The sum of `terms` in one sample; NaN where it lacks one of them."""
     return sum([sample.get(name) * sign for name, sign in terms])
-
-
-def guest_figures(sample: Sample, metrics: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """For each guest of `sample` the values of `metrics` in order; NaN for those that it lacks."""
-    values = (*sample.values, math.nan)
-    places = _guest_places(sample.layout.names, tuple(metrics))
-    return {guest: tuple([values[place] for place in own]) for guest, own in places}
-
-
-@lru_cache(maxsize=16)
-def _guest_places(names: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """For each guest the places of its `metrics` among `names`; -1 for those that are not there."""
-    found: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        if name.startswith("guest_") and name[-1] == "]":
-            metric, guest = split_name(name)
-            if guest is not None and metric in metrics:
-                found.setdefault(guest, [-1] * len(metrics))[metrics.index(metric)] = place
-    return tuple((guest, tuple(places)) for guest, places in found.items())

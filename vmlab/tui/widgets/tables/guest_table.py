@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.sample import Sample
 from vmlab.system.text_width import exactly
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import CellView, GuestView, WorkloadView
@@ -28,8 +28,6 @@ _ROLES_FROM = 104
 _CARDS_FROM = 12
 """Rows from which on guests are cards where they fit: fewer are for the table alone."""
 _TITLE = "Guests"
-Figures = Mapping[str, Sequence[float]]
-_NO_FIGURES = (math.nan,) * len(METRICS)
 
 
 class _Widths(NamedTuple):
@@ -52,14 +50,14 @@ class _Widths(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """`guests` with the figures of the newest sample, by guest; `hint` stands there while there are none.
+    """`guests` with their figures in the `last` sample; `hint` stands there while there are none.
 
     Cells that have `ended` are listed below where there is room. With their `history` guests are cards, where these
     fit.
     """
 
     guests: Sequence[GuestView] = ()
-    figures: Figures = MappingProxyType({})
+    last: Sample | None = None
     now: float = 0.0
     hint: Sequence[str] = ()
     ended: Sequence[CellView] = ()
@@ -138,7 +136,8 @@ class GuestTable(Shown[Tiles]):
                 yield [*left, *self._workload(workload, guest, widths)]
 
     def _guest(self, guest: GuestView, widths: _Widths) -> list[Piece]:
-        cpu, delay, read, written = self.shown.figures.get(guest.key, _NO_FIGURES)
+        last = None if guest.is_gone else self.shown.last
+        cpu, delay, read, written = (math.nan if last is None else last.get(f"{one}[{guest.key}]") for one in METRICS)
         state = f"{self.glyphs.sign(guest.state)} {guest.state}"
         return [
             (f"{guest.tile:<2}", "quiet"),
