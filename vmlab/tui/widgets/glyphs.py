@@ -12,32 +12,25 @@ from typing import NamedTuple
 
 from vmlab.system.text_width import width_of
 
-_SIGNS = {
-    "running": ("●", "*"),
-    "passed": ("✓", "+"),
-    "invalid": ("!", "!"),
-    "failed": ("✗", "x"),
-    "aborted": ("■", "#"),
-    "damaged": ("?", "?"),
-    "created": ("◔", "."),
-    "booted": ("◑", "o"),
-    "identified": ("◑", "o"),
-    "connected": ("◕", "o"),
-    "prepared": ("◕", "O"),
-    "gone": ("○", "-"),
+_STATES = {
+    "running": ("●", "*", "good"),
+    "passed": ("✓", "+", "good"),
+    "invalid": ("!", "!", "warning"),
+    "failed": ("✗", "x", "bad"),
+    "aborted": ("■", "#", "bad"),
+    "damaged": ("?", "?", "bad"),
+    "created": ("◔", ".", "plain"),
+    "booted": ("◑", "o", "plain"),
+    "identified": ("◑", "o", "plain"),
+    "connected": ("◕", "o", "plain"),
+    "prepared": ("◕", "O", "plain"),
+    "gone": ("○", "-", "quiet"),
 }
+"""A sign for each state and outcome, the same in ASCII, and a tone."""
+_OTHER = ("·", ".", "plain")
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _SPARK = "▁▂▃▄▅▆▇█"
 _PLAIN_SPARK = "_.-=+*#"
-_TONES = {
-    "running": "good",
-    "passed": "good",
-    "invalid": "warning",
-    "failed": "bad",
-    "aborted": "bad",
-    "damaged": "bad",
-    "gone": "quiet",
-}
 
 
 class Glyphs(NamedTuple):
@@ -47,8 +40,7 @@ class Glyphs(NamedTuple):
 
     def sign(self, state: str) -> str:
         """One character for a state or an outcome."""
-        fancy, simple = _SIGNS.get(state, ("·", "."))
-        return simple if self.plain else fancy
+        return _STATES.get(state, _OTHER)[self.plain]
 
     def bar(self, fraction: float, width: int) -> tuple[str, str]:
         """A progress bar of `width` characters: what is done, and the rest."""
@@ -87,7 +79,7 @@ _TO_ASCII = str.maketrans("\N{EN DASH}\N{EM DASH}…·→←\N{MULTIPLICATION SI
 
 def tone_of(state: str) -> str:
     """The tone of a state or an outcome: ``good``, ``warning``, ``bad``, ``quiet`` or ``plain``."""
-    return _TONES.get(state, "plain")
+    return _STATES.get(state, _OTHER)[2]
 
 
 def glyphs_for(environment: Mapping[str, str] = os.environ) -> Glyphs:

@@ -54,12 +54,15 @@ def short(value: float) -> str:
     return f"{value:.1f}" if size >= 0.995 else f"{value:.2f}"
 
 
+def whole(value: float) -> str:
+    """A number without a fraction; a dash where there is none."""
+    return NO_FIGURE if math.isnan(value) else f"{value:.0f}"
+
+
 def figure(value: float, unit: str, scale: Scale) -> str:
     """A figure as it stands in a chart's head: whole percents, counts with k and M, the rest in the scale's unit."""
-    if math.isnan(value):
-        return NO_FIGURE
-    if unit == "%":
-        return f"{value:.0f}"
+    if unit == "%" or math.isnan(value):
+        return whole(value)
     if unit == "pages":
         return count(value)
     return scale.text(value)

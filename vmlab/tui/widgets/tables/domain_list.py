@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.system.text_width import exactly
-from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
+from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short, whole
 from vmlab.tui.widgets.painted import Piece
 from vmlab.tui.widgets.row_list import RowList
 
@@ -19,23 +19,44 @@ _WORDS_FROM = 40
 
 
 class _Field(NamedTuple):
-    """A column: its head, its width, and the width of the list from which on it is there."""
+    """A column: its head, its width, the width of the list from which on it is there, and what it says of a guest."""
 
     head: str
     width: int
-    least: int = 0
+    least: int
+    text: Callable[[DomainState], str]
 
 
+def _sum(state: DomainState, *metrics: str) -> float:
+    return sum(state.figures[f"domain_{metric}"] for metric in metrics)
+
+
+def _moved_bytes(state: DomainState) -> float:
+    """Bytes a second to and from its disks: the guest's, or those of its process where nothing tells the guest's."""
+    guest, process = (
+        _sum(state, f"{whose}_read_bytes_per_second", f"{whose}_write_bytes_per_second") for whose in ("disk", "host")
+    )
+    return guest if guest == guest else process
+
+
+def _memory(value: float) -> str:
+    if value != value:
+        return NO_FIGURE
+    return f"{short(value / 2**30)}G" if value >= 2**30 else f"{value / 2**20:.0f}M"
+
+
+_REQUESTS = ("disk_reads_per_second", "disk_writes_per_second")
+_NETWORK = ("network_receive_bytes_per_second", "network_transmit_bytes_per_second")
 _FIELDS = (
-    _Field("CPU%", 5),
-    _Field("steal", 6),
-    _Field("RSS", 7, 100),
-    _Field("KSM", 7, 130),
-    _Field("MB/s", 7),
-    _Field("req/s", 7, 90),
-    _Field("await", 7),
-    _Field("queue", 6, 130),
-    _Field("net", 6, 140),
+    _Field("CPU%", 5, 0, lambda state: whole(_sum(state, "cpu_percent"))),
+    _Field("steal", 6, 0, lambda state: whole(_sum(state, "vcpu_delay_percent"))),
+    _Field("RSS", 7, 100, lambda state: _memory(_sum(state, "memory_resident_bytes"))),
+    _Field("KSM", 7, 130, lambda state: _memory(_sum(state, "ksm_merged_bytes"))),
+    _Field("MB/s", 7, 0, lambda state: short(_moved_bytes(state) / 1e6)),
+    _Field("req/s", 7, 90, lambda state: short(_sum(state, *_REQUESTS))),
+    _Field("await", 7, 0, lambda state: short(_sum(state, "disk_await_ms"))),
+    _Field("queue", 6, 130, lambda state: short(_sum(state, "disk_queue_depth"))),
+    _Field("net", 6, 140, lambda state: short(_sum(state, *_NETWORK) / 1e6)),
 )
 _NARROW, _WIDE = (12, 9), (16, 11)
 """Columns of the cache modes and of what is taken, on less than 100 columns and from there on."""
@@ -72,12 +93,11 @@ class DomainList(RowList):
 
     def _row(self, state: DomainState, fields: Sequence[_Field], widths: tuple[int, int, int, int]) -> list[Piece]:
         name, cache, takes, rest = widths
-        figures = _written(state)
         take = state.take
         tone = "bad" if take is not None and take.is_short and state.limits else "plain"
         with_figures = rest >= _WORDS_FROM
         limits = ", ".join(limit.words if with_figures else limit.short for limit in state.limits)
-        numbers = "".join(f"{figures[field.head]:>{field.width}}" for field in fields)
+        numbers = "".join(f"{field.text(state):>{field.width}}" for field in fields)
         return [
             (f"{exactly(state.domain.name, name)} ", "accent"),
             (f"{numbers} ", "plain"),
@@ -90,38 +110,3 @@ class DomainList(RowList):
 def cache_words(state: DomainState) -> str:
     """The cache modes of all disks, each once: ``none, writeback``."""
     return ", ".join(dict.fromkeys(disk.cache_words for disk in state.domain.disks)) or NO_FIGURE
-
-
-def moved_bytes(state: DomainState) -> float:
-    """Bytes a second to and from its disks: the guest's, or those of its process where nothing tells the guest's."""
-    get = state.figures.__getitem__
-    guest = get("domain_disk_read_bytes_per_second") + get("domain_disk_write_bytes_per_second")
-    process = get("domain_host_read_bytes_per_second") + get("domain_host_write_bytes_per_second")
-    return guest if guest == guest else process
-
-
-def _written(state: DomainState) -> dict[str, str]:
-    get = state.figures.__getitem__
-    requests = get("domain_disk_reads_per_second") + get("domain_disk_writes_per_second")
-    network = get("domain_network_receive_bytes_per_second") + get("domain_network_transmit_bytes_per_second")
-    return {
-        "CPU%": _whole(get("domain_cpu_percent")),
-        "steal": _whole(get("domain_vcpu_delay_percent")),
-        "RSS": _memory(get("domain_memory_resident_bytes")),
-        "KSM": _memory(get("domain_ksm_merged_bytes")),
-        "MB/s": short(moved_bytes(state) / 1e6),
-        "req/s": short(requests),
-        "await": short(get("domain_disk_await_ms")),
-        "queue": short(get("domain_disk_queue_depth")),
-        "net": short(network / 1e6),
-    }
-
-
-def _whole(value: float) -> str:
-    return NO_FIGURE if value != value else f"{value:.0f}"
-
-
-def _memory(value: float) -> str:
-    if value != value:
-        return NO_FIGURE
-    return f"{short(value / 2**30)}G" if value >= 2**30 else f"{value / 2**20:.0f}M"

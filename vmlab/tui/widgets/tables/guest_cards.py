@@ -11,7 +11,7 @@ from vmlab.system.text_width import exactly, right
 from vmlab.telemetry.host.shown_figure import Terms
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import GuestView, WorkloadView
-from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock, short
+from vmlab.tui.widgets.charts.axis_scale import clock, short, whole
 from vmlab.tui.widgets.glyphs import Glyphs, tone_of
 from vmlab.tui.widgets.painted import Piece, line_width
 
@@ -124,7 +124,7 @@ class Cards:
         room = width - 16
         values = self._history.values(small.terms(guest.key), _MOST_SAMPLES)
         now = values[-1] if values and not guest.is_gone else math.nan
-        text = NO_FIGURE if math.isnan(now) else f"{now:.0f}" if small.unit == "%" else short(now / small.one)
+        text = whole(now) if small.unit == "%" else short(now / small.one)
         late = small is DELAY and now >= _LATE_PERCENT
         spark = right(self._glyphs.spark(values[-room:], self._tops[small.label]), room)
         return [

@@ -11,7 +11,7 @@ from vmlab.model.sample import Sample
 from vmlab.system.text_width import exactly
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import CellView, GuestView, WorkloadView
-from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock
+from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock, whole
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.painted import Line, Piece, Shown, hint_lines
 from vmlab.tui.widgets.tables.guest_cards import workload_bar
@@ -145,8 +145,8 @@ class GuestTable(Shown[Tiles]):
             *([(f"{exactly(guest.host or NO_FIGURE, widths.host)} ", "title")] if widths.host else []),
             *([(f"{exactly(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
             (exactly(state, 12), tone_of(guest.state)),
-            (f"{_whole(cpu):>4} ", "plain"),
-            (f"{_whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
+            (f"{whole(cpu):>4} ", "plain"),
+            (f"{whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
             (f"{_rate(read + written):>6} ", "plain"),
         ]
 
@@ -169,10 +169,6 @@ def _heading(widths: _Widths) -> str:
     role = f"{'role':<{widths.role}} " if widths.role else ""
     left = f"{'tile guest':<{widths.guest + 2}} {role}{'state':<12}cpu% delay disk/s "
     return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
-
-
-def _whole(value: float) -> str:
-    return NO_FIGURE if math.isnan(value) else f"{value:.0f}"
 
 
 def _rate(value: float) -> str:
