@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePath
@@ -30,28 +30,23 @@ from vmlab.model.visible import visible, visible_line
 from vmlab.system.processes import has_job_control
 from vmlab.system.terminal import put_back, say
 from vmlab.telemetry.priority import answer_first
-from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
+from vmlab.tui.console_options import ConsoleOptions
 from vmlab.tui.contract import Proposal, Said
-from vmlab.tui.driver import WaitingDriver
+from vmlab.tui.driver import ParsedOnce, WaitingDriver
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.run_keys import CHANGING, WATCHES
-from vmlab.tui.stylesheet import ParsedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 
 if TYPE_CHECKING:
     from vmlab.report.demo.chapters import Demo
     from vmlab.tui.contract import Pick
-    from vmlab.tui.screens.compare_screen import CompareScreen
-    from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 
 _MASK_SECONDS = 0.005
 _TONES: dict[SeverityLevel, str] = {"information": "accent", "warning": "warning", "error": "bad"}
 _SAID_SECONDS: dict[SeverityLevel, float] = {"information": 5.0, "warning": 6.0, "error": 10.0}
 COPIED = "copied.txt"
 """The file that also gets a copied table, for terminals without OSC 52."""
-
-
 _SMOOTH = ScrollBarRender.VERTICAL_BARS
 """The characters at the ends of a scroll bar, where not only ASCII may be written."""
 SCREENS = {
@@ -62,9 +57,10 @@ SCREENS = {
 """The screens beside Live, by mode; their modules of `tui.screens` are loaded when they are first opened."""
 
 
-def _loaded(place: str) -> Screen[None]:
+def _loaded(place: str, *about: Any) -> Screen[Any]:
+    """The screen of this module and name, whose module is loaded now."""
     module, _, name = place.partition(".")
-    return cast("Screen[None]", getattr(import_module(f"vmlab.tui.screens.{module}"), name)())
+    return cast("Screen[Any]", getattr(import_module(f"vmlab.tui.screens.{module}"), name)(*about))
 
 
 class Console(App[int], inherit_bindings=False):
@@ -232,34 +228,29 @@ class Console(App[int], inherit_bindings=False):
     def open_run(self, folder: Path, *, live: bool) -> None:
         """Watch the run in `folder` when it lives, play it back when it is over."""
         if live:
-            self.call_later(self._follow, folder)
+            self._in_mode("live", lambda live: live.follow(folder) if isinstance(live, LiveScreen) else None)
         else:
             self._replay(folder / "run.sqlite")
 
     def _replay(self, store: Path) -> None:
-        from vmlab.tui.screens.replay_screen import ReplayScreen
-
-        self.push_screen(ReplayScreen(store))
-
-    async def _follow(self, folder: Path) -> None:
-        await self.switch_mode("live")
-        screen = self.screen
-        if isinstance(screen, LiveScreen):
-            screen.follow(folder)
+        self.push_screen(_loaded("replay_screen.ReplayScreen", store))
 
     def open_results(self, store: Path) -> None:
         """Show the tables of the run at `store`."""
-        from vmlab.tui.screens.results_screen import ResultsScreen
-
-        self.push_screen(ResultsScreen(store))
+        self.push_screen(_loaded("results_screen.ResultsScreen", store))
 
     def compare(self, picks: Sequence[Pick]) -> None:
         """Set runs or cells side by side."""
-        self.call_later(self._compare, picks)
+        self._in_mode("compare", lambda screen: screen.compare(picks))
 
-    async def _compare(self, picks: Sequence[Pick]) -> None:
-        await self.switch_mode("compare")
-        cast("CompareScreen", self.screen).compare(picks)
+    def _in_mode(self, mode: str, do: Callable[[Any], object]) -> None:
+        """Go to a screen, and have `do` done with it."""
+
+        async def gone() -> None:
+            await self.switch_mode(mode)
+            do(self.screen)
+
+        self.call_later(gone)
 
     @work(thread=True, exclusive=True, group="demo")
     def open_demo(self) -> None:
@@ -274,17 +265,11 @@ class Console(App[int], inherit_bindings=False):
         self.call_from_thread(self._play, demo)
 
     def _play(self, demo: Demo) -> None:
-        from vmlab.tui.screens.demo_screen import DemoScreen
-
-        self.push_screen(DemoScreen(demo))
+        self.push_screen(_loaded("demo_screen.DemoScreen", demo))
 
     def propose(self, proposal: Proposal) -> None:
         """Plan a run on the Scenarios screen, which starts nothing."""
-        self.call_later(self._propose, proposal)
-
-    async def _propose(self, proposal: Proposal) -> None:
-        await self.switch_mode("scenarios")
-        cast("ScenariosScreen", self.screen).propose(proposal)
+        self._in_mode("scenarios", lambda screen: screen.propose(proposal))
 
     def forbids(self, action: str) -> str:
         """Why this console never does `action`, as a sentence; empty where it may."""
@@ -297,20 +282,14 @@ class Console(App[int], inherit_bindings=False):
 
     def ask_to_stop(self, folder: Path) -> None:
         """Ask the user, and then the run, to stop."""
-        from vmlab.tui.screens.modals import QuestionModal
 
         def answered(stop: bool | None) -> None:
             if stop:
                 self._stop(folder)
 
-        self.push_screen(
-            QuestionModal(
-                f"Stop run {folder.name}?\n\nIts guests are cleared away. What was measured is kept, marked aborted.",
-                "Stop the run",
-                "Let it run",
-            ),
-            answered,
-        )
+        told = "Its guests are cleared away. What was measured is kept, marked aborted."
+        question = f"Stop run {folder.name}?\n\n{told}"
+        self.push_screen(_loaded("modals.QuestionModal", question, "Stop the run", "Let it run"), answered)
 
     @work(thread=True, group="commands")
     def _stop(self, folder: Path) -> None:
@@ -334,9 +313,7 @@ class Console(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         """All keys of this screen."""
-        from vmlab.tui.screens.modals import HelpModal
-
-        self.push_screen(HelpModal(self.screen))
+        self.push_screen(_loaded("modals.HelpModal", self.screen))
 
     def action_copy_table(self) -> None:
         """The whole table of this screen: to the terminal's clipboard (OSC 52), and into a file."""
@@ -381,25 +358,22 @@ def _collect_garbage() -> None:
     gc.enable()
 
 
-def main(options: ConsoleOptions | None = None) -> int:
-    """Open the console; the exit code. One clear line where there is no terminal, or no such run to play back."""
-    chosen = options or ConsoleOptions()
-    if not has_terminal():
-        say(no_terminal(chosen))
-        return int(ExitCode.USAGE)
+def main(options: ConsoleOptions, driver: type[Driver] | None = None) -> int:
+    """Run the console to its end, on the terminal or by another `driver`; the exit code.
+
+    That is never 0 after an error that nobody expected. One clear line where there is no such run to play back.
+    """
     try:
-        console = open_console(chosen)
+        console = open_console(options)
     except VmlabError as error:
         say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
-    answer_first()
-    return run_console(console, mouse=chosen.mouse)
-
-
-def run_console(console: Console, *, mouse: bool = True) -> int:
-    """Run it to its end; the exit code, which is never 0 after an error that nobody expected."""
+    if driver is None:
+        answer_first()
+    else:
+        console.driver_class = driver
     try:
-        console.run(mouse=mouse)
+        console.run(mouse=options.mouse)
     finally:
         # Textual's own end did it, unless that is what failed.
         put_back()

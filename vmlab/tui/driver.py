@@ -1,8 +1,9 @@
-"""Textual's driver for Linux, except that it sleeps until keys come, and that the terminal has one owner.
+"""Textual's driver for Linux, which sleeps until keys come, with one owner of the terminal; and its style sheet.
 
-Textual's own looks for keys ten times a second, which took a sixth of all CPU time that the console needs. The terminal
-is taken from `system.terminal`, which puts it back where Textual cannot: when a signal ends the program. What Ctrl-Z
-does to the screen is done in the console's loop: a signal's handler could wait for a queue that it has interrupted.
+Textual's own driver looks for keys ten times a second, which took a sixth of all CPU time that the console needs. The
+terminal is taken from `system.terminal`, which puts it back where Textual cannot: when a signal ends the program. What
+Ctrl-Z does to the screen is done in the console's loop: a signal's handler could wait for a queue that it has
+interrupted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, cast
 
 from textual._xterm_parser import XTermParser
 from textual.constants import ESCAPE_DELAY
+from textual.css.stylesheet import Stylesheet
 from textual.drivers.linux_driver import LinuxDriver
 
 from vmlab.model.errors import ExitCode
@@ -125,3 +127,23 @@ class WaitingDriver(LinuxDriver):
                     self.process_message(event)
             for event in parser.tick():
                 self.process_message(event)
+
+
+class ParsedOnce(Stylesheet):
+    """Textual parses all sources anew when a screen is opened for the first time, and a second time where it brings its
+    own; most of the time to such a screen went there.
+    """
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        super().__init__(variables=variables)
+        self._known = variables
+
+    def set_variables(self, variables: dict[str, str]) -> None:
+        """Forget what is parsed only where the variables are others, as after a change of the theme."""
+        if variables != self._known:
+            self._known = variables
+            super().set_variables(variables)
+
+    def reparse(self) -> None:
+        """Parse what was not parsed with these variables yet."""
+        self.parse()

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from textual.drivers.web_driver import WebDriver
 from textual.messages import ExitApp
 
-from vmlab.model.errors import ExitCode, VmlabError
-from vmlab.model.visible import visible_line
+from vmlab.model.errors import ExitCode
 from vmlab.system.terminal import say
-from vmlab.tui.app import open_console, run_console
+from vmlab.tui.app import main as open_on
 from vmlab.tui.console_options import console_options
 
 CONTROL = "--control"
@@ -35,13 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         return int(ExitCode.USAGE)
     # What is drawn has no reader when the server is gone.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    try:
-        console = open_console(options._replace(control=CONTROL in arguments))
-    except VmlabError as error:
-        say(f"vmlab: {visible_line(str(error))}")
-        return int(error.exit_code)
-    console.driver_class = ServedDriver
-    return run_console(console)
+    return open_on(options._replace(control=CONTROL in arguments), ServedDriver)
 
 
 if __name__ == "__main__":
