@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from textual.await_complete import AwaitComplete
@@ -139,16 +140,18 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
 
         def fetched() -> None:
             worker = get_current_worker()
+
+            def unless_outdated(tell: Callable[[Any], object], what: Any) -> None:
+                if not worker.is_cancelled:
+                    tell(what)
+
             try:
                 found = read()
             except VmlabError as error:
-                if refused is None:
-                    self.app.call_from_thread(self.notify, str(error), title=title, severity="error")
-                elif not worker.is_cancelled:
-                    self.hand_over(refused, str(error))
-                return
-            if not worker.is_cancelled:
-                self.hand_over(receive, found)
+                tell = refused or partial(self.notify, title=title, severity="error")
+                self.hand_over(unless_outdated, tell, str(error))
+            else:
+                self.hand_over(unless_outdated, receive, found)
 
         self.run_worker(fetched, thread=True, exclusive=exclusive, group=group)
 

@@ -14,10 +14,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.events import Key
 from textual.widgets import Input
-from textual.worker import Worker, get_current_worker
 
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.errors import VmlabError
 from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
 from vmlab.system.text_width import exactly, left, wrapped
@@ -169,43 +167,26 @@ class ScenariosScreen(FilteredScreen):
     def _plan_anew(self) -> None:
         """Make the plan of what is chosen now; until it is there, nothing can be started."""
         self._is_planning, self._is_wanted = True, False
-        self._make_plan()
-
-    @work(thread=True, exclusive=True, group="plan")
-    def _make_plan(self) -> None:
-        name, choices, before, maker = self._name, self._choices, self._planned, get_current_worker()
-        # It is kept until its plan is there: a list that is filled for the first time moves its cursor later.
-        proposal = self._proposal if self._proposal is not None and self._proposal.scenario == name else None
+        name, choices, before = self._name, self._choices, self._planned
         if name is None:
             return
+        # It is kept until its plan is there: a list that is filled for the first time moves its cursor later.
+        proposal = self._proposal if self._proposal is not None and self._proposal.scenario == name else None
         size = str(choices[0].chosen[0]) if choices else _FIRST_SIZE
         if proposal is None and (not choices or before is None or (before.name, before.plan.size) != (name, size)):
             changed = {choice.name: choice.chosen for choice in choices[1:] if choice.touched}
             repeats = changed.pop("repeats", None)
             proposal = Proposal(name, size, int(repeats[0]) if repeats else None, changed)
-        try:
-            if proposal is not None:
-                made = planned(name, Overrides(size=proposal.size))
-                choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
-                choices = proposed(choices, proposal.repeats, proposal.axes)
-            if proposal is None or any(choice.touched for choice in choices):
-                made = planned(name, overrides_of(choices))
-        except VmlabError as error:
-            self.hand_over(self._refused, maker, str(error))
-            return
-        self.hand_over(self._plan_received, maker, made, choices)
+        self.fetch(partial(_plan_of, name, choices, proposal), self._plan_received, self._refused, group="plan")
 
-    def _refused(self, maker: Worker[None], problem: str) -> None:
-        if maker.is_cancelled:
-            return
+    def _refused(self, problem: str) -> None:
         self._problem, self._is_planning, self._proposal = problem, False, None
         self.draw_rows()
 
-    def _plan_received(self, maker: Worker[None], made: Planned, choices: tuple[Choice, ...]) -> None:
-        if maker.is_cancelled:
-            return  # Another plan is being made, of what was chosen since.
-        self._planned, self._choices, self._problem = made, choices, made.refusal
-        if self._proposal is not None and self._proposal.scenario == made.name:
+    def _plan_received(self, found: tuple[Planned, tuple[Choice, ...]]) -> None:
+        self._planned, self._choices = found
+        self._problem = self._planned.refusal
+        if self._proposal is not None and self._proposal.scenario == self._planned.name:
             self._proposal = None
         self._is_planning = False
         self.draw_rows()
@@ -324,6 +305,16 @@ class ScenariosScreen(FilteredScreen):
         """What `y` copies: map and plan."""
         boards = (self.query_one("#map", TextBoard), self.query_one(ChoiceForm), self.query_one("#plan", TextBoard))
         return "\n".join(board.text() for board in boards) + "\n"
+
+
+def _plan_of(name: str, choices: tuple[Choice, ...], proposal: Proposal | None) -> tuple[Planned, tuple[Choice, ...]]:
+    """The plan of a scenario with `choices`, or with those of a `proposal`, and these choices."""
+    if proposal is None:
+        return planned(name, overrides_of(choices)), choices
+    made = planned(name, Overrides(size=proposal.size))
+    choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
+    choices = proposed(choices, proposal.repeats, proposal.axes)
+    return planned(name, overrides_of(choices)) if any(choice.touched for choice in choices) else made, choices
 
 
 def _shown(name: str) -> str:
