@@ -18,7 +18,7 @@ from vmlab.model.errors import RefusedError
 from vmlab.store.run_list import list_runs
 from vmlab.store.tags import tagged, write_tag
 from vmlab.system.removal import remove_tree
-from vmlab.tui.state.run_rows import rows_of
+from vmlab.tui.feed.run_facts import rows_of
 
 RUN = "20261121-143015-tile-7f3a"
 Captured = pytest.CaptureFixture[str]

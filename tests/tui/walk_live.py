@@ -23,8 +23,8 @@ from tests.tui.walk import (
 )
 from tests.tui.walks import COMING, QUESTION, RECORDING
 from vmlab.tui.app import Console
+from vmlab.tui.screens.base_screen import RUN_KEYS
 from vmlab.tui.screens.live_screen import LiveScreen
-from vmlab.tui.screens.run_keys import RUN_KEYS
 
 Deeds = dict[str, Deed]
 _COMING, _GUESTS, _LOOP = "Cells to come: ", "The running guests: ", "The loop: "

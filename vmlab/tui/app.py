@@ -33,9 +33,8 @@ from vmlab.telemetry.priority import answer_first
 from vmlab.tui.console_options import ConsoleOptions
 from vmlab.tui.contract import Proposal, Said
 from vmlab.tui.driver import ParsedOnce, WaitingDriver
-from vmlab.tui.screens.base_screen import ConsoleScreen
+from vmlab.tui.screens.base_screen import CHANGING, WATCHES, ConsoleScreen
 from vmlab.tui.screens.live_screen import LiveScreen
-from vmlab.tui.screens.run_keys import CHANGING, WATCHES
 from vmlab.tui.widgets.glyphs import glyphs_for
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from vmlab.report.run.tables import run_table
 from vmlab.report.run.target_text import verdict_words
 from vmlab.store.reader import RunReader
 from vmlab.store.run_summary import summarise
-from vmlab.tui.state.run_rows import rows_of
+from vmlab.tui.feed.run_facts import rows_of
 from vmlab.workloads.kinds.fio import Fio
 from vmlab.workloads.kinds.http import Http
 from vmlab.workloads.metrics import Metric

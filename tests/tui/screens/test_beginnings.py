@@ -20,8 +20,7 @@ from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
 from vmlab.store.run_summary import summarise
 from vmlab.store.writer import RunWriter
-from vmlab.tui.feed.live_feed import LiveFeed
-from vmlab.tui.feed.messages import Remarked, RunFound
+from vmlab.tui.feed.live_feed import LiveFeed, Remarked, RunFound
 from vmlab.tui.feed.planner import Planned, planned
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 

@@ -10,8 +10,7 @@ from tests.waiting import until
 from vmlab.lab.process.measuring_runs import MeasuringRun
 from vmlab.lab.process.waiting_runs import in_queue
 from vmlab.tui.feed import live_feed
-from vmlab.tui.feed.live_feed import LiveFeed
-from vmlab.tui.feed.messages import OthersFound
+from vmlab.tui.feed.live_feed import LiveFeed, OthersFound
 
 OTHER = MeasuringRun("20261124-101010-tile-0abc", "ann", 4711, "/home/ann/runs")
 

@@ -12,8 +12,8 @@ from tests.tui.screens.test_screens import StillConsole, living
 from tests.tui.states import STATES, Place, State, no_run, runs
 from tests.waiting import until
 from vmlab.tui.console_options import ConsoleOptions
+from vmlab.tui.screens.base_screen import CHANGING
 from vmlab.tui.screens.modals import NOT_NOW, HelpText, ListedKey, help_lines, listed_keys
-from vmlab.tui.screens.run_keys import CHANGING
 
 __all__ = ["living", "made"]
 

@@ -13,8 +13,7 @@ from tests.tui.screens.test_screens import StillConsole, replayed
 from tests.waiting import until
 from vmlab.model.event import CellStarted
 from vmlab.model.places import runs_folder
-from vmlab.tui.feed.live_feed import LiveFeed
-from vmlab.tui.feed.messages import HostsArrived, RunArrived, RunFound
+from vmlab.tui.feed.live_feed import HostsArrived, LiveFeed, RunArrived, RunFound
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.widgets.tables.host_strip import HostStrip
 

@@ -13,8 +13,8 @@ from tests.tui.screens.test_keys import made
 from tests.tui.screens.test_screens import StillConsole, living
 from tests.tui.states import STATES, Place, State
 from tests.waiting import until
+from vmlab.tui.widgets.glyphs import LEAST_CONTRAST, contrast
 from vmlab.tui.widgets.painted import Painted
-from vmlab.tui.widgets.tones import LEAST_CONTRAST, contrast
 
 __all__ = ["living", "made"]
 

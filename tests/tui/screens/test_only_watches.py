@@ -15,8 +15,8 @@ from tests.tui.states import Place, State, listed_scenarios, running, runs_with_
 from tests.waiting import until
 from vmlab.model.errors import UsageError
 from vmlab.tui.console_options import ConsoleOptions
+from vmlab.tui.screens.base_screen import CHANGING, WATCHES
 from vmlab.tui.screens.live_screen import LiveScreen
-from vmlab.tui.screens.run_keys import CHANGING, WATCHES
 from vmlab.tui.screens.runs_screen import RunsScreen
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 

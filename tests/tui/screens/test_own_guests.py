@@ -13,7 +13,7 @@ from tests.tui.pictures import SIZES, screen_text
 from tests.tui.screens.test_screens import StillConsole, replayed
 from tests.waiting import until
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.tui.feed.messages import HostSampled
+from vmlab.tui.feed.live_feed import HostSampled
 from vmlab.tui.screens.domain_screen import DomainScreen
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, means_of
 

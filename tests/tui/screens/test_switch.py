@@ -21,7 +21,7 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.contract import Pick
-from vmlab.tui.feed.messages import RunArrived, RunFound
+from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.charts.side_charts import OverlayChart

@@ -20,8 +20,8 @@ from vmlab.tui.screens.base_screen import SMALLEST
 from vmlab.tui.state.charts import CPU
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.charts.side_charts import OverlayChart
+from vmlab.tui.widgets.glyphs import LEAST_CONTRAST, contrast, tones_on
 from vmlab.tui.widgets.status_strip import StatusStrip
-from vmlab.tui.widgets.tones import LEAST_CONTRAST, contrast, tones_on
 
 SENTENCE = "This terminal has {} columns and {} rows; the console needs 60 and 16."
 

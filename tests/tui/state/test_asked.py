@@ -15,7 +15,7 @@ from tests.tui.screens.test_switch import FIRST, events, opened_live, said, samp
 from tests.waiting import until
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned
-from vmlab.tui.feed.messages import RunArrived, RunFound
+from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.screens.live_screen import LiveScreen
 
 pytestmark = pytest.mark.usefixtures("state")

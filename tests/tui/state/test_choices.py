@@ -11,7 +11,7 @@ from tests.plan.test_planning import HOST
 from vmlab.model.run import AxisValue
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
-from vmlab.tui.state.choices import choices_of, overrides_of
+from vmlab.tui.widgets.tables.choice_form import choices_of, overrides_of
 
 SCENARIO = """\
 name: primes

@@ -19,7 +19,7 @@ from vmlab.model.event import CellsReplanned
 from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.host_settings import Ksm
-from vmlab.tui.feed.messages import RunArrived, RunFound, RunLost
+from vmlab.tui.feed.live_feed import RunArrived, RunFound, RunLost
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.modals import listed_keys

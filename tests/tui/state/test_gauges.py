@@ -6,7 +6,7 @@ import math
 from array import array
 
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.tui.state.gauges import gauges
+from vmlab.tui.state.history import gauges
 
 LAYOUT = SampleNames.of(("cpu_idle_percent", "cpu_iowait_percent", "disk_util_percent"))
 

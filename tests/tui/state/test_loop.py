@@ -14,7 +14,7 @@ from tests.tui.screens.test_screens import StillConsole
 from tests.tui.screens.test_switch import FIRST, opened_live, said, samples
 from tests.waiting import until
 from vmlab.model.event import CellStarted, Event, GuestStateChanged, PhaseStarted, RunStarted, TilesChanged
-from vmlab.tui.feed.messages import RunArrived, RunFound
+from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.state.run_state import RunState
 
 

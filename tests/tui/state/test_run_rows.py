@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vmlab.store.run_list import RunList
 from vmlab.store.tags import write_tag
-from vmlab.tui.state.run_rows import rows_of
+from vmlab.tui.feed.run_facts import rows_of
 
 
 def test_tags_are_shown_and_found(recorded: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.tui.feed.planner import GROUPS, OTHERS, grouped
-from vmlab.tui.state.run_rows import has_words
+from vmlab.tui.feed.run_facts import has_words
 
 
 def test_every_shipped_scenario_has_one_group_and_nothing_else_has() -> None:

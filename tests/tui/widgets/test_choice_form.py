@@ -6,8 +6,7 @@ from textual import on
 from textual.app import App, ComposeResult
 
 from tests.waiting import until
-from vmlab.tui.state.choices import Choice
-from vmlab.tui.widgets.tables.choice_form import ChoiceForm
+from vmlab.tui.widgets.tables.choice_form import Choice, ChoiceForm
 
 NAMES = ("host", "none-1q", "none-4q", "writeback-4q", "windows")
 

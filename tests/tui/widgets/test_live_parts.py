@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.tui.state.gauges import Gauge, cpu_use, outside_share
-from vmlab.tui.state.history import History, never_moved
+from vmlab.tui.state.history import Gauge, History, cpu_use, never_moved, outside_share
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs

@@ -1,4 +1,7 @@
-"""Follows a live run's store, or reads the host, in threads of their own: a slow disk never delays a key press."""
+"""Follows a live run's store, or reads the host, in threads of their own, whose messages go to a screen.
+
+A slow disk never delays a key press.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.message import Message
 
 from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
@@ -22,21 +29,97 @@ from vmlab.store.samples import samples
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
-from vmlab.tui.feed.messages import (
-    HostSampled,
-    HostsArrived,
-    OthersFound,
-    PastFound,
-    PostMessage,
-    Remarked,
-    RunArrived,
-    RunFound,
-    RunLost,
-)
 from vmlab.tui.feed.past import figures, intent_of, past_times, planned_axes
-from vmlab.tui.state.gauges import TICKS
-from vmlab.tui.state.history import KEPT
+from vmlab.tui.state.history import KEPT, TICKS
 from vmlab.tui.state.hosts_of_run import HOST_EVENTS
+
+if TYPE_CHECKING:
+    from vmlab.model.domain import Domain
+    from vmlab.model.event import Event
+    from vmlab.model.sample import Sample
+    from vmlab.tui.state.run_state import PastTimes
+    from vmlab.tui.state.views import Axes, Intent
+
+PostMessage = Callable[[Message], object]
+"""Takes a message from any thread."""
+
+
+@dataclass(eq=False)
+class HostSampled(Message, bubble=False):
+    """The console itself read the host, and `domains`, its own guests."""
+
+    sample: Sample
+    domains: tuple[Domain, ...] = ()
+
+
+@dataclass(eq=False)
+class Remarked(Message, bubble=False):
+    """A line for the log: something of the host cannot be read, or a store, after which the feed tries again."""
+
+    level: str
+    text: str
+
+
+@dataclass(eq=False)
+class OthersFound(Message, bubble=False):
+    """Runs of other users or state folders that measure on this host, in `words`; empty where there is none."""
+
+    words: str
+
+
+@dataclass(eq=False)
+class RunFound(Message, bubble=False):
+    """A run lives, and its events follow. `intent` is what its scenario says, where it is known already; `planned` are
+    the axis values of its cells, in order.
+
+    Of a run of a fleet what follows is of one `host`, and RunFound comes again when another one was chosen.
+    """
+
+    run: str
+    intent: Intent = field(default_factory=dict)
+    planned: tuple[Axes, ...] = ()
+    host: str = ""
+
+
+@dataclass(eq=False)
+class HostsArrived(Message, bubble=False):
+    """What is new of all hosts of a fleet's run: their names, events of `HOST_EVENTS`, and the newest figures of each.
+
+    With `anew` the events are all that there are.
+    """
+
+    run: str
+    names: tuple[str, ...]
+    events: tuple[Event, ...]
+    figures: Mapping[str, Sequence[Sample]]
+    anew: bool = False
+
+
+@dataclass(eq=False)
+class RunArrived(Message, bubble=False):
+    """New events and samples of the run `run`, in order; `urgent` where there is more than progress."""
+
+    run: str
+    events: tuple[Event, ...]
+    samples: tuple[Sample, ...]
+    urgent: bool = True
+
+
+@dataclass(eq=False)
+class PastFound(Message, bubble=False):
+    """How long workloads took in earlier runs of the same experiment."""
+
+    run: str
+    past: PastTimes
+
+
+@dataclass(eq=False)
+class RunLost(Message, bubble=False):
+    """The run is over; `reason` is given where it has no last event."""
+
+    run: str
+    reason: str = ""
+
 
 _FOLLOW_SECONDS = 0.5
 _LOOK_SECONDS = 1.5

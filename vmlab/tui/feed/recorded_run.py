@@ -19,8 +19,7 @@ from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
 from vmlab.tui.feed.past import figures, intent_of
-from vmlab.tui.state.gauges import TICKS
-from vmlab.tui.state.history import KEPT
+from vmlab.tui.state.history import KEPT, TICKS
 from vmlab.tui.state.hosts_of_run import HOST_EVENTS, FleetHosts
 from vmlab.tui.state.views import Axes
 

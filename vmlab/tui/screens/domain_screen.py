@@ -9,8 +9,7 @@ from textual.binding import Binding, BindingType
 
 from vmlab.model.units import format_bytes
 from vmlab.system.text_width import exactly, last_columns, left, width_of
-from vmlab.tui.screens.base_screen import ConsoleScreen
-from vmlab.tui.screens.run_keys import SPAN_KEY
+from vmlab.tui.screens.base_screen import SPAN_KEY, ConsoleScreen
 from vmlab.tui.state.charts import domain_charts
 from vmlab.tui.widgets.charts.axis_scale import short
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Panel

@@ -17,7 +17,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase, other_mode
 from vmlab.tui.contract import Proposal
-from vmlab.tui.screens.run_keys import OF_A_RUN, RUN_KEYS, SPAN_KEY
+from vmlab.tui.screens.base_screen import OF_A_RUN, RUN_KEYS, SPAN_KEY
 from vmlab.tui.screens.watch_screen import WatchScreen
 from vmlab.tui.state.history import HOUR, History
 from vmlab.tui.state.views import LogLine, Measured, RunView
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from vmlab.model.scenarios.host_settings import Ksm
     from vmlab.telemetry.recorder import Recorder
     from vmlab.tui.commands import RunCommands
-    from vmlab.tui.feed.live_feed import LiveFeed
-    from vmlab.tui.feed.messages import (
+    from vmlab.tui.feed.live_feed import (
         HostSampled,
         HostsArrived,
+        LiveFeed,
         OthersFound,
         PastFound,
         Remarked,

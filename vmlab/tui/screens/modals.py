@@ -20,8 +20,7 @@ from textual.widgets import Button, Label
 from vmlab.model.visible import visible
 from vmlab.system.text_width import exactly, width_of, wrapped
 from vmlab.tui.contract import Said, console_of
-from vmlab.tui.screens.base_screen import ConsoleScreen, DismissedOnce
-from vmlab.tui.screens.run_keys import CHANGING, WATCHES
+from vmlab.tui.screens.base_screen import CHANGING, WATCHES, ConsoleScreen, DismissedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.painted import Line, Painted, line_width
 

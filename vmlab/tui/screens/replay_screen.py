@@ -14,7 +14,7 @@ from vmlab.tui.contract import Pick
 from vmlab.tui.feed.past import past_times
 from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.feed.run_tables import document_of, measured_of
-from vmlab.tui.screens.run_keys import refused_keys
+from vmlab.tui.screens.base_screen import refused_keys
 from vmlab.tui.screens.watch_screen import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState

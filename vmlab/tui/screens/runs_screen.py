@@ -27,9 +27,8 @@ from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.system.text_width import exactly
 from vmlab.tui.contract import Pick
-from vmlab.tui.feed.run_facts import EarlierRuns, RunFacts, RunFactsList
+from vmlab.tui.feed.run_facts import SORTS, EarlierRuns, RunFacts, RunFactsList, RunRow, kept_marks, rows_of
 from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine
-from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
 from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
 from vmlab.tui.widgets.glyphs import tone_of

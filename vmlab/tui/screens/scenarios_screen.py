@@ -22,14 +22,13 @@ from vmlab.system.text_width import exactly, left, wrapped
 from vmlab.tui.commands import start
 from vmlab.tui.contract import Proposal
 from vmlab.tui.feed.planner import Planned, grouped, own_file, planned, scenario_names, scenarios
+from vmlab.tui.feed.run_facts import has_words
 from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine
-from vmlab.tui.state.choices import Choice, choices_of, overrides_of, proposed
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines, published_lines
-from vmlab.tui.state.run_rows import has_words
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, Painted, Piece, TextBoard
 from vmlab.tui.widgets.row_list import RowList
-from vmlab.tui.widgets.tables.choice_form import ChoiceForm
+from vmlab.tui.widgets.tables.choice_form import Choice, ChoiceForm, choices_of, overrides_of, proposed
 
 _FIRST_SIZE = "demo"
 _ROOMY = 36

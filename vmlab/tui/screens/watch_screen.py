@@ -12,10 +12,8 @@ from textual.timer import Timer
 
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import OF_HOST, RUNNING, Phase
-from vmlab.tui.screens.base_screen import ConsoleScreen, KeptContainer
-from vmlab.tui.screens.run_keys import HOST_KEYS
-from vmlab.tui.state.gauges import MUCH_PERCENT, TICKS, Gauge, gauges, outside_share
-from vmlab.tui.state.history import History
+from vmlab.tui.screens.base_screen import HOST_KEYS, ConsoleScreen, KeptContainer
+from vmlab.tui.state.history import MUCH_PERCENT, TICKS, Gauge, History, gauges, outside_share
 from vmlab.tui.state.views import NO_RUN, Measured, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Times

@@ -23,7 +23,7 @@ from vmlab.model.event import (
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import RUNNING, AxisValue, Outcome
 from vmlab.model.sample import Sample
-from vmlab.tui.state.gauges import TICKS, Gauge, gauges
+from vmlab.tui.state.history import TICKS, Gauge, gauges
 
 HOST_EVENTS = (
     HostJoined,

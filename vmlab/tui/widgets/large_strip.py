@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.model.run import RUNNING, AxisValue
-from vmlab.tui.state.gauges import Gauge
+from vmlab.tui.state.history import Gauge
 from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of

@@ -16,8 +16,7 @@ from textual.widget import Widget
 
 from vmlab.model.visible import visible_line
 from vmlab.system.text_width import width_of, wrapped
-from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
-from vmlab.tui.widgets.tones import tones_on
+from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for, tones_on
 
 Piece = tuple[str, str]
 """A text and the name of its tone."""

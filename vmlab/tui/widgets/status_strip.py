@@ -9,7 +9,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED, RUNNING
 from vmlab.system.text_width import width_of
-from vmlab.tui.state.gauges import Gauge
+from vmlab.tui.state.history import Gauge
 from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of

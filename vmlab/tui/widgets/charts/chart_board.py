@@ -31,8 +31,7 @@ from vmlab.tui.state.charts import (
     is_of_disk,
     title_of,
 )
-from vmlab.tui.state.gauges import cpu_use
-from vmlab.tui.state.history import KEPT, History, never_moved
+from vmlab.tui.state.history import KEPT, History, cpu_use, never_moved
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
 from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, head_rows, with_users

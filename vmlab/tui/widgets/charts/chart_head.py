@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from vmlab.model.sample import Sample
 from vmlab.system.text_width import right
 from vmlab.tui.state.charts import Chart, Series, title_of
-from vmlab.tui.state.gauges import MUCH_PERCENT, CpuUse
+from vmlab.tui.state.history import MUCH_PERCENT, CpuUse
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, figure
 from vmlab.tui.widgets.painted import Piece, line_width
