@@ -27,6 +27,7 @@ from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
 from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
 from vmlab.tui.feed.past import figures, intent_of, past_times, planned_axes
@@ -322,7 +323,5 @@ def host_recorder(post: PostMessage) -> Recorder:
         post(HostSampled(sample, domains.domains))
 
     domains = Domains(THE_HOST, notify=remarked)
-    places = [runs_folder()]
-    return Recorder(
-        INTERVAL, sampled, None, None, places, notify=remarked, scope="process", speed=True, domains=domains
-    )
+    watched = Watched(lab_folders=[runs_folder()], scope="process", notify=remarked)
+    return Recorder(INTERVAL, sampled, watched, speed=True, domains=domains)

@@ -10,8 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
-from vmlab.telemetry.host.host_figures import headlines
-from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.host.host_figures import HostFigure, headlines
 from vmlab.tui.contract import Pick, Proposal
 from vmlab.tui.feed.sides import COLOURS, Course, PickedSide, course_of, sides_of
 from vmlab.tui.screens.base_screen import ConsoleScreen

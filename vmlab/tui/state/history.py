@@ -11,8 +11,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from vmlab.model.sample import Sample
-from vmlab.telemetry.host.shown_figure import Terms
-from vmlab.telemetry.limits import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy
+from vmlab.telemetry.host.host_figures import Terms
+from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy
 
 KEPT = 600
 """How many samples are kept: ten minutes at one a second."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from vmlab.model.run import DONE, RUNNING, SETTLING
 from vmlab.system.text_width import exactly, right
-from vmlab.telemetry.host.shown_figure import Terms
+from vmlab.telemetry.host.host_figures import Terms
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import clock, short, whole
