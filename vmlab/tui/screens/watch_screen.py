@@ -304,14 +304,14 @@ class WatchScreen(ConsoleScreen):
 
     def _gauges(self, run: RunView) -> tuple[Gauge, ...]:
         """How near disk and CPUs are to their limits, while workloads run: before, an emulated disk has none."""
-        if run.cell is None or run.cell.phase != Phase.EXECUTE or run.outcome != RUNNING:
+        if run.cell is None or not is_executing(run):
             return ()
         began = run.cell.phase_began
         return gauges([sample for sample in self.history.newest(TICKS) if sample.mono - sample.length >= began])
 
     def _outside(self, run: RunView) -> float | None:
         """How much of the CPUs other work takes while workloads run, in percent; None where it is not much."""
-        if run.cell is None or run.cell.phase != Phase.EXECUTE or run.outcome != RUNNING or run.size == OF_HOST:
+        if not is_executing(run) or run.size == OF_HOST:
             return None
         share = outside_share(self.history.newest(_OUTSIDE_SAMPLES))
         return share if share >= MUCH_PERCENT else None
@@ -377,6 +377,11 @@ def measured_key(run: RunView) -> MeasuredKey:
     return run.id if run.cell or run.cells else "", frozenset(done), max(done, default=0), len(run.cells)
 
 
+def is_executing(run: RunView) -> bool:
+    """Whether workloads run."""
+    return run.cell is not None and run.cell.phase == Phase.EXECUTE and run.outcome == RUNNING
+
+
 def is_working(run: RunView) -> bool:
     """Whether a cell's guests are there, or come."""
     return run.cell is not None and run.cell.outcome == RUNNING and run.cell.phase not in _WORK_DONE
@@ -387,13 +392,10 @@ def freezing_lines(run: RunView, now: float) -> tuple[str, ...]:
     if not run.freezing:
         return ()
     made = sum(one.seconds is not None for one in run.freezing)
-    lines = [
-        f"  {one.guest:<12} "
-        + (
-            f"is frozen, after {clock(one.seconds)}"
-            if one.seconds is not None
-            else f"{one.stage}, {clock(now - one.began)}"
-        )
-        for one in run.freezing
-    ]
+    lines: list[str] = []
+    for one in run.freezing:
+        how = f"{one.stage}, {clock(now - one.began)}"
+        if one.seconds is not None:
+            how = f"is frozen, after {clock(one.seconds)}"
+        lines.append(f"  {one.guest:<12} {how}")
     return (f"They are frozen once, for this run and later ones: {made} of {len(run.freezing)} so far.", *lines)

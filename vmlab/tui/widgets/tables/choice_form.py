@@ -86,23 +86,15 @@ def _offered(name: str, *own: tuple[AxisValue, ...]) -> tuple[AxisValue, ...]:
 
 def overrides_of(choices: tuple[Choice, ...]) -> Overrides:
     """The overrides that the same choices give on the command line."""
-    size, repeats, sets = "demo", None, []
-    tiles: tuple[int, ...] | None = None
-    cache: tuple[str, ...] | None = None
-    for choice in choices:
-        if choice.name == "size":
-            size = str(choice.chosen[0])
-        elif not choice.touched:
-            continue
-        elif choice.name == "repeats":
-            repeats = int(choice.chosen[0])
-        elif choice.name == "tiles":
-            tiles = tuple(int(value) for value in choice.chosen)
-        elif choice.name == "cache":
-            cache = tuple(str(value) for value in choice.chosen)
-        else:
-            sets.append(f"axes.{choice.name}={axis_yaml(choice.chosen)}")
-    return Overrides(size=size, tiles=tiles, cache=cache, repeats=repeats, sets=tuple(sets))  # type: ignore[arg-type]
+    chosen = {choice.name: choice.chosen for choice in choices if choice.touched or choice.name == "size"}
+    size, repeats, tiles, cache = (chosen.pop(name, ()) for name in ("size", "repeats", "tiles", "cache"))
+    return Overrides(
+        size=str(size[0]) if size else "demo",
+        repeats=int(repeats[0]) if repeats else None,
+        tiles=tuple(map(int, tiles)) or None,
+        cache=tuple(map(str, cache)) or None,  # type: ignore[arg-type]
+        sets=tuple(f"axes.{name}={axis_yaml(values)}" for name, values in chosen.items()),
+    )
 
 
 _NAME_WIDTH = 10
