@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
@@ -37,8 +36,7 @@ _AREA_FACTORS = {"%": 0.01, "ms": 0.001}
 """Of a value times seconds, by the value's unit; 1 for all others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """One value over a span. `p95` is the value that 95 % of the time (of the requests, for a wait) stayed at or below.
 
     `area` is in CPU-seconds for shares of CPU, bytes moved for bytes a second, joules for watts, seconds for other
@@ -52,7 +50,7 @@ class Summary:
 
     def as_json(self) -> dict[str, float]:
         """As in ``show --json``."""
-        return {"mean": self.mean, "max": self.max, "p95": self.p95, "area": self.area}
+        return self._asdict()
 
 
 def summarise(

@@ -18,7 +18,7 @@ from textual.message import Message
 
 from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellLinked, Event, RunEnded, RunStarted, WorkloadProgressed
+from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.host_readers import HostReaders
@@ -202,6 +202,9 @@ class _Following:
         self._host: str | None = None
         self._event_row = 0
         self._sample_row = 0
+        self._host_row = 0
+        self._taken: dict[str, float] = {}
+        """The moment of the newest figures that were read of each host of a fleet."""
         self._since = time.monotonic() - KEPT
         self._ended = False
         self._layouts: dict[int, SampleNames] = {}
@@ -213,12 +216,11 @@ class _Following:
         if reader is None:
             return
         with HostReaders(reader) as readers, reader:
-            hosts = _Hosts(self._folder.name, self._post)
-            while not self._look(self._of_host(reader, readers, hosts), hosts, reader, readers):
+            while not self._look(self._of_host(reader, readers), reader, readers):
                 if over():
                     return
 
-    def _of_host(self, whole: RunReader, readers: HostReaders, hosts: _Hosts) -> RunReader:
+    def _of_host(self, whole: RunReader, readers: HostReaders) -> RunReader:
         """The reader of what is followed: of a fleet one host, which is read from its beginning when it is chosen."""
         names = whole.hosts()
         host = self._chosen() if self._chosen() in names else names[0] if names else ""
@@ -244,13 +246,13 @@ class _Following:
             if over():
                 return None
 
-    def _look(self, reader: RunReader, hosts: _Hosts, whole: RunReader, readers: HostReaders) -> bool:
+    def _look(self, reader: RunReader, whole: RunReader, readers: HostReaders) -> bool:
         """Read what is new; whether the run is over."""
         # Checked before the store is read, so that a last event written in between is still found.
         alive = is_alive(self._folder)
         events = tuple(self._events(reader))
         taken = tuple(self._samples(reader))
-        hosts.look(whole, readers)
+        self._look_at_hosts(whole, readers)
         if events or taken:
             urgent = bool(taken) or any(not isinstance(event, WorkloadProgressed) for event in events)
             self._post(RunArrived(self._folder.name, events, taken, urgent=urgent))
@@ -273,25 +275,15 @@ class _Following:
             self._sample_row = row
             yield sample
 
-
-class _Hosts:
-    """All hosts of a fleet; nothing is read of any other run."""
-
-    def __init__(self, run: str, post: PostMessage) -> None:
-        self._run = run
-        self._post = post
-        self._row = 0
-        self._taken: dict[str, float] = {}
-
-    def look(self, whole: RunReader, readers: HostReaders) -> None:
-        """Read what is new."""
+    def _look_at_hosts(self, whole: RunReader, readers: HostReaders) -> None:
+        """Read what is new of all hosts of a fleet; nothing is read of any other run."""
         names = whole.hosts()
         if not names:
             return
-        anew = self._row == 0
+        anew = self._host_row == 0
         events: list[Event] = []
-        for row, event in whole.events(self._row, HOST_EVENTS):
-            self._row = row
+        for row, event in whole.events(self._host_row, HOST_EVENTS):
+            self._host_row = row
             events.append(event)
         found: dict[str, list[Sample]] = {}
         oldest = time.monotonic() - TICKS - 1
@@ -302,7 +294,7 @@ class _Hosts:
                 found[name] = new
                 self._taken[name] = new[-1].mono
         if events or found or anew:
-            self._post(HostsArrived(self._run, names, tuple(events), found, anew=anew))
+            self._post(HostsArrived(self._folder.name, names, tuple(events), found, anew=anew))
 
 
 def _newest_alive() -> Path | None:

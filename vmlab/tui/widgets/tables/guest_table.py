@@ -123,8 +123,7 @@ class GuestTable(Shown[Tiles]):
         if not self.shown.guests:
             yield from hint_lines(self.shown.hint, width)
             return
-        host = max(len(guest.host) for guest in self.shown.guests)
-        widths = _Widths.of(width, min(_HOST_COLUMNS, max(host, len("host"))) if host else 0)
+        widths = _Widths.of(width)
         yield [(_heading(widths), "quiet")]
         row = 1
         for guest in self.shown.guests:
@@ -142,7 +141,6 @@ class GuestTable(Shown[Tiles]):
         return [
             (f"{guest.tile:<2}", "quiet"),
             (f"{exactly(guest.guest, widths.guest)} ", "plain"),
-            *([(f"{exactly(guest.host or NO_FIGURE, widths.host)} ", "title")] if widths.host else []),
             *([(f"{exactly(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
             (exactly(state, 12), tone_of(guest.state)),
             (f"{whole(cpu):>4} ", "plain"),
