@@ -29,8 +29,8 @@ from vmlab.report.run.cell_text import cell_text
 from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
 from vmlab.tui.state.compared import compared_sides
-from vmlab.tui.widgets.side_table import SideTable
 from vmlab.tui.widgets.glyphs import tones_on
+from vmlab.tui.widgets.side_table import SideTable
 
 RUNS = {"before": ("passed", 1.0), "after": ("invalid", 2.0)}
 FIGURES = {

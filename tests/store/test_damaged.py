@@ -30,9 +30,9 @@ from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
+from vmlab.tui.feed.run_facts import rows_of
 from vmlab.tui.feed.sides import course_of, sides_of
 from vmlab.tui.state.compared import compared_sides
-from vmlab.tui.feed.run_facts import rows_of
 from vmlab.tui.state.run_state import RunState
 
 GOOD, BAD = "20261121-143000-tile-good", "20261121-150000-tile-bad"
