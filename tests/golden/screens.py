@@ -6,11 +6,10 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from vmlab.tui.feed.picks import Pick
-
 from tests.tui.pictures import SIZES, screen_text, settled
 from tests.tui.screens.test_screens import StillConsole, previewed, replayed
 from tests.waiting import until
+from vmlab.tui.contract import Pick
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.results_screen import ResultsScreen
 from vmlab.tui.widgets.tables.result_board import _READING, ResultBoard
