@@ -31,6 +31,7 @@ OF_SEVERAL = {
     "compare": ("compare",),
     "compare-explain": ("compare", "--explain"),
     "compare-json": ("compare", "--json"),
+    "compare-gate": ("compare", "--fail-if", "web > +5 %", "--fail-if", "mail.latency_p95 > 70 ms"),
     "report-md": ("report", "--format", "md"),
     "report-html": ("report", "--format", "html"),
     "csv": ("export", "--format", "csv"),

@@ -15,15 +15,16 @@ STORES = {
 }
 ALONE = [name for name in STORES if not name.endswith("-later")]
 """Those that are told of alone; the others stand beside one of these."""
-PAIRS = {
+SIDES = {
     "added-images": ("added-image", "added-image-later"),
     "recordings": ("recording", "recording-later"),
     "repeated": ("repeats", "repeats-later"),
     "tile-beside-fleet": ("tile", "fleet"),
+    "two-runs-a-side": ("repeats,repeats-2-later", "repeats-later,repeats-3-later"),
 }
-"""Runs that are compared, the first of which is the baseline."""
+"""What is compared, the first of which is the baseline."""
 
 
 def unpacked(name: str) -> list[str]:
-    """The ids of the runs of a store or a pair, which this state folder has afterwards."""
-    return [unpack(STORES[store]) for store in PAIRS.get(name, (name,))]
+    """The sides of `name`, or its one run, as commands take them; this state folder has their runs afterwards."""
+    return [",".join(unpack(STORES[store]) for store in side.split(",")) for side in SIDES.get(name, (name,))]

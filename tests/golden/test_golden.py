@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden import media, screens
-from tests.golden.stores import ALONE, PAIRS, unpacked
+from tests.golden.stores import ALONE, SIDES, unpacked
 from tests.tui.screens.test_screens import ROOMY
 from vmlab.model.places import runs_folder
 
@@ -60,9 +60,9 @@ def _write(name: str, medium: str, body: bytes) -> None:
 
 
 def _cases(of_one: Iterable[str], of_several: Iterable[str]) -> list[tuple[str, str]]:
-    """Each store or pair with each medium that can tell of it."""
+    """Each store, and each that is compared, with each medium that can tell of it."""
     cases = [(name, medium) for name in ALONE for medium in of_one]
-    return cases + [(name, medium) for name in (*ALONE, *PAIRS) for medium in of_several]
+    return cases + [(name, medium) for name in (*ALONE, *SIDES) for medium in of_several]
 
 
 @pytest.mark.parametrize(("name", "medium"), _cases(media.OF_ONE, media.OF_SEVERAL))
@@ -80,6 +80,6 @@ def test_what_is_planned(name: str, medium: str, told: media.Told, monkeypatch: 
 
 @pytest.mark.parametrize(("name", "screen"), _cases(screens.OF_ONE, screens.OF_SEVERAL))
 async def test_what_a_screen_shows(name: str, screen: str) -> None:
-    stores = [runs_folder() / run / "run.sqlite" for run in unpacked(name)]
+    stores = [runs_folder() / run / "run.sqlite" for side in unpacked(name) for run in side.split(",")]
     medium = f"screen-{screen}"
     check(name, medium, await screens.pictures(screen, stores, None if _WRITE else _kept(name, medium)))
