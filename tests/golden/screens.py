@@ -12,6 +12,7 @@ from tests.waiting import until
 from vmlab.tui.contract import Pick
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.results_screen import ResultsScreen
+from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.result_board import _READING, ResultBoard
 
 _PATIENCE_SECONDS = 20.0
@@ -41,6 +42,11 @@ async def _replay(app: StillConsole, stores: Sequence[Path]) -> None:
     screen.seek_to(position)
     words = (f" {int(position) // 60}:{int(position) % 60:02} ", "RECORDING paused")
     await until(lambda: all(word in screen_text(app) for word in words), "the moment")
+    await settled(app)
+    # It stays at its beginning where the moment was left before it was laid out.
+    log = screen.query_one(EventLog)
+    log.scroll_end(animate=False, immediate=True)
+    await until(lambda: log.scroll_y == log.max_scroll_y, "the end of the log")
 
 
 OF_ONE: dict[str, Callable[[StillConsole, Sequence[Path]], Awaitable[None]]] = {
