@@ -25,8 +25,7 @@ _FORGIVEN = {
     *("hypervisor.disk_requests", "hypervisor.guest-get-diskstats"),
     *("channel.close", "hypervisor.close"),
 }
-_TOLD = {"yardstick.measure"}
-"""What is asked again, or told alone: what a runner could not close, its launcher clears up."""
+"""What is asked again: what a runner could not close, its launcher clears up."""
 
 
 def problems(seen: Seen, untouched: Seen) -> list[str]:
@@ -145,8 +144,6 @@ def _wanted(seen: Seen) -> set[int]:
         return {0}
     if fault.mode == "stop":
         return {0, 130} if not seen.stopped or len(seen.ended_before) == 2 else {130}
-    if fault.point in _TOLD:
-        return {0}
     if fault.family in ("hypervisor", "shell", "channel"):
         return _of_a_call(seen, fault)
     # A moment's trouble with the store is waited out, once there is a runner.

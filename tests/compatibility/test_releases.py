@@ -17,7 +17,7 @@ from vmlab.plan.validating import load_valid
 from vmlab.store.archive import unpack
 
 RELEASES = sorted(KEPT.iterdir())
-RETIRED = {"CellLinked", "HalfReached", "LinkMeasured"}
+RETIRED = {"CellLinked", "HalfReached", "LinkMeasured", "YardstickTaken"}
 """Kinds of events that no version writes any more: they are skipped when a store is read."""
 SCENARIOS = sorted(KEPT.glob("*/scenarios/*.yaml"))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.retired import add_retired
 from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
@@ -21,14 +22,12 @@ from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 
-def told(path: Path, *, yardsticks: bool = False, repeats: int = 8, order: str = "random", run: str = "slowed") -> Path:
+def told(path: Path, *, repeats: int = 8, order: str = "random", run: str = "slowed") -> Path:
     """A run after a warm-up, whose writeback ran on a host that was half as fast."""
     story = Story(path, run=run).begin({"cache": ["none", "writeback"]}, cells=16, seed=7, order=order)
     cells = [("none", 0, 1.0), *((mode, n, slow) for n in range(1, repeats + 1) for mode, slow in MODES)]
     for cache, repeat, slow in cells:
         story.start_cell({"cache": cache}, repeat)
-        if yardsticks:
-            story.yardsticks(0.29 * slow, 0.31 * slow)
         story.execute(10.0)
         story.measure("web", (10 + 0.01 * repeat) * slow)
         story.end_cell(wall=(10 + 0.01 * repeat) * slow)
@@ -48,7 +47,9 @@ def one_line(text: str) -> str:
 
 
 def test_a_record_with_readings_of_the_old_yardstick_is_read_without_them(tmp_path: Path) -> None:
-    store = told(tmp_path / "run.sqlite", yardsticks=True)
+    store = told(tmp_path / "run.sqlite")
+    for cell, mono in ((2, 20.0), (3, 40.0)):
+        add_retired(store, "YardstickTaken", cell=cell, mono=mono, when="before", seconds=0.3, cpu_seconds=0.3)
     found = compare(sides_by_axis(document(store)))
     with RunReader(store) as reader:
         gathered = gather("last", reader, ())

@@ -23,7 +23,6 @@ from vmlab.model.event import (
     RunStarted,
     WorkloadEnded,
     WorkloadStarted,
-    YardstickTaken,
 )
 from vmlab.model.results import CacheProof, Measurement, NetworkProof, Provision, RawOutput
 from vmlab.model.run import AxisValue
@@ -218,14 +217,6 @@ class Story:
     def look_inside(self, guest: str, **seen: dict[str, Any]) -> None:
         """What was found inside of a guest."""
         self.writer.append(GuestInspected(**self.now(), cell=self.cells, tile=1, guest=guest, seen=seen))
-
-    def yardsticks(self, before: float, after: float | None = None) -> None:
-        """Readings as records from before the speed trace have them, ``after`` the cell only if that is given."""
-        for when, seconds in (("before", before), ("after", after)):
-            if seconds is not None:
-                half = {"compute_seconds": seconds / 2, "memory_seconds": seconds / 2, "cpu_seconds": seconds}
-                taken = YardstickTaken(**self.now(), cell=self.cells, when=when, seconds=seconds, **half)
-                self.writer.append(taken)
 
     def end_cell(
         self, outcome: str = "passed", reasons: Sequence[str] = (), wall: float | None = None, missed: int = 0

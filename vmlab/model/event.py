@@ -245,21 +245,6 @@ class CellStarted(Event):
 
 
 @event
-class YardstickTaken(Event):
-    """A fixed piece of work on the host ``before`` or ``after`` a cell, in records from before the speed trace.
-
-    Nothing reads it; `seconds` of the wall clock, computing and moving memory together, and their CPU time.
-    """
-
-    cell: Cell
-    when: str
-    seconds: float
-    compute_seconds: float
-    memory_seconds: float
-    cpu_seconds: float
-
-
-@event
 class PhaseStarted(Event):
     """A phase of a cell begins."""
 
