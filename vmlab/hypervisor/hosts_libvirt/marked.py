@@ -21,7 +21,7 @@ from lxml import etree
 from pyroute2 import IPRoute
 
 from vmlab.hypervisor.contract import LabNetwork
-from vmlab.hypervisor.libvirt.domain_xml import marked_for, put_mark
+from vmlab.hypervisor.libvirt.domain_xml import mark, marked_for, node
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import LAB_NAMESPACE, NETWORK
 from vmlab.system.removal import remove_file_beneath
@@ -146,12 +146,14 @@ def routed() -> Iterator[IPv4Network]:
 
 def network_xml(lab: str, addresses: IPv4Network) -> str:
     """The network: no way out, no name server, no DHCP before a guest needs it; the host has its first address."""
-    network = etree.Element("network")
-    etree.SubElement(network, "name").text = name_of(lab)
-    put_mark(network, id=lab)
-    etree.SubElement(network, "bridge", name=name_of(lab), stp="off", delay="0")
-    etree.SubElement(network, "dns", enable="no")
-    etree.SubElement(network, "ip", address=str(addresses[1]), prefix=str(addresses.prefixlen))
+    network = node(
+        "network",
+        node("name", name_of(lab)),
+        mark(id=lab),
+        node("bridge", name=name_of(lab), stp="off", delay="0"),
+        node("dns", enable="no"),
+        node("ip", address=str(addresses[1]), prefix=str(addresses.prefixlen)),
+    )
     return etree.tostring(network, encoding="unicode", pretty_print=True)
 
 
@@ -167,5 +169,5 @@ def make_network(connection: Any, lab: str) -> LabNetwork:
 
 def serve(network: Any, mac: str, address: str) -> None:
     """Give the guest with this card its address by DHCP; libvirt starts its dnsmasq for the first one. Blocks."""
-    host = etree.Element("host", mac=mac, ip=address)
+    host = node("host", mac=mac, ip=address)
     network.update(_ADD_LAST, _DHCP_HOST, 0, etree.tostring(host, encoding="unicode"))
