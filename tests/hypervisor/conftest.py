@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from vmlab.hypervisor.contract import DomainSpec
-from vmlab.hypervisor.freezing.frozen_files import RAM
 from vmlab.integrity import FileDigests, describe
+from vmlab.model.frozen import RAM
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.guest import GuestResources
 

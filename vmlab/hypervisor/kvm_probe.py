@@ -15,10 +15,8 @@ import os
 import selectors
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from vmlab.model.run import Accelerator
 from vmlab.system import kvm_device
@@ -44,6 +42,8 @@ DEVICE = kvm_device.DEVICE
 _PROOF = b"Kernel panic - not syncing: VFS"
 """Printed by a kernel that has booted as far as looking for its root disk."""
 
+_KEPT = 64 * 1024
+_LAST_WORDS = 200
 _CPU = {"kvm": "host", "tcg": "max"}
 
 
@@ -80,18 +80,48 @@ def kernel_runs(kernel: Path, accelerator: Accelerator, patience: float | None =
     # Firmware and kernel print from the start, so that no part of the boot is silent.
     argv += ["-kernel", str(kernel), "-append", "earlyprintk=ttyS0 console=ttyS0 panic=-1"]
     patience = _patience() if patience is None else patience
-    seen = watch_serial(argv, _PROOF, patience, limit)
-    if seen.end == "found":
-        return Answer(True, lasting=True)
-    return Answer(False, _reason(seen, patience, limit), lasting=seen.end == "silent")
+    program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with program:
+        try:
+            return _heard(program, patience, limit)
+        finally:
+            program.kill()
 
 
-def _reason(seen: Watched, patience: float, limit: float) -> str:
-    if seen.end == "silent":
-        return f"a kernel printed nothing for {patience:.0f} s"
-    if seen.end == "late":
-        return f"a kernel was still booting after {limit:.0f} s"
-    return f"QEMU ended: {seen.last_words}" if seen.last_words else f"QEMU ended with status {seen.status}"
+def _heard(program: subprocess.Popen[bytes], patience: float, limit: float) -> Answer:
+    """What the program's standard output, which is the serial line, shows."""
+    assert program.stdout is not None
+    assert program.stderr is not None
+    heard = {program.stdout.fileno(): b"", program.stderr.fileno(): b""}
+    late = Answer(False, f"a kernel was still booting after {limit:.0f} s")
+    end = time.monotonic() + limit
+    with selectors.DefaultSelector() as ears:
+        for number in heard:
+            ears.register(number, selectors.EVENT_READ)
+        while ears.get_map():
+            left = end - time.monotonic()
+            if not (ready := ears.select(max(0.0, min(patience, left)))):
+                silent = Answer(False, f"a kernel printed nothing for {patience:.0f} s", lasting=True)
+                return silent if patience < left else late
+            for key, _ in ready:
+                if not (chunk := os.read(key.fd, _KEPT)):
+                    ears.unregister(key.fd)
+                heard[key.fd] = (heard[key.fd] + chunk)[-_KEPT:]
+            if _PROOF in heard[program.stdout.fileno()]:
+                return Answer(True, lasting=True)
+            if time.monotonic() > end:
+                return late
+    lines = heard[program.stderr.fileno()].decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return Answer(False, f"QEMU ended: {last[-_LAST_WORDS:]}" if last else f"QEMU ended with status {_status(program)}")
+
+
+def _status(program: subprocess.Popen[bytes]) -> int:
+    """The exit status of a program that closed its output, which it does by ending."""
+    try:
+        return program.wait(1.0)
+    except subprocess.TimeoutExpired:
+        return 0
 
 
 def _patience() -> float:
@@ -173,67 +203,3 @@ def _write(memory: Path, known: dict[str, str]) -> None:
     memory.parent.mkdir(parents=True, exist_ok=True)
     with new_file(memory) as file:
         file.write(json.dumps(known).encode())
-
-
-_KEPT = 64 * 1024
-_LAST_WORDS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """How it ended: the words were ``found``, the program ``ended`` without them, was ``silent``, or took too long.
-
-    `status` is the exit status of a program that ended by itself (negative for a signal), `last_words` the last line
-    of its standard error.
-    """
-
-    end: Literal["found", "ended", "silent", "late"]
-    status: int = 0
-    last_words: str = ""
-
-
-def watch_serial(argv: Sequence[str], words: bytes, patience: float, limit: float) -> Watched:
-    """Run `argv`, whose standard output is the serial line, until it prints `words`; it has ended on return.
-
-    It is killed after `patience` seconds without a new byte, and after `limit` seconds in all. Raises OSError when it
-    cannot be started.
-    """
-    program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with program:
-        try:
-            return _listen(program, words, patience, limit)
-        finally:
-            program.kill()
-
-
-def _listen(program: subprocess.Popen[bytes], words: bytes, patience: float, limit: float) -> Watched:
-    assert program.stdout is not None
-    assert program.stderr is not None
-    heard = {program.stdout.fileno(): b"", program.stderr.fileno(): b""}
-    end = time.monotonic() + limit
-    with selectors.DefaultSelector() as ears:
-        for number in heard:
-            ears.register(number, selectors.EVENT_READ)
-        while ears.get_map():
-            left = end - time.monotonic()
-            if not (ready := ears.select(max(0.0, min(patience, left)))):
-                return Watched("silent" if patience < left else "late")
-            for key, _ in ready:
-                if not (chunk := os.read(key.fd, _KEPT)):
-                    ears.unregister(key.fd)
-                heard[key.fd] = (heard[key.fd] + chunk)[-_KEPT:]
-            if words in heard[program.stdout.fileno()]:
-                return Watched("found")
-            if time.monotonic() > end:
-                return Watched("late")
-    lines = heard[program.stderr.fileno()].decode(errors="replace").split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return Watched("ended", _status(program), last[-_LAST_WORDS:])
-
-
-def _status(program: subprocess.Popen[bytes]) -> int:
-    """The exit status of a program that closed its output, which it does by ending."""
-    try:
-        return program.wait(1.0)
-    except subprocess.TimeoutExpired:
-        return 0

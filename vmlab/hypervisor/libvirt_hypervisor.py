@@ -32,6 +32,7 @@ from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
+from vmlab.model.frozen import DISK, RAM
 from vmlab.model.run import Accelerator
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
@@ -127,10 +128,8 @@ class LibvirtHypervisor:
         for spec in specs:
             folder, expected = saved[spec.name].folder, frozen_files.layout(spec, image, facts)
             await call(f"{spec.name}: looking at its snapshot", _ASK, frozen_files.require_fitting, folder, expected)
-        folders = {saved[spec.name].folder: saved[spec.name].files[frozen_files.RAM] for spec in specs}
-        states = {
-            folder: SharedState(folder / frozen_files.RAM, expected, _STATE) for folder, expected in folders.items()
-        }
+        folders = {saved[spec.name].folder: saved[spec.name].files[RAM] for spec in specs}
+        states = {folder: SharedState(folder / RAM, expected, _STATE) for folder, expected in folders.items()}
         thawing = [self._thaw(image, spec, states[saved[spec.name].folder], saved[spec.name].folder) for spec in specs]
         try:
             await self._all_or_none(specs, thawing)
@@ -210,7 +209,7 @@ class LibvirtHypervisor:
     async def _thaw(self, image: BootImage, spec: DomainSpec, state: SharedState, folder: Path) -> None:
         pid: int | None = None
         try:
-            domain = await self._start(image, spec, folder / frozen_files.DISK)
+            domain = await self._start(image, spec, folder / DISK)
             pid = self.watch.pid_of(spec.name, domain)
             self._loaded[spec.name] = state.size
             await read_state(domain, spec.name, state, _STATE, self._reserve.free)
@@ -259,7 +258,7 @@ class LibvirtHypervisor:
             domain = await call(f"{name}: looking it up", _ASK, self._lookup, name)
             xml = await call(f"{name}: its description", _ASK, domain.XMLDesc, 0)
             await call(f"{name}: stopping its processors", _ASK, domain.suspend)
-            await write_state(domain, name, folder / frozen_files.RAM, _STATE)
+            await write_state(domain, name, folder / RAM, _STATE)
             self.watch.leave(name)
             await call(f"{name}: stopping", _STOP, self._stop, name)
             await call(f"{name}: keeping its disk", _STATE, frozen_files.keep_disk, guest.files.overlay, folder)

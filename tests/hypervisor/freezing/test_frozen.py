@@ -10,9 +10,6 @@ import pytest
 from tests.hypervisor.conftest import spec
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.freezing.frozen_files import (
-    DISK,
-    FILES,
-    MACHINE,
     host_cpu_flags,
     keep_disk,
     layout,
@@ -20,6 +17,7 @@ from vmlab.hypervisor.freezing.frozen_files import (
     write_machine,
 )
 from vmlab.model.errors import SnapshotError
+from vmlab.model.frozen import DISK, FILES, MACHINE
 
 FACTS: dict[str, Any] = {
     "qemu": "7.2.22",

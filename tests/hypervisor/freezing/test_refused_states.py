@@ -14,6 +14,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.freezing import frozen_files
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, RefusedError, SnapshotError, VmlabError
+from vmlab.model.frozen import RAM
 
 IMAGE = BootImage(Path("/none"), Path("/none"), Path("/none"), "")
 
@@ -64,7 +65,7 @@ def refusing(
     monkeypatch.setattr(libvirt_hypervisor, "read_state", read_state)
     saved = folder / "web-123"
     saved.mkdir()
-    (saved / frozen_files.RAM).touch()
+    (saved / RAM).touch()
     hypervisor = Refusing(folder, step, error)
     return hypervisor, hypervisor.restore(IMAGE, [spec()], {spec().name: Saved.now(saved)})
 

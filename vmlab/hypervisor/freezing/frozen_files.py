@@ -20,20 +20,8 @@ from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.libvirt.domain_xml import CHANNELS, possible_vcpus
 from vmlab.integrity.long_work import copied
 from vmlab.model.errors import OF_THIS_PROCESS, SnapshotError
-from vmlab.model.frozen import DISK, FILES, MACHINE, RAM
+from vmlab.model.frozen import DISK, FILES, MACHINE
 from vmlab.system.removal import remove_file
-
-__all__ = [
-    "DISK",
-    "FILES",
-    "MACHINE",
-    "RAM",
-    "host_cpu_flags",
-    "keep_disk",
-    "layout",
-    "require_fitting",
-    "write_machine",
-]
 
 _COMPARED_FACTS = ("qemu", "libvirt", "accelerator", "machine_type", "cpu_model", "host_cpu_flags")
 _CPUINFO = Path("/proc/cpuinfo")

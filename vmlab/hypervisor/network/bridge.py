@@ -31,6 +31,7 @@ from vmlab.system import kernel
 
 LOOPBACK = 1
 """The kernel's number for it in every network namespace."""
+_SECOND = "second network for the host"
 
 
 def make_bridge() -> None:
@@ -39,24 +40,49 @@ def make_bridge() -> None:
     Raises HypervisorUnavailable on the host's own network, and where the kernel has no bridge.
     """
     require_isolation()
-    try:
-        with IPRoute() as route:
-            route.link("set", index=LOOPBACK, state="up")
-            route.link("add", ifname=BRIDGE, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
-            index = link_index(route, BRIDGE)
-            route.link("set", index=index, address=BRIDGE_MAC)
-            route.addr("add", index=index, address=HOST_ADDRESS, prefixlen=PREFIX)
-            route.link("set", index=index, state="up")
-    except (NetlinkError, OSError) as error:
-        raise HypervisorUnavailable(f"no bridge: {error}", remedy="modprobe bridge") from error
+    with refusals("bridge", "bridge"), IPRoute() as route:
+        route.link("set", index=LOOPBACK, state="up")
+        index = add_bridge(route, BRIDGE)
+        route.link("set", index=index, address=BRIDGE_MAC)
+        route.addr("add", index=index, address=HOST_ADDRESS, prefixlen=PREFIX)
+        route.link("set", index=index, state="up")
 
 
 def remove_bridge() -> None:
     """Remove the lab's bridge; nothing happens where there is none."""
     require_isolation()
     with IPRoute() as route:
-        if route.link_lookup(ifname=BRIDGE):
-            route.link("del", index=link_index(route, BRIDGE))
+        remove_link(route, BRIDGE)
+
+
+def add_bridge(route: IPRoute, name: str) -> int:
+    """Make a bridge that learns no spanning tree and passes all on; its number. It is down."""
+    route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
+    return link_index(route, name)
+
+
+def remove_link(route: IPRoute, name: str) -> None:
+    """Remove the link `name`; nothing happens where there is none."""
+    for index in route.link_lookup(ifname=name):
+        route.link("del", index=index)
+
+
+def bring_up(name: str, address: str, prefix: int) -> None:
+    """Bring up the loopback, and give the link `name` an IPv4 address, in the calling thread's network namespace."""
+    with IPRoute() as route:
+        route.link("set", index=LOOPBACK, state="up")
+        index = link_index(route, name)
+        route.addr("add", index=index, address=address, prefixlen=prefix)
+        route.link("set", index=index, state="up")
+
+
+@contextlib.contextmanager
+def refusals(what: str, module: str) -> Iterator[None]:
+    """Say what cannot be had where the kernel refuses in this block, and its module that may be missing."""
+    try:
+        yield
+    except (NetlinkError, OSError) as error:
+        raise HypervisorUnavailable(f"no {what}: {error}", remedy=f"modprobe {module}") from error
 
 
 def link_index(route: IPRoute, name: str) -> int:
@@ -86,9 +112,9 @@ def bridged_network(cable: tuple[str, str], address: str) -> Iterator[int]:
     with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
         namespace = inside.submit(fresh_namespace).result()
         try:
-            with _refusals():
+            with refusals(_SECOND, "veth"):
                 outside.submit(_plug_in, namespace, cable).result()
-                inside.submit(_bring_up, cable[1], address).result()
+                inside.submit(bring_up, cable[1], address, PREFIX).result()
         except BaseException:
             os.close(namespace)
             raise
@@ -96,18 +122,10 @@ def bridged_network(cable: tuple[str, str], address: str) -> Iterator[int]:
         yield namespace
     finally:
         try:
-            with _refusals(), ThreadPoolExecutor(1) as outside:
+            with refusals(_SECOND, "veth"), ThreadPoolExecutor(1) as outside:
                 outside.submit(_unplug, cable[0]).result()
         finally:
             os.close(namespace)
-
-
-@contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except (NetlinkError, OSError) as error:
-        raise HypervisorUnavailable(f"no second network for the host: {error}", remedy="modprobe veth") from error
 
 
 def fresh_namespace() -> int:
@@ -132,11 +150,3 @@ def _plug_in(namespace: int, cable: tuple[str, str]) -> None:
 def _unplug(near: str) -> None:
     with IPRoute() as route:
         route.link("del", index=link_index(route, near))
-
-
-def _bring_up(far: str, address: str) -> None:
-    with IPRoute() as route:
-        route.link("set", index=LOOPBACK, state="up")
-        index = link_index(route, far)
-        route.addr("add", index=index, address=address, prefixlen=PREFIX)
-        route.link("set", index=index, state="up")

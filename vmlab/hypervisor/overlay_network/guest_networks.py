@@ -19,7 +19,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.contract import DomainSpec, Translated
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.hypervisor.network.bridge import link_index
+from vmlab.hypervisor.network.bridge import link_index, remove_link
 from vmlab.hypervisor.overlay_network.translation import put_translation, remove_translation, translated
 from vmlab.hypervisor.overlay_network.vxlan import overlay_network
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
@@ -108,8 +108,7 @@ class GuestNetworks:
         if limiter:
             require_isolation()
             with IPRoute() as route:
-                for index in route.link_lookup(ifname=limiter):
-                    route.link("del", index=index)
+                remove_link(route, limiter)
         if (bridge := self._routed.pop(name, None)) is not None:
             require_isolation()
             try:

@@ -26,7 +26,7 @@ from pyroute2.nftables.expressions import genex, ipv4addr, verdict
 from pyroute2.nftables.main import NFTables
 
 from vmlab.hypervisor.contract import Translated
-from vmlab.hypervisor.network.bridge import link_index
+from vmlab.hypervisor.network.bridge import add_bridge, remove_link
 from vmlab.model.names import BRIDGE, BRIDGE_MAC
 
 _SETTINGS = Path("/proc/sys/net")
@@ -54,8 +54,7 @@ def put_translation(name: str, bridge: str, addresses: Translated) -> None:
     NetlinkError and OSError where the kernel cannot.
     """
     with IPRoute() as route:
-        route.link("add", ifname=bridge, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
-        index = link_index(route, bridge)
+        index = add_bridge(route, bridge)
         route.link("set", index=index, address=BRIDGE_MAC)
         route.link("set", index=index, state="up")
         for address in (addresses.own, addresses.elastic):
@@ -73,8 +72,7 @@ def put_translation(name: str, bridge: str, addresses: Translated) -> None:
 def remove_translation(name: str, bridge: str, *, last: bool) -> None:
     """Undo what is there of `put_translation`; with `last` the lab's bridge forwards no longer."""
     with IPRoute() as route:
-        for index in route.link_lookup(ifname=bridge):
-            route.link("del", index=index)
+        remove_link(route, bridge)
     if last:
         _let_forward(BRIDGE, False)
     with NFTables() as tables:

@@ -17,16 +17,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.hypervisor.network.bridge import LOOPBACK, fresh_namespace, link_index
-from vmlab.model.errors import HypervisorUnavailable
+from vmlab.hypervisor.network.bridge import add_bridge, bring_up, fresh_namespace, link_index, refusals, remove_link
 from vmlab.model.names import BRIDGE, FAR_BRIDGE, OVERLAY_ADDRESSES, OVERLAY_CABLE, TUNNEL
 
 _VXLAN_PORT = 4789
 """The port that is assigned to it (RFC 7348)."""
+_OVERLAY = "overlay network"
 _TUNNEL_ID = 1
+_CABLE_PREFIX = 30
 _MTU = 1500
 _PACKED = 50
 """Bytes that VXLAN puts around an Ethernet frame: headers of VXLAN, UDP and IPv4, and the inner Ethernet header."""
@@ -42,14 +42,14 @@ def overlay_network() -> Iterator[None]:
     require_isolation()
     # As in far_host: a thread of its own leaves its namespace, others work in the lab's.
     with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
-        with _refusals("veth"):
+        with refusals(_OVERLAY, "veth"):
             far = inside.submit(fresh_namespace).result()
         near = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with _refusals("veth"):
+            with refusals(_OVERLAY, "veth"):
                 outside.submit(_lay_cable, far).result()
-                inside.submit(_bring_up, OVERLAY_CABLE[1], OVERLAY_ADDRESSES[1]).result()
-            with _refusals("vxlan"):
+                inside.submit(bring_up, OVERLAY_CABLE[1], OVERLAY_ADDRESSES[1], _CABLE_PREFIX).result()
+            with refusals(_OVERLAY, "vxlan"):
                 outside.submit(_open_tunnel, 0).result()
                 inside.submit(_open_tunnel, 1, near).result()
                 outside.submit(_join).result()
@@ -63,18 +63,10 @@ def overlay_network() -> Iterator[None]:
         yield
     finally:
         try:
-            with _refusals("veth"), ThreadPoolExecutor(1) as outside:
+            with refusals(_OVERLAY, "veth"), ThreadPoolExecutor(1) as outside:
                 outside.submit(_remove).result()
         finally:
             os.close(far)
-
-
-@contextlib.contextmanager
-def _refusals(module: str) -> Iterator[None]:
-    try:
-        yield
-    except (NetlinkError, OSError) as error:
-        raise HypervisorUnavailable(f"no overlay network: {error}", remedy=f"modprobe {module}") from error
 
 
 def _lay_cable(far: int) -> None:
@@ -83,15 +75,7 @@ def _lay_cable(far: int) -> None:
         link_index(route, BRIDGE)
         peer = {"ifname": OVERLAY_CABLE[1], "net_ns_fd": far, "mtu": size}
         route.link("add", ifname=OVERLAY_CABLE[0], kind="veth", mtu=size, peer=peer)
-    _bring_up(OVERLAY_CABLE[0], OVERLAY_ADDRESSES[0])
-
-
-def _bring_up(name: str, address: str) -> None:
-    with IPRoute() as route:
-        route.link("set", index=LOOPBACK, state="up")
-        index = link_index(route, name)
-        route.addr("add", index=index, address=address, prefixlen=30)
-        route.link("set", index=index, state="up")
+    bring_up(OVERLAY_CABLE[0], OVERLAY_ADDRESSES[0], _CABLE_PREFIX)
 
 
 def _open_tunnel(end: int, home: int | None = None) -> None:
@@ -113,8 +97,7 @@ def _open_tunnel(end: int, home: int | None = None) -> None:
 
 def _join() -> None:
     with IPRoute() as route:
-        route.link("add", ifname=FAR_BRIDGE, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
-        route.link("set", index=link_index(route, FAR_BRIDGE), state="up")
+        route.link("set", index=add_bridge(route, FAR_BRIDGE), state="up")
         for end, bridge in zip(TUNNEL, (BRIDGE, FAR_BRIDGE), strict=True):
             index = link_index(route, end)
             route.link("set", index=index, mtu=_MTU, master=link_index(route, bridge))
@@ -125,5 +108,4 @@ def _remove() -> None:
     """Remove what is there of it; the far end of the cable goes with the near one."""
     with IPRoute() as route:
         for name in (*TUNNEL, OVERLAY_CABLE[0], FAR_BRIDGE):
-            for index in route.link_lookup(ifname=name):
-                route.link("del", index=index)
+            remove_link(route, name)
