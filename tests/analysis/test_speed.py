@@ -24,7 +24,7 @@ from vmlab.model.event import PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadS
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.headline import explanation
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter
 

@@ -14,7 +14,7 @@ from vmlab.analysis.figures.table_layout import layout_of, varied_axis
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import StoreError
 from vmlab.model.run import AxisValue
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 
 AXES: dict[str, list[AxisValue]] = {"tiles": [1, 2], "cache": ["none"]}

@@ -71,7 +71,7 @@ def test_the_page_draws_its_memory_up_to_its_limit() -> None:
     for values in (nothing, {**nothing, **drawn}):
         texts = [
             "".join(map(str, one.itertext()))
-            for one in cell_chart(CellCourse((), (), values), "c").iter(etree.Element, "{*}text")
+            for one in cell_chart(CellCourse((), (), values), "cell").draw("c").iter(etree.Element, "{*}text")
         ]
         labels["ordered host GiB" in texts] = texts
     assert labels.keys() == {False, True}

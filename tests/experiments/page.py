@@ -34,7 +34,7 @@ from vmlab.report.reference_text import (
     printed_tables,
     source_words,
 )
-from vmlab.report.run.tables import absent_notes
+from vmlab.report.run.run_page import absent_notes
 from vmlab.report.writers.text import paragraph
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -14,7 +14,7 @@ import pytest
 
 from tests.report.test_page import gathered, parsed, words
 from vmlab.report.demo.chapters import FOLDER
-from vmlab.report.page.html import html_report
+from vmlab.report.page.report_page import html_report
 from vmlab.store.runs import STORE
 
 PHONE, TALL = 390, 800

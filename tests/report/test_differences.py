@@ -13,7 +13,7 @@ from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.report.comparison_text import comparison_table
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 
 NOISE = (0.02, -0.05, 0.07, -0.01, 0.03, -0.06, 0.01, -0.03)

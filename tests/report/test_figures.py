@@ -23,8 +23,7 @@ from vmlab.report.comparison_text import comparison_table
 from vmlab.report.figures import figure_text, struck_parts, value_text
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
-from vmlab.report.page.html import html_report
-from vmlab.report.page.markdown import markdown_report
+from vmlab.report.page.report_page import html_report, markdown_report
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
@@ -70,11 +69,6 @@ def sides(runs: list[Gathered]) -> list[Side]:
     return [Side.of(run.label, run.document) for run in runs]
 
 
-def _pair(baseline: str, candidate: str) -> tuple[str, str]:
-    """Both figures, without what is known of their difference."""
-    return baseline, candidate.split(",")[0]
-
-
 def test_text_markdown_page_and_screen_have_the_same_rows(runs: list[Gathered], sides: list[Side]) -> None:
     rows = compared_rows(compare(sides))
     assert {row.label: row.figures for row in rows} == FIGURES
@@ -88,13 +82,13 @@ def test_text_markdown_page_and_screen_have_the_same_rows(runs: list[Gathered], 
     shown = [(row.label, row.entries) for row in screen if row.entries]
     assert [(label, (one.text, other.text)) for label, (one, other) in shown] == wanted
 
-    lines = markdown_report(runs).decode().split("| axes")[1].split("\n\n")[0].splitlines()[2:]
+    lines = markdown_report(runs).decode().split("| figure")[1].split("\n\n")[0].splitlines()[2:]
     cells = [line[2:-2].replace("\\", "").replace("~~", "").split(" | ") for line in lines]
-    assert [(f"{name} ({unit})", _pair(*both)) for _, name, unit, *both in cells] == wanted
+    assert [(name, (first, second)) for name, first, second, _ in cells] == wanted
 
     page = cast(Any, html.document_fromstring(html_report(runs)))
-    found = [[one.text_content() for one in row.xpath("td")] for row in page.xpath("(//table)[1]/tbody/tr")]
-    assert [(f"{name} ({unit})", _pair(*both)) for _, name, unit, *both in found] == wanted
+    found = [[one.text_content() for one in row.xpath("*")] for row in page.xpath("(//table)[1]/tbody/tr")]
+    assert [(name, (first, second)) for name, first, second, _ in found] == wanted
     assert {one.text for one in page.xpath("//s")} >= NUMBERS
     assert "| ~~300.0~~ (invalid)" in markdown_report(runs).decode()
 

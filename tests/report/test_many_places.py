@@ -16,9 +16,11 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison_text import comparison_table
-from vmlab.report.page.answer import answers, comparison_answers, comparison_tables
+from vmlab.report.blocks import Section, Table
+from vmlab.report.comparison_text import comparison_blocks, comparison_table
+from vmlab.report.page.answer import answered_metrics, answers, comparison_answers
 from vmlab.report.page.content import comparison_charts, places_chart
+from vmlab.report.run.shown_tables import results_of
 from vmlab.store.reader import RunReader
 
 CACHES = {"none": 1.0, "writeback": 0.5, "writethrough": 1.5}
@@ -110,23 +112,28 @@ def test_many_places_have_one_sentence(two_runs: Comparison, document: RunDocume
 
 
 def test_a_run_at_many_places_has_one_sentence_a_side_and_one_picture(document: RunDocument) -> None:
-    first, second, *_ = answers(document)
+    first, second, *_ = answers(results_of(document))
     assert first.startswith("writeback against none at 4 places: total wall clock -50.")
     assert first.endswith(" %; better, difference proven at 4 of 4.")
     assert second.startswith("writethrough against none at 4 places: total wall clock +50.")
-    chart = places_chart(document, "x")
+    chart = places_chart(results_of(document).tables)
     assert chart is not None and chart.title == "total wall clock (s) by tiles / read_ahead"
-    drawn = ["".join(map(str, text.itertext())) for text in chart.svg.iter("{*}text")]
+    drawn = ["".join(map(str, text.itertext())) for text in chart.draw("x").iter("{*}text")]
     assert {"1 / 128 KiB", "2 / 1 MiB", *CACHES} <= set(drawn)
     assert sum("±" in text for text in drawn) == 12
 
 
 def test_the_picture_of_two_runs_has_all_places(two_runs: Comparison) -> None:
-    drawn = ["".join(map(str, text.itertext())) for text in comparison_charts(two_runs, "x")[0].svg.iter("{*}text")]
+    drawn = ["".join(map(str, text.itertext())) for text in comparison_charts(two_runs)[0].draw("x").iter("{*}text")]
     assert {"none / 128 KiB / 1", "writethrough / 1 MiB / 2", "before", "after"} <= set(drawn)
 
 
 def test_the_page_has_the_wall_clock_of_all_places_before_all_figures(two_runs: Comparison) -> None:
-    first, second = comparison_tables(two_runs)
-    assert (first[0], len(first[1])) == ("Total wall clock", 12)
-    assert (second[0], len(second[1])) == ("All figures", 12 * 3)
+    whole, *places = [
+        block for block in comparison_blocks(two_runs, answered_metrics(two_runs)) if isinstance(block, Section)
+    ][:-1]
+    assert whole.title == "total wall clock (s)"
+    assert [len(block.labels) for one in (whole, *places) for block in one.blocks if isinstance(block, Table)] == [
+        12,
+        *([3] * 12),
+    ]

@@ -14,7 +14,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
 from vmlab.model.printed import printed_number
 from vmlab.report.reference_text import reference_text
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -9,7 +9,7 @@ from tests.store.stories import Story
 from vmlab.model.event import NetworkProved
 from vmlab.model.results import NetworkProof
 from vmlab.report.event_words import event_sentence
-from vmlab.report.page.html import html_report
+from vmlab.report.page.report_page import html_report
 from vmlab.report.run.cell_text import cell_text
 
 TUNNEL = "tunnel: 9 B carried, NOT as it must be (at least 10 B)"

@@ -15,10 +15,9 @@ from vmlab.model.event import Notice
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.headline import explanation
 from vmlab.report.page.gathered import gather
-from vmlab.report.page.html import html_report
-from vmlab.report.page.markdown import markdown_report
+from vmlab.report.page.report_page import html_report, markdown_report
 from vmlab.report.run.notice_text import short_notices
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 
 
@@ -82,11 +81,9 @@ def test_a_report_says_in_which_order_the_cells_ran(repeats: int, order: str, se
     text = markdown_report([gathered]).decode()
     assert sentence in text
     cells = text[text.index("## Cells") :].splitlines()[4:]
-    assert cells[:3] == [
-        "- cell 1 (cache none, warm-up): passed",
-        "- cell 2 (cache writeback, repeat 1): passed",
-        "  - Block 1, place 1.",
-    ]
+    assert "### Cell 1 (cache none, warm-up): passed" in cells
+    second = cells.index("### Cell 2 (cache writeback, repeat 1): passed")
+    assert cells[second + 2] == "- Block 1, place 1."
 
 
 def test_the_page_says_the_same(tmp_path: Path) -> None:

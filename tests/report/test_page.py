@@ -19,13 +19,15 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
 from vmlab.model.event import PhaseEnded, PhaseStarted
 from vmlab.report.comparison_text import comparison_table
-from vmlab.report.page import html as page
+from vmlab.report.page import report_page
 from vmlab.report.page.content import _HOST_CHARTS, COURSES, _drawn
 from vmlab.report.page.gathered import Gathered, gather
-from vmlab.report.page.html import html_report
-from vmlab.report.page.markdown import escaped, markdown_report
-from vmlab.report.run.tables import run_table
+from vmlab.report.page.report_page import html_report, markdown_report
+from vmlab.report.run.run_page import run_table
 from vmlab.report.run.tiles_text import TILES_TITLE
+from vmlab.report.words import capital
+from vmlab.report.writers import html as page
+from vmlab.report.writers.markdown import escaped
 from vmlab.store.reader import RunReader
 from vmlab.telemetry.host.host_figures import headlines
 
@@ -112,9 +114,17 @@ def test_the_page_has_all_parts(tile: etree._Element) -> None:
         assert any(title.startswith(part) for title in titles), part
     drawn = words(tile, "//*[local-name()='text']")
     assert {"none", "writeback", "provision", "execute", "disk busy %"} <= set(drawn)
-    parts = ["Figures", "The host while the workloads ran", "Cells", "Configuration", "What tools printed"]
-    assert words(tile, "//h2") == parts
-    assert "file-a: " in "".join(words(tile, "//details[summary='Cache modes proved in cell 1']"))
+    assert words(tile, "//h2") == [
+        "Figures",
+        "Host, mean while the workloads ran",
+        "What bound the cells",
+        "The host while the workloads ran",
+        "Cells",
+        "Configuration",
+        "What tools printed",
+    ]
+    (first, second) = words(tile, "//section[@class='cell']/details[summary='Cache modes proved']")
+    assert "file-a: cache none: " in first and "file-a: cache writeback: " in second
 
 
 def test_the_page_needs_no_network_and_runs_nothing(tile: etree._Element) -> None:
@@ -281,11 +291,15 @@ def test_several_runs_are_set_against_the_first(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_left_out_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = gathered(RECORDED)
-    monkeypatch.setattr(page, "MOST_BYTES", 150_000)
-    monkeypatch.setattr(page, "_MOST_TIMELINES", 1)
+    monkeypatch.setattr(report_page, "_MOST_TIMELINES", 1)
     text = html_report([whole]).decode()
-    assert "Timelines of the first" in text
-    assert len(text) < 330_000
+    assert "Timelines of the first 1 of 2 cells are shown." in text
+    size = len(html_report([replace(whole, courses={}, outputs=())]))
+    monkeypatch.setattr(page, "MOST_BYTES", size + 20_000)
+    text = html_report([whole]).decode()
+    assert "No further timeline has room on this page." in text
+    assert "More was printed than fits here" in text
+    assert len(text) < size + 21_000
 
 
 def test_the_command_writes_by_the_ending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -310,27 +324,29 @@ def test_without_its_library_the_page_is_refused_and_markdown_is_not(
 def test_several_tiles_have_scores_and_single_ones_have_none(tmp_path: Path) -> None:
     run = without_timelines(TOLD["two-tiles"](tmp_path / "two-tiles" / "run.sqlite"))
     root, text = parsed(run), markdown_report([run]).decode()
-    assert TILES_TITLE in words(root, "//h2") and f"\n## {TILES_TITLE}\n" in text
+    title = capital(TILES_TITLE)
+    assert title in words(root, "//h2") and f"\n## {title}\n" in text
     # Two tiles 10 % apart in run time: 1 / 1.2 over 1 / 1.1 of the first tile, which is also what runs alone.
     row = at(root, "//caption[.='from tile to tile, cache none']/..//tr[th='web, 2 tiles']")[0]
     assert words(row, "td") == ["0.96 *", "91.7 *", "0.9981 *", "6.15", "95.7 (tile 2)"]
     assert "| web, 2 tiles | 0.96 \\* | 91.7 \\* | 0.9981 \\* | 6.15 | 95.7 (tile 2) |" in text
     knee = "knee, cache none: cannot tell; tile 2 adds 91.7 %"
-    assert any(one.startswith(knee) for one in words(root, f"//h2[.='{TILES_TITLE}']/following-sibling::p"))
-    assert f"\n{knee}" in text
+    assert any(one.startswith(knee) for one in words(root, f"//h2[.='{title}']/following-sibling::p"))
+    assert f"\n- {knee}" in text
     single = gathered(TOLD["tile"](tmp_path / "tile" / "run.sqlite"))
-    assert TILES_TITLE not in words(parsed(single), "//h2")
+    assert title not in words(parsed(single), "//h2")
     assert "tile to tile" not in markdown_report([single]).decode()
 
 
 def test_several_runs_have_a_tile_index(tmp_path: Path) -> None:
     runs = [without_timelines(TOLD["two-tiles"](tmp_path / name / "run.sqlite"), name) for name in ("before", "after")]
     root = parsed(*runs)
-    assert [words(row, "td")[:4] for row in at(root, "//tr[td[2]='tile index']")] == [
-        ["cache none, tiles 1", "tile index", "", "1.00"],
-        ["cache writeback, tiles 1", "tile index", "", "1.00"],
-        ["cache none, tiles 2", "tile index", "", "1.92"],
-        ["cache writeback, tiles 2", "tile index", "", "1.92"],
+    rows = at(root, "//tr[th='tile index']")
+    assert [(words(row, "preceding::h2[1]"), words(row, "td")[0]) for row in rows] == [
+        (["Cache none, tiles 1"], "1.00"),
+        (["Cache writeback, tiles 1"], "1.00"),
+        (["Cache none, tiles 2"], "1.92"),
+        (["Cache writeback, tiles 2"], "1.92"),
     ]
     said = "tile index: geometric mean of a tile's throughputs over those of a tile of before (its cells of 1 tile, "
     assert any(note.startswith(said) for note in words(root, "//p[@class='note']"))

@@ -13,7 +13,7 @@ from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.plan.terms import CellPlan
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"

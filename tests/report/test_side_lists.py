@@ -16,8 +16,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import AxisValue
 from vmlab.model.written import written
 from vmlab.report.figures import with_unit
+from vmlab.report.run.run_page import run_table
 from vmlab.report.run.table_heads import metric_words
-from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"

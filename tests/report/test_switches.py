@@ -10,7 +10,7 @@ from tests.analysis.record.test_switches import switched_cell
 from tests.store.stories import Story
 from vmlab.report.page.content import COURSES, cell_chart
 from vmlab.report.page.gathered import gather
-from vmlab.report.run.cell_text import cell_lines
+from vmlab.report.run.cell_text import cell_facts
 from vmlab.store.reader import RunReader
 
 
@@ -21,7 +21,9 @@ def test_each_switch_is_marked_in_the_chart_of_its_cell(tmp_path: Path) -> None:
         run = gather("last", reader, COURSES)
     course = run.courses[1]
     assert course.marks == ((1.0, "cache writeback"), (3.0, "cache none"))
-    texts = ["".join(map(str, one.itertext())) for one in cell_chart(course, "c").iter(etree.Element, "{*}text")]
+    texts = [
+        "".join(map(str, one.itertext())) for one in cell_chart(course, "cell").draw("c").iter(etree.Element, "{*}text")
+    ]
     assert texts.count("cache writeback") == texts.count("cache none") == 1
-    told = " ".join(cell_lines(run.document["cells"][0]))
-    assert "Switched 1.00 s after the start, as vmlab set asked: cache none to writeback" in told
+    told = " ".join(cell_facts(run.document["cells"][0]))
+    assert "switched 1.00 s after the start, as vmlab set asked: cache none to writeback" in told

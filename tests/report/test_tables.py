@@ -20,10 +20,10 @@ from vmlab.report.bound_text import bound_lines
 from vmlab.report.page.answer import answers, comparison_answers
 from vmlab.report.page.content import COURSES, comparison_charts, result_charts
 from vmlab.report.page.gathered import gather
-from vmlab.report.page.html import html_report
-from vmlab.report.page.markdown import markdown_report
+from vmlab.report.page.report_page import html_report, markdown_report
 from vmlab.report.run.cell_text import cell_text
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
+from vmlab.report.run.shown_tables import results_of
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -99,7 +99,7 @@ def test_a_table_with_metrics_has_the_differences_with_their_interval(tmp_path: 
     text = run_table(document, 200)
     assert "+100.0 % (+100.0 to +100.0)" in text
     assert "interval of the difference, at 95 % confidence" in text
-    first = answers(document)[0]
+    first = answers(results_of(document))[0]
     assert "high against low" in first and "iops" in first and "run time" not in first
     assert "better, difference proven: +100.0 % (+100.0 to +100.0)" in first
     assert "Nothing is compared" not in first
@@ -134,7 +134,7 @@ def unescaped(text: str) -> str:
 
 def test_charts_carry_the_name_and_the_unit_of_their_metric(tmp_path: Path) -> None:
     table = {"rows": "metrics", "columns": "quota", "metrics": ["iops", "latency_p99"]}
-    charts = result_charts(_rated_document(tmp_path, table), "x")
+    charts = result_charts(results_of(_rated_document(tmp_path, table)).tables)
     assert [chart.title.split(",")[0] for chart in charts] == ["iops (1/s)", "latency p99 (µs)"]
 
 
@@ -146,7 +146,7 @@ def test_the_report_of_two_runs_is_about_what_the_scenario_asks_for(tmp_path: Pa
             runs.append(gather(name, reader, COURSES))
     found = compare([Side.of(run.label, run.document) for run in runs])
     assert found.asked == ("iops",)
-    assert {chart.title for chart in comparison_charts(found, "x")} == {"iops (1/s)"}
+    assert {chart.title for chart in comparison_charts(found)} == {"iops (1/s)"}
     said = list(comparison_answers(found))
     assert said and all("disk iops" in text and "wall clock" not in text for text in said)
 

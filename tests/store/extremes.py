@@ -25,7 +25,7 @@ from vmlab.model.event import CellEnded, Event
 from vmlab.model.event_json import from_json, to_json
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.phase_text import phases_text
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 from vmlab.tui.state.run_state import RunState
 

@@ -24,9 +24,10 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph. `tone` is ``""``, ``note`` for small print, ``warn`` for what makes a page doubtful, ``missed``.
+    """A paragraph. `tone` is ``note`` for small print, ``warn`` for what makes a page doubtful, or ``""``.
 
-    A terminal breaks it into lines of which later ones begin with `indent`; where it is `cut` it has one line.
+    Others are ``sub`` for what is below a title, and ``pre`` for a text that has its
+    own lines. A terminal breaks it into lines of which later ones begin with `indent`; a `cut` one is one line.
     """
 
     text: str
@@ -37,12 +38,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Sentences that stand below each other; `tone`, `indent` and `cut` are those of `Text`."""
+    """Sentences that stand below each other; `tone`, `indent` and `cut` are those of `Text`.
+
+    The tone ``answer`` is for what a page says first, the most important sentence first; one of them may stand out.
+    """
 
     texts: Sequence[str]
     tone: str = "note"
     indent: str = "  "
     cut: bool = False
+    stands_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Column:
     """A heading and the texts below it, one for each row. `beside` keeps it next to the column before it.
 
     `above` are headings that it may share with its neighbours, the outermost first; such columns stay together.
-    `notes` say more of each text where there is room for it, which a terminal has not.
+    `notes` say more of each text where there is room for it, which a terminal has not, and `tones` how it stands out.
     """
 
     heading: str
@@ -58,6 +63,12 @@ class Column:
     beside: bool = False
     above: tuple[str, ...] = ()
     notes: Sequence[str] = ()
+    tones: Sequence[str] = ()
+
+    def said(self, place: int) -> list[str]:
+        """The text in a row, and what its note says more."""
+        note = self.notes[place] if self.notes else ""
+        return [self.texts[place], *([note] if note else [])]
 
     @property
     def width(self) -> int:
@@ -69,44 +80,53 @@ class Column:
 class Table:
     """Rows with their `labels` to the left under `corner`, figures to the right of their columns.
 
-    A terminal cuts labels that are longer than `longest`.
+    A terminal cuts long labels, but never the `units` behind them; `wide` ones have up to half of its width.
     """
 
     corner: str
     labels: Sequence[str]
     columns: Sequence[Column]
     caption: str = ""
-    longest: int = 30
+    units: Sequence[str] = ()
+    wide: bool = False
+
+    @property
+    def full_labels(self) -> list[str]:
+        """The labels with their units."""
+        return [f"{label}{tail}" for label, tail in zip(self.labels, self.tails, strict=True)]
+
+    @property
+    def tails(self) -> list[str]:
+        """What stands behind each label."""
+        return [f" ({unit})" if unit else "" for unit in self.units or [""] * len(self.labels)]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with its title, and a note on what it shows or leaves out; `draw` makes it, with names that begin so.
+    """A chart with its title, and a note on what it shows or leaves out. `draw` makes it, with names of its prefix.
 
-    `spare` ones are left out where a page has no room for them.
+    Where a page has no room for one that is `spare`, that sentence stands in place of it and all that follow.
     """
 
     title: str
     draw: Callable[[str], etree._Element]
     note: str = ""
-    spare: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """What is folded under its `title` until a reader opens it; only a page can do that, so only a page has it."""
-
-    title: str
-    blocks: Sequence[Block]
-    spare: bool = False
+    spare: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks that belong together under a `title`, which may be empty. One without blocks is not shown."""
+    """Blocks that belong together under a `title`, which may be empty. One without blocks is not shown.
+
+    A page has a `folded` one closed under its title, and text without that title. Markdown, which cannot fold, leaves a
+    `long` one out. `spare` is as of a chart.
+    """
 
     title: str
     blocks: Sequence[Block]
+    folded: bool = False
+    long: bool = False
+    spare: str = ""
 
 
-Block = Heading | Text | Notes | Table | Chart | Fold | Section
+Block = Heading | Text | Notes | Table | Chart | Section

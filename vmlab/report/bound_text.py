@@ -13,8 +13,8 @@ from vmlab.analysis.shape import CellDocument, MovedDocument, TrafficDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.units import format_bytes
+from vmlab.report.blocks import Notes, Section
 from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
-from vmlab.report.writers.text import paragraph
 
 _MOST_POINTS = 12
 """Of more points only a count is shown below the tables; each has its own page."""
@@ -60,25 +60,21 @@ def _traffic_words(traffic: TrafficDocument) -> str:
     return traffic["sentence"] + ("" if traffic["exact"] else " (by ticks, not from start to end)")
 
 
-def limits_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
+def limits_section(cells: Sequence[CellDocument]) -> Section:
     """What bound the cells of each point, and whether the disk mattered where cache modes are compared."""
     known = [cell for cell in cells if cell["bound_by"] is not None]
-    if not known:
-        return []
-    lines = ["what bound the cells"]
     points: dict[str, list[CellDocument]] = {}
     for cell in known:
         if counts(cell) and cell["outcome"] == Outcome.PASSED:
             points.setdefault(axes_words(cell["axes"]), []).append(cell)
     if not points:
-        return []
+        return Section("", [])
     if len(points) > _MOST_POINTS:
-        lines += paragraph(_counted(known), width, "  ")
+        said = [_counted(known)]
     else:
-        for place, those in points.items():
-            lines += paragraph(f"{place or 'all cells'}: {'; '.join(_point_words(those))}", width, "  ")
+        said = [f"{place or 'all cells'}: {'; '.join(_point_words(those))}" for place, those in points.items()]
     note = idle_disk_words(known)
-    return lines + (paragraph(note, width, "  ") if note else [])
+    return Section("what bound the cells", [Notes([*said, *([note] if note else [])], tone="")])
 
 
 def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""A comparison in plain text."""
+"""A comparison as blocks: its sides, its tables, and the notes on what is known of the differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
 from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
@@ -10,14 +10,14 @@ from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
 from vmlab.model.visible import visible_values
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.notice_text import AT_BEST, at_best_notes, short_notices
 from vmlab.report.run.score_rows import throughput_words
-from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
+from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, verdict_words
 from vmlab.report.words import MARK, apart_words, moment, plural
-from vmlab.report.writers.text import UNCUT, WIDTH, grid, paragraph, shorten
+from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.system.text_width import width_of
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 
@@ -25,23 +25,37 @@ _LONGEST_NAME = 24
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
-    """A table for each combination of axis values, differences in percent of the baseline, then notes and warnings."""
+    """A comparison as plain text of which no line is wider than `width`."""
     comparison = visible_values(comparison)
+    return "\n".join(text_lines(comparison_blocks(comparison), width)) + "\n"
+
+
+def comparison_blocks(
+    comparison: Comparison, first: Collection[str] = (WALL_SECONDS,), told: Collection[str] = ()
+) -> Iterator[Block]:
+    """The sides, a table for each combination of axis values, differences in percent of the baseline, and notes.
+
+    Before all tables stands each figure of the metrics `first` at all places. `told` are notes that stand elsewhere.
+    """
     names = side_names(comparison.labels)
-    lines = [line for text in side_lines(comparison.labels) for line in paragraph(text, width, "  ")]
-    lines += _overview(names, compared_rows(comparison, (WALL_SECONDS,)), width)
+    yield Notes(side_lines(comparison.labels), tone="sub")
+    yield from _overviews(names, compared_rows(comparison, first))
     for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
-        lines += ["", *([place] if place else []), *_block(names, list(rows), width)]
+        yield Section(place, [_table("figure", list(rows), names)])
     notes = [
         *behind_sides(comparison),
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
         *at_best_notes(comparison.speed, comparison.rows),
-        *(f"{MARK} {text}" for text in short_notices(comparison.warnings)),
+        *side_doubts(comparison),
     ]
-    below = [line for text in notes for line in paragraph(text, width, "  ")]
-    lines += ["", *below] if below else []
-    return "\n".join(lines) + "\n"
+    left = [note for note in notes if note not in told]
+    yield Section("", [Notes(left)] if left else [])
+
+
+def side_doubts(comparison: Comparison) -> list[str]:
+    """What makes a comparison doubtful."""
+    return [f"{MARK} {text}" for text in short_notices(comparison.warnings)]
 
 
 def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metrics: Sequence[str] = ()) -> list[str]:
@@ -124,17 +138,17 @@ def side_lines(labels: Sequence[str]) -> list[str]:
     return [f"{name}: {label}, {role}" if name != label else f"{label}: {role}" for name, label, role in sides]
 
 
-def _overview(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> list[str]:
-    """The total wall clock at each place, a row each, before all the tables; nothing for one place alone."""
-    if len(rows) < 2:
-        return []
-    axes, places = places_words([row.axes for row in rows])
-    return ["", rows[0].label, *grid(axes, places, _columns(names, rows), width, longest=width // 2)]
+def _overviews(names: Sequence[str], rows: Sequence[ComparedRow]) -> Iterator[Section]:
+    """Each figure at each place, a row each; nothing for one place alone."""
+    for label in dict.fromkeys(row.label for row in rows):
+        own = [row for row in rows if row.label == label]
+        if len(own) > 1:
+            axes, places = places_words([row.axes for row in own])
+            yield Section(label, [Table(axes, places, _columns(names, own), wide=True)])
 
 
-def _block(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> list[str]:
-    longest = UNCUT if width == UNCUT else 30
-    return grid("figure", [_label(row, longest) for row in rows], _columns(names, rows), width)
+def _table(corner: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Table:
+    return Table(corner, [row.name for row in rows], _columns(names, rows), units=[row.unit for row in rows])
 
 
 def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
@@ -148,19 +162,16 @@ def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
         heading, above = ("", (name,)) if several else (name, ())
         columns.append(Column(heading, [row.figures[place] for row in rows], above=above))
         if place:
-            differences = [long_text(row.differences[place - 1]) for row in rows]
-            columns.append(Column("difference", differences, beside=True, above=above))
+            columns.append(_differences("difference", [row.differences[place - 1] for row in rows], above))
             at_best = [row.at_best_speed[place - 1] for row in rows]
-            if any(at_best):
-                texts = [long_text(found) if found else "" for found in at_best]
-                columns.append(Column(AT_BEST, texts, beside=True, above=above))
+            columns += [_differences(AT_BEST, at_best, above)] if any(at_best) else []
     return columns
 
 
-def _label(row: ComparedRow, longest: int) -> str:
-    """The row's name with its unit, of which the name is cut where there is no room for both."""
-    unit = f" ({row.unit})" if row.unit else ""
-    return f"{shorten(row.name, longest - len(unit))}{unit}"
+def _differences(heading: str, differences: Sequence[Difference | None], above: tuple[str, ...]) -> Column:
+    texts = [long_text(found) if found else "" for found in differences]
+    notes = [verdict_words(found) if found else "" for found in differences]
+    return Column(heading, texts, beside=True, above=above, notes=notes)
 
 
 def index_notes(comparison: Comparison, baseline: str) -> Iterator[str]:

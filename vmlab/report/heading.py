@@ -10,23 +10,20 @@ from vmlab.analysis.shape import CellDocument, RunDocument, RunPart, SpeedDocume
 from vmlab.model.ordered import ordered_note, ordered_sentences
 from vmlab.model.run import EMULATED, OF_HOST, Outcome
 from vmlab.report.words import moment, plural
-from vmlab.report.writers.text import WIDTH, paragraph
 
 
-def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
-    """The lines of the heading, none wider than `width`."""
+def heading(document: RunDocument) -> list[str]:
+    """The sentences of the heading, of which the first says what ran."""
     run = document["run"]
-    lines = paragraph(" · ".join(_what(document)), width, "  ")
-    lines += paragraph(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])), width, "  ")
+    lines = [" · ".join(_what(document))]
+    lines.append(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])))
     if (speed := speed_words(run["speed"])) is not None:
-        lines += paragraph(speed, width, "  ")
-    emulated = _emulation_notes(accelerators_of(document), "a part of the cells")
-    for sentence in (*emulated, *ordered_sentences(run["host"])):
-        lines += paragraph(sentence, width, "  ")
+        lines.append(speed)
+    lines += [*_emulation_notes(accelerators_of(document), "a part of the cells"), *ordered_sentences(run["host"])]
     if run["outcome"] != Outcome.PASSED:
         passed = sum(cell["outcome"] == Outcome.PASSED for cell in document["cells"])
         outcome = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"
-        lines += paragraph(f"{outcome}: {run['reason']}" if run["reason"] else outcome, width, "  ")
+        lines.append(f"{outcome}: {run['reason']}" if run["reason"] else outcome)
     return lines
 
 

@@ -8,15 +8,16 @@ from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.reference.published import AnsweredFigure, BesideReference
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import behind
-from vmlab.model.scenarios.reference import Claim, PublishedFigure
+from vmlab.model.scenarios.reference import Claim, PublishedFigure, Unasked
 from vmlab.model.visible import visible_values
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.figures import doubted, figure_text
 from vmlab.report.heading import heading
+from vmlab.report.run.run_page import absent_notes, run_sections
+from vmlab.report.run.shown_tables import results_of
 from vmlab.report.run.table_heads import metric_words
-from vmlab.report.run.tables import absent_notes, table_lines
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
-from vmlab.report.writers.text import WIDTH, grid, paragraph
+from vmlab.report.writers.text import WIDTH, text_lines
 
 _MINUTES = "m s"
 """The unit of figures such as ``115m25s``; the run's are in seconds beside them."""
@@ -32,20 +33,23 @@ def answer_words(answer: str) -> str:
 def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
     """The whole text; no line is wider than `width`."""
     beside = visible_values(beside)
-    document = beside.document
-    lines = heading(document, width) if beside.has_run else [f"{document['run']['scenario']} · no run"[:width]]
-    lines += paragraph(f"published: {beside.reference.source}", width, "  ")
-    lines += paragraph(f"measured there on {beside.reference.host}", width, "  ") if beside.reference.host else []
-    lines += paragraph(f"here: {beside.reference.here}", width, "  ") if beside.reference.here else []
-    lines += _departures(beside, width)
-    lines += printed_tables(beside.figures, width, "yours" if beside.has_run else None)
+    document, reference = beside.document, beside.reference
+    lines = heading(document) if beside.has_run else [f"{document['run']['scenario']} · no run"]
+    above: list[Block] = [
+        Notes(lines) if beside.has_run else Text(lines[0][:width]),
+        Text(f"published: {reference.source}"),
+        *([Text(f"measured there on {reference.host}")] if reference.host else []),
+        *([Text(f"here: {reference.here}")] if reference.here else []),
+    ]
+    sections: list[Block] = [*_departures(beside), *_printed(beside.figures, "yours" if beside.has_run else None)]
     if beside.has_run and not beside.figures:
         # Charts have no numbers: the run's own table stands for them.
-        lines += table_lines(document, width)
-    lines += _section(_notes(beside, width))
-    lines += _section(list(_claims(beside, width)))
-    lines += _section(list(_unasked(beside, width)))
-    return "\n".join(lines) + "\n"
+        sections += run_sections(results_of(document))
+    notes = _notes(beside)
+    sections.append(Section("", [Notes(notes)] if notes else []))
+    sections.append(Section("claims", [one for answered in beside.claims for one in _claim(answered, beside.has_run)]))
+    sections.append(Section("not asked here", [one for finding in reference.unasked for one in _unasked(finding)]))
+    return "\n".join(text_lines([*above, *sections], width)) + "\n"
 
 
 def printed_tables(figures: Sequence[AnsweredFigure], width: int = WIDTH, ours: str | None = "yours") -> list[str]:
@@ -53,22 +57,19 @@ def printed_tables(figures: Sequence[AnsweredFigure], width: int = WIDTH, ours: 
 
     `ours` is the heading of the run's figures, which stand beside the printed ones; None leaves them out.
     """
-    return [line for name, those in _tables(figures).items() for line in ("", *_table(name, those, width, ours))]
+    return text_lines(_printed(figures, ours), width)
 
 
-def _section(lines: list[str]) -> list[str]:
-    return ["", *lines] if lines else []
+def _printed(figures: Sequence[AnsweredFigure], ours: str | None) -> Iterator[Section]:
+    """Each printed table, in parts where it has rows and columns that have nothing to do with each other."""
+    for name, those in _tables(figures).items():
+        yield Section("", [*([Text(name)] if name else []), *(_part(part, ours) for part in _parts(those))])
 
 
-def _departures(beside: BesideReference, width: int) -> list[str]:
-    if not beside.departures:
-        return []
-    words = "this run does not compare with what was published, since amounts differ; only relative figures may"
-    return [
-        "",
-        *paragraph(f"{MARK} {words}", width, "  "),
-        *(line for one in beside.departures for line in paragraph(f"  {one}", width, "    ")),
-    ]
+def _departures(beside: BesideReference) -> Iterator[Section]:
+    if beside.departures:
+        words = "this run does not compare with what was published, since amounts differ; only relative figures may"
+        yield Section("", [Text(f"{MARK} {words}"), Notes([f"  {one}" for one in beside.departures], indent="    ")])
 
 
 def _place(figure: AnsweredFigure) -> tuple[str, str, str]:
@@ -86,14 +87,6 @@ def _tables(figures: Sequence[AnsweredFigure]) -> dict[str, list[AnsweredFigure]
     for figure in figures:
         found.setdefault(_place(figure)[0], []).append(figure)
     return found
-
-
-def _table(name: str, figures: Sequence[AnsweredFigure], width: int, ours: str | None) -> list[str]:
-    """One printed table, in parts where it has rows and columns that have nothing to do with each other."""
-    lines = paragraph(name, width, "  ") if name else []
-    for number, part in enumerate(_parts(figures)):
-        lines += [*([""] if number else []), *_part(part, width, ours)]
-    return lines
 
 
 def _parts(figures: Sequence[AnsweredFigure]) -> list[list[AnsweredFigure]]:
@@ -117,7 +110,7 @@ def _parts(figures: Sequence[AnsweredFigure]) -> list[list[AnsweredFigure]]:
     return [sorted(those, key=lambda figure: order[id(figure)]) for _, _, those in parts]
 
 
-def _part(figures: Sequence[AnsweredFigure], width: int, ours: str | None) -> list[str]:
+def _part(figures: Sequence[AnsweredFigure], ours: str | None) -> Table:
     """Under each printed column theirs and ours, and ours in percent of theirs where they compare.
 
     A relative figure that was printed in one place with a measured one stands behind it in brackets.
@@ -139,7 +132,7 @@ def _part(figures: Sequence[AnsweredFigure], width: int, ours: str | None) -> li
         if any(percent is not None for percent in percents):
             texts = ["" if percent is None else f"{percent:.0f} %" for percent in percents]
             grids.append(Column("of theirs", texts, above=above))
-    return grid("", list(rows), grids, width)
+    return Table("", list(rows), grids)
 
 
 def _joined(texts: Iterator[str]) -> str:
@@ -189,35 +182,31 @@ def error_notes(figures: Sequence[AnsweredFigure]) -> list[str]:
     return notes
 
 
-def _notes(beside: BesideReference, width: int) -> list[str]:
+def _notes(beside: BesideReference) -> list[str]:
     """Errors of the publication, then why figures are missing, each reason once."""
     notes = error_notes(beside.figures)
     if not beside.has_run:
-        notes += absent_notes(beside.document)
-        return [line for note in notes for line in paragraph(note, width, "  ")]
+        return [*notes, *absent_notes(beside.document)]
     reasons: dict[str, int] = {}
     for figure in beside.figures:
         if figure.reason:
             reasons[figure.reason] = reasons.get(figure.reason, 0) + 1
-    notes += [f"{plural(count, 'figure')} without yours: {reason}" for reason, count in reasons.items()]
-    return [line for note in notes for line in paragraph(note, width, "  ")]
+    return [*notes, *(f"{plural(count, 'figure')} without yours: {reason}" for reason, count in reasons.items())]
 
 
-def _claims(beside: BesideReference, width: int) -> Iterator[str]:
-    if beside.claims:
-        yield "claims"
-    for answered in beside.claims:
-        if not beside.has_run:
-            yield from paragraph(answered.claim.say, width, "  ")
-            yield from _lines_of_source(answered.claim, width)
-            yield from paragraph(f"    {_takes(answered)}", width, "      ")
-            continue
-        yield from paragraph(f"{answer_words(answered.answer)}: {answered.claim.say}", width, "  ")
-        yield from _lines_of_source(answered.claim, width)
-        for why in answered.because:
-            yield from paragraph(f"    {why}", width, "      ")
-        if hint := _hint(answered):
-            yield from paragraph(f"    {hint}", width, "      ")
+def _claim(answered: AnsweredClaim, has_run: bool) -> list[Block]:
+    """A claim with its answer, what the publication says of it, and what the answer rests on or takes."""
+    claim = answered.claim
+    of_source = [words for words in (source_words(claim), contradicted_words(claim)) if words]
+    if not has_run:
+        return [Text(claim.say), _below([*of_source, _takes(answered)])]
+    hint = _hint(answered)
+    below = [*of_source, *answered.because, *([hint] if hint else [])]
+    return [Text(f"{answer_words(answered.answer)}: {claim.say}"), _below(below)]
+
+
+def _below(texts: Sequence[str]) -> Notes:
+    return Notes([f"    {text}" for text in texts], indent="      ")
 
 
 def source_words(claim: Claim) -> str:
@@ -232,18 +221,8 @@ def contradicted_words(claim: Claim) -> str:
     return f"{MARK} contradicted by its own figures: {claim.contradicted}" if claim.contradicted else ""
 
 
-def _lines_of_source(claim: Claim, width: int) -> Iterator[str]:
-    for words in (source_words(claim), contradicted_words(claim)):
-        if words:
-            yield from paragraph(f"    {words}", width, "      ")
-
-
-def _unasked(beside: BesideReference, width: int) -> Iterator[str]:
-    if beside.reference.unasked:
-        yield "not asked here"
-    for finding in beside.reference.unasked:
-        yield from paragraph(finding.say, width, "  ")
-        yield from paragraph(f"    {finding.where}; not asked: {finding.why}", width, "      ")
+def _unasked(finding: Unasked) -> list[Block]:
+    return [Text(finding.say), _below([f"{finding.where}; not asked: {finding.why}"])]
 
 
 def _hint(answered: AnsweredClaim) -> str:

@@ -64,6 +64,21 @@ def long_text(found: Difference, relative: Relative = "difference") -> str:
     return f"{relative_text(found, relative)} {interval_text(found, relative)}".rstrip()
 
 
+def verdict_words(found: Difference) -> str:
+    """The verdict, with what is better or worse where that is proven."""
+    if found.better is None:
+        return str(found.verdict)
+    return f"{'better' if found.better else 'worse'}, {found.verdict}"
+
+
+def difference_words(found: Difference) -> str:
+    """``+21.3 % (one reading each)``: the difference with its interval, and what is known of it."""
+    if found.percent is None or found.verdict == Verdict.SAME:
+        return str(found.verdict)
+    value = f"{relative_number(found.percent, 'difference')} {interval_text(found)}".rstrip()
+    return f"{value}, {verdict_words(found)}"
+
+
 def sentence(found: Difference) -> str:
     """The verdict with everything that it rests on."""
     if found.verdict == Verdict.NOT_COMPARED:

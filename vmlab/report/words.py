@@ -96,6 +96,11 @@ def apart_words(overlaps: Sequence[float | None]) -> str:
     )
 
 
+def capital(text: str) -> str:
+    """The text with a capital as its first letter, as titles and sentences of their own begin."""
+    return text[:1].upper() + text[1:]
+
+
 def plural(count: int, noun: str) -> str:
     """``1 tile``, ``3 tiles``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

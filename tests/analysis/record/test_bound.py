@@ -15,9 +15,10 @@ from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.sample import GUESTS_DISKS_READ, GUESTS_READ, Sample, SampleNames
-from vmlab.report.bound_text import limits_lines
+from vmlab.report.bound_text import limits_section
 from vmlab.report.run.cell_text import cell_text
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
+from vmlab.report.writers.text import text_lines
 from vmlab.store.reader import RunReader
 
 IDLE = {"cpu_idle_percent": 90.0, "cpu_iowait_percent": 0.0, "disk_util_percent": 2.0}
@@ -237,7 +238,7 @@ def test_repeats_of_a_point_have_one_line_with_their_means_and_sums() -> None:
         *of_repeats(point, (BUSY, moved(MIB, MIB)), outcome="invalid"),
         *of_repeats({"cache": "none"}, (WAITING, moved(30 * MIB, 40 * MIB))),
     ]
-    title, writeback, none = limits_lines(cells, 10_000)
+    _, title, writeback, none = text_lines([limits_section(cells)], 10_000)
     assert title == "what bound the cells"
     assert writeback.startswith(
         "cache writeback: the host's disk was at its limit for 67 % of the time (on average 64 % busy); "

@@ -28,7 +28,8 @@ from vmlab.model.event import (
 )
 from vmlab.report.event_words import event_sentence
 from vmlab.report.run.cell_text import cell_text
-from vmlab.report.run.loop_text import loop_lines
+from vmlab.report.run.loop_text import loop_section
+from vmlab.report.writers.text import text_lines
 from vmlab.store.reader import RunReader
 
 
@@ -87,19 +88,23 @@ def test_the_newest_rounds_alone_are_what_live_shows() -> None:
     assert [(row.tile, row.rounds, row.throughput) for row in rows] == [(1, 2, 40.0), (2, 1, 5.0), (None, 3, 45.0)]
 
 
+def loop_lines(rows: list[LoopRow]) -> list[str]:
+    return text_lines([*loop_section(rows).blocks], 100)
+
+
 def test_a_round_that_failed_has_no_part_and_a_kind_without_a_rate_counts_rounds() -> None:
     assert loop_rows([ended(1, 1, 10.0, outcome="failed")]) == []
     first, _ = loop_rows([mail(1, 30.0), mail(2, 10.0)])
     assert first == LoopRow("mail", 1, 2, 0.05, "1/s", True, 20.0, "run_time")
-    assert "3.00  rounds/min   20.0 s  run_time" in loop_lines([first], 100)[1]
+    assert "3.00  rounds/min   20.0 s  run_time" in loop_lines([first])[1]
 
 
 def test_the_grid_has_all_tiles_together_where_there_are_more_than_one() -> None:
-    one = loop_lines(loop_rows([ended(1, 1, 10.0)]), 100)
-    two = loop_lines(loop_rows([ended(1, 1, 10.0), ended(2, 1, 5.0)]), 100)
+    one = loop_lines(loop_rows([ended(1, 1, 10.0)]))
+    two = loop_lines(loop_rows([ended(1, 1, 10.0), ended(2, 1, 5.0)]))
     assert len(one) == 2 and len(two) == 4
     assert two[3].split()[:4] == ["web", "all", "2", "15.0"]
-    assert loop_lines([], 100) == []
+    assert loop_lines([]) == []
 
 
 def test_a_round_is_a_sentence() -> None:

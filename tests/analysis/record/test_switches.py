@@ -22,7 +22,7 @@ from vmlab.model.event import CacheSwitched, KsmSwitched, MeasurementTaken, Phas
 from vmlab.model.results import Measurement
 from vmlab.model.run import WARM_UP
 from vmlab.report.run.cell_text import cell_text
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 
 REASON = "the cache mode changed from none to writeback while it ran"

@@ -10,7 +10,7 @@ from tests.store.retired import add_retired
 from tests.store.stories import Story
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.model.event import HalfEnded
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 
 

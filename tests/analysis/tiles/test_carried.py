@@ -13,7 +13,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import BoundDocument, RunDocument
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.analysis.tiles.tiles_carried import Carried, carried_of
-from vmlab.report.run.tiles_text import Ascent, Stop, bar_text, brief, climb_of, scale_document, sentence, tiles_lines
+from vmlab.report.run.tiles_text import Ascent, Stop, bar_text, brief, climb_of, scale_document, sentence, tiles_answer
 from vmlab.store.reader import RunReader
 from vmlab.workloads.target_limits import Target
 
@@ -171,7 +171,7 @@ def test_one_run_with_growing_tiles_tells_how_many_it_carries(tmp_path: Path) ->
     assert climb is not None
     none, writeback = "1 tile with cache none (the disk ran out first)", "at least 2 tiles with cache writeback"
     assert brief(climb) == f"this host carries {none}, {writeback}"
-    told = " ".join(" ".join(tiles_lines(document, 80)).split())
+    told = " ".join(" ".join(tiles_answer(document)).split())
     assert "1 tile with cache none (one repeat, no spread known), where the disk ran out first" in told
     assert "at least 2 tiles with cache writeback (one repeat, no spread known), the most that were tried" in told
 
@@ -187,7 +187,7 @@ def test_a_cell_that_does_not_count_leaves_the_number_unknown(tmp_path: Path) ->
 
 
 def test_a_run_that_does_not_begin_with_one_tile_tells_nothing(tmp_path: Path) -> None:
-    assert tiles_lines(climbed(tmp_path, [{"none": [0.2]}])[0], 80) == []
+    assert tiles_answer(climbed(tmp_path, [{"none": [0.2]}])[0]) == []
     two = one_run(tmp_path / "two", [{"none": [0.2]}, {"none": [0.2]}, {"none": [0.9]}])
     two["cells"] = two["cells"][1:]
     assert climb_of(two) is None

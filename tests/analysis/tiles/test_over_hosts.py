@@ -13,8 +13,9 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts, together_documents
 from vmlab.model.event import CellEnded, CellPlaced, CellStarted, Event, MeasurementTaken, TogetherEnded
 from vmlab.model.results import Measurement
-from vmlab.report.run.tables import run_table
-from vmlab.report.run.together_text import skew_words, together_table
+from vmlab.report.blocks import Table
+from vmlab.report.run.run_page import run_table
+from vmlab.report.run.together_text import skew_words, together_section
 
 RATES = {"hv1": (100.0, 90.0), "hv2": (80.0, 120.0)}
 TIMES = {"hv1": (10.0, 11.0), "hv2": (14.0, 9.0)}
@@ -91,9 +92,11 @@ def test_one_that_fails_leaves_no_figures_of_the_others() -> None:
 def test_the_table_names_the_worst_host_and_the_skew() -> None:
     """In text, and with the largest skew of all cells."""
     document = _document(repeats=2)
-    heads, rows = together_table(document)
-    assert heads == ["cache none"]
-    words = {row[0]: row[1] for row in rows}
+    (table,) = together_section(document).blocks
+    assert isinstance(table, Table)
+    (column,) = table.columns
+    assert column.heading == "cache none"
+    words = dict(zip(table.labels, column.texts, strict=True))
     assert words["web, worst host (s)"].endswith("(hv2)")
     assert skew_words(document["together"]) == "at most 5.0 ms apart (± 0.5 ms)"
     assert "all hosts together" in run_table(laid_out(document))

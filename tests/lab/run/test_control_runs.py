@@ -17,7 +17,7 @@ from vmlab.model.event import CellsReplanned, CellStarted, CommandReceived
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.report.listing import runs_text
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.run_summary import summarise
 

@@ -32,7 +32,7 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import OF_HOST, Phase
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.report.event_words import event_sentence
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.life import is_recording
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.run_list import list_runs

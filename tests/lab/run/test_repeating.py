@@ -30,7 +30,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Overrides
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.run_summary import summarise
 from vmlab.store.writer import RunWriter

@@ -18,7 +18,7 @@ from vmlab.report.gate_text import gate_text
 from vmlab.report.headline import explanation
 from vmlab.report.run.cell_text import cell_text, raw_text
 from vmlab.report.run.recording_text import compared_recordings
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.report.writers.text import paragraph
 from vmlab.store.named_runs import split_cell
 from vmlab.store.reader import RunReader

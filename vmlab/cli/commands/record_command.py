@@ -23,7 +23,7 @@ from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import suspect, why_lost
 

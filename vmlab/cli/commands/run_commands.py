@@ -28,7 +28,7 @@ from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.validating import load_valid
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.reader import RunReader
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
-from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, result_tables
+from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunDocument
@@ -15,16 +15,14 @@ from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.bound_text import resource_word
-from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
+from vmlab.report.compared_rows import row_name
 from vmlab.report.figures import figure_text, form_of
-from vmlab.report.run.notice_text import AT_BEST
+from vmlab.report.run.shown_tables import Results
 from vmlab.report.run.table_heads import head_words, metric_words, value_words
 from vmlab.report.run.target_text import missed_sentence
-from vmlab.report.verdicts import interval_text, sentence, untested_words
-from vmlab.report.words import plural, relative_number
+from vmlab.report.verdicts import sentence, untested_words, verdict_words
+from vmlab.report.words import capital, plural, relative_number
 
-TARGETS_MISSED = "Targets missed"
-"""What the sentence on missed targets begins with."""
 _KNOWN = (Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.SAME)
 _MOST = 6
 """Sentences about differences; a run with more has its tables below."""
@@ -32,19 +30,25 @@ _MOST_PLACES = 3
 """Places of the axes that have a sentence each."""
 
 
-def answers(document: RunDocument) -> list[str]:
+def answers(results: Results) -> list[str]:
     """The answer, the most important first: differences, what bound the cells, and what makes it doubtful."""
-    tables = result_tables(document)
-    headlines = sorted(_headlines(tables), key=lambda one: not (one[3].difference and one[3].difference.proven))
+    document = results.document
+    headlines = sorted(_headlines(results.tables), key=lambda one: not (one[3].difference and one[3].difference.proven))
     found = [_sentence(*one) for one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
     shown = found[:_MOST]
     if len(found) > _MOST:
         shown.append(f"{len(found) - _MOST} more differences stand in the tables.")
     if not shown:
         shown = ["Nothing is compared here: the figures stand in the tables below."]
-    missed = missed_sentence(document["cells"])
-    shown[1:1] = [f"{missed[0].upper()}{missed[1:]}."] if missed else []
+    missed = missed_words(document)
+    shown[1:1] = [missed] if missed else []
     return [*shown, *_limits(document), *_doubts(document)]
+
+
+def missed_words(document: RunDocument) -> str:
+    """The sentence on missed targets; empty where none was missed."""
+    missed = missed_sentence(document["cells"])
+    return f"{capital(missed)}." if missed else ""
 
 
 _Headline = tuple[ResultTable, Head, Head, Entry]
@@ -122,14 +126,6 @@ def baseline_of(table: ResultTable, row: Head, column: Head) -> Figure | None:
     return None
 
 
-def difference_words(found: Difference) -> str:
-    """``+21.3 % (one reading each)``: the difference with its interval, and what is known of it."""
-    if found.percent is None or found.verdict == Verdict.SAME:
-        return str(found.verdict)
-    value = f"{relative_number(found.percent, 'difference')} {interval_text(found)}".rstrip()
-    return f"{value}, {_verdict(found)}"
-
-
 def _explained(found: Difference) -> str:
     """A difference with everything that it rests on."""
     if found.verdict in _KNOWN or found.percent is None:
@@ -145,7 +141,7 @@ def comparison_answers(found: Comparison) -> Iterator[str]:
 
     Of run times alone it is the total wall clock.
     """
-    asked = _answered(found)
+    asked = answered_metrics(found)
     figures: dict[str, list[Row]] = {}
     for row in found.rows:
         if row.metric in asked:
@@ -157,7 +153,7 @@ def comparison_answers(found: Comparison) -> Iterator[str]:
         yield f"{len(said) - _MOST} more differences stand in the tables."
 
 
-def _answered(found: Comparison) -> tuple[str, ...]:
+def answered_metrics(found: Comparison) -> tuple[str, ...]:
     """The metrics that the answer is about: of run times alone the total wall clock, which is else left out."""
     if set(found.asked) <= {RUN_TIME, WALL_SECONDS}:
         return (WALL_SECONDS,) if WALL_SECONDS in found.asked else found.asked
@@ -189,40 +185,9 @@ def _over_places(known: Sequence[Difference]) -> str:
     tested = any(one.verdict in _KNOWN for one in known)
     if len(percents) == len(known) and not tested and len(why := {untested_words(one) for one in known}) == 1:
         return f"{' to '.join(dict.fromkeys(ends))}, {why.pop()}"
-    counts = Counter(_verdict(one) for one in known)
+    counts = Counter(verdict_words(one) for one in known)
     words = ", ".join(f"{words} at {count} of {len(known)}" for words, count in counts.items())
     return "; ".join([*([" to ".join(dict.fromkeys(ends))] if ends else []), words])
-
-
-def _verdict(found: Difference) -> str:
-    """The verdict, with what is better or worse where that is proven."""
-    if found.better is None:
-        return str(found.verdict)
-    return f"{'better' if found.better else 'worse'}, {found.verdict}"
-
-
-def comparison_tables(found: Comparison) -> Iterator[tuple[str, list[ComparedRow]]]:
-    """The rows of each table with its title: of several places first what the scenario asks for, then all figures.
-
-    Of run times alone that is the total wall clock.
-    """
-    asked = _answered(found)
-    whole, every = compared_rows(found, asked), compared_rows(found)
-    if len({row.place for row in whole}) > 1 and len(whole) < len(every):
-        title = whole[0].name.capitalize() if asked == (WALL_SECONDS,) else "What the scenario asks for"
-        yield from ((title, whole), ("All figures", every))
-    else:
-        yield "", every
-
-
-def comparison_row(row: ComparedRow) -> list[str]:
-    """The texts of a row: its place, what it is, its unit, the baseline, and each candidate with its difference."""
-    texts = [row.place, row.name, row.unit, row.figures[0]]
-    sides = zip(row.figures[1:], row.differences, row.at_best_speed, strict=True)
-    for figure, difference, at_best in sides:
-        beside = f"; {AT_BEST} {difference_words(at_best)}" if at_best else ""
-        texts.append(f"{figure}, {difference_words(difference)}{beside}")
-    return texts
 
 
 def _limits(document: RunDocument) -> Iterator[str]:
@@ -232,10 +197,10 @@ def _limits(document: RunDocument) -> Iterator[str]:
         for name in dict.fromkeys(bound):
             word = "none of the host's resources" if name == "none" else resource_word(name)
             cells = f"{bound.count(name)} of {plural(len(bound), 'cell')}"
-            yield f"{word[0].upper()}{word[1:]} was at its limit in {cells}."
+            yield f"{capital(word)} was at its limit in {cells}."
     note = idle_disk_words(document["cells"])
     if note is not None:
-        yield f"{note[0].upper()}{note[1:]}."
+        yield f"{capital(note)}."
 
 
 def _doubts(document: RunDocument) -> Iterator[str]:

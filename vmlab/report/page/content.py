@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-from lxml import etree
+from functools import partial
 
 from vmlab.analysis.comparison.comparison import Comparison, Row
-from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, result_tables
+from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, figure_of, host_mean, workloads_of
 from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
@@ -18,6 +16,7 @@ from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.model.written import Written
+from vmlab.report.blocks import Chart
 from vmlab.report.compared_rows import row_name
 from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
@@ -52,23 +51,14 @@ COURSES = (
 """The values whose courses timelines show."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart with its title, and a note on what it shows or leaves out."""
-
-    title: str
-    svg: etree._Element
-    note: str = ""
-
-
-def result_charts(document: RunDocument, prefix: str) -> list[Chart]:
-    """The figures of the run's tables, one chart for each table and unit."""
-    charts: list[Chart] = []
-    for number, table in enumerate(result_tables(document)):
-        for key in dict.fromkeys(_key(table, row, column, entry) for row, column, entry in _entries(table)):
-            if len(charts) < MOST_PANELS:
-                charts.append(_table_chart(table, key, f"{prefix}r{number}{len(charts)}-"))
-    return charts
+def result_charts(tables: Sequence[ResultTable]) -> list[Chart]:
+    """The figures of a run's tables, one chart for each table and unit."""
+    found = [
+        (table, key)
+        for table in tables
+        for key in dict.fromkeys(_key(table, row, column, entry) for row, column, entry in _entries(table))
+    ]
+    return [_table_chart(table, key) for table, key in found[:MOST_PANELS]]
 
 
 def _entries(table: ResultTable) -> Iterator[tuple[Head, Head, Entry]]:
@@ -83,7 +73,7 @@ def _key(table: ResultTable, row: Head, column: Head, entry: Entry) -> tuple[str
     return entry.reading.unit, metric_of(table, row, column)
 
 
-def _table_chart(table: ResultTable, key: tuple[str, str], prefix: str) -> Chart:
+def _table_chart(table: ResultTable, key: tuple[str, str]) -> Chart:
     own = {(row, column): entry for row, column, entry in _entries(table) if _key(table, row, column, entry) == key}
     rows = [row for row in table.rows if any(place[0] == row for place in own)]
     columns = [column for column in table.columns if any(place[1] == column for place in own)]
@@ -95,10 +85,9 @@ def _table_chart(table: ResultTable, key: tuple[str, str], prefix: str) -> Chart
     ]
     left_out = len(rows) > MOST_ROWS or len(columns) > MOST_LINES
     label = with_unit(metric_words(metric), unit, form)
-    svg = dots([_name(table, row) for row in rows[:MOST_ROWS]], lines, label, prefix)
     return Chart(
         ", ".join([label, *place_words(table)]),
-        svg,
+        partial(dots, [_name(table, row) for row in rows[:MOST_ROWS]], lines, label),
         "The table has more rows or columns than this chart." if left_out else "",
     )
 
@@ -126,11 +115,11 @@ def point_of(figure: Figure, factor: float = 1.0) -> Point:
     return Point(spread.mean * factor, half, figure.state == Outcome.PASSED)
 
 
-def places_chart(document: RunDocument, prefix: str) -> Chart | None:
+def places_chart(tables: Sequence[ResultTable]) -> Chart | None:
     """The total wall clock at each place of the axes that are on no side of the tables; None for fewer than three."""
     found = [
         (table, dict(zip(table.columns, line, strict=True)))
-        for table in result_tables(document)
+        for table in tables
         for row, line in zip(table.rows, table.entries, strict=True)
         if WALL_SECONDS in dict(row).values() and any(entry.figure.spread for entry in line)
     ]
@@ -139,7 +128,7 @@ def places_chart(document: RunDocument, prefix: str) -> Chart | None:
         (head_words(tuple((part, value) for part, value in column if part != METRICS)), _at_places(column, found))
         for column in columns
     ]
-    return _over_places([table.axes for table, _ in found], figures, WALL_SECONDS, "s", prefix)
+    return _over_places([table.axes for table, _ in found], figures, WALL_SECONDS, "s")
 
 
 def _at_places(column: Head, found: Sequence[tuple[ResultTable, Mapping[Head, Entry]]]) -> list[Figure]:
@@ -152,7 +141,6 @@ def _over_places(
     sides: Sequence[tuple[str, Sequence[Figure]]],
     name: str,
     unit: str,
-    prefix: str,
 ) -> Chart | None:
     """A figure of each side at each place; None for fewer than three places."""
     if len(places) < _LEAST_PLACES:
@@ -165,10 +153,10 @@ def _over_places(
     ]
     label = with_unit(metric_words(name), unit, form)
     left_out = "" if len(rows) <= MOST_ROWS else f" The first {MOST_ROWS} of {len(rows)} places."
-    return Chart(f"{label} by {axes}", dots(rows[:MOST_ROWS], lines, label, prefix), left_out.strip())
+    return Chart(f"{label} by {axes}", partial(dots, rows[:MOST_ROWS], lines, label), left_out.strip())
 
 
-def comparison_charts(comparison: Comparison, prefix: str) -> list[Chart]:
+def comparison_charts(comparison: Comparison) -> list[Chart]:
     """What the scenario asks for, at each place where the runs meet at many.
 
     Run times are one chart, or only the total wall clock at many places; of other metrics each has its own.
@@ -180,9 +168,8 @@ def comparison_charts(comparison: Comparison, prefix: str) -> list[Chart]:
     for row in asked:
         if row not in timed:
             groups.setdefault((row.metric, row.unit), []).append(row)
-    charts = [_compared(comparison, whole if _many_places(whole) else timed, RUN_TIME, prefix)] if timed else []
-    for number, (key, rows) in enumerate(groups.items()):
-        charts.append(_compared(comparison, rows, key[0], f"{prefix}{number}-"))
+    charts = [_compared(comparison, whole if _many_places(whole) else timed, RUN_TIME)] if timed else []
+    charts += [_compared(comparison, rows, metric) for (metric, _), rows in groups.items()]
     return charts[:MOST_PANELS]
 
 
@@ -190,13 +177,13 @@ def _many_places(rows: Sequence[Row]) -> bool:
     return len(rows) >= _LEAST_PLACES
 
 
-def _compared(comparison: Comparison, rows: Sequence[Row], metric: str, prefix: str) -> Chart:
+def _compared(comparison: Comparison, rows: Sequence[Row], metric: str) -> Chart:
     """The figures of `rows`, which have one unit: of one workload at all places, or of all at the first."""
     unit = rows[0].unit
     if len({row.workload for row in rows}) == 1:
         sides = [(label, [row.figures[at] for row in rows]) for at, label in enumerate(comparison.labels)]
         name = rows[0].metric if rows[0].metric == WALL_SECONDS else row_name(rows[0])
-        if (chart := _over_places([row.axes for row in rows], sides, name, unit, prefix)) is not None:
+        if (chart := _over_places([row.axes for row in rows], sides, name, unit)) is not None:
             return chart
     shown = [row for row in rows if row.axes == rows[0].axes][:MOST_ROWS]
     form = form_of(unit, [figure for row in shown for figure in row.figures])
@@ -206,10 +193,10 @@ def _compared(comparison: Comparison, rows: Sequence[Row], metric: str, prefix: 
     ]
     note = "" if len(shown) == len(rows) else f"At {axes_words(rows[0].axes)}; the table has all places."
     label = with_unit(metric_words(metric), unit, form)
-    return Chart(label, dots([row.workload for row in shown], lines, label, prefix), note)
+    return Chart(label, partial(dots, [row.workload for row in shown], lines, label), note)
 
 
-def axis_charts(document: RunDocument, prefix: str) -> list[Chart]:
+def axis_charts(document: RunDocument) -> list[Chart]:
     """What the table has over an axis of numbers, such as tiles: a chart a figure, a line for each other value."""
     layout = layout_of(document)
     varied = [name for name in layout.axes if len(axis_values(document, name)) > 1]
@@ -221,7 +208,7 @@ def axis_charts(document: RunDocument, prefix: str) -> list[Chart]:
     lines = next((name for name in varied if name != axis), None)
     places = {axis_word(one): {lines: one} for one in axis_values(document, lines)} if lines else {"": {}}
     charts = []
-    for number, asked in enumerate(_asked(document, layout.metrics)):
+    for asked in _asked(document, layout.metrics):
         found = {
             name: [read(cells_at(document["cells"], {axis: x, **other}), asked) for x in values]
             for name, other in places.items()
@@ -236,9 +223,9 @@ def axis_charts(document: RunDocument, prefix: str) -> list[Chart]:
             Line(name or asked.workload or label, [point_of(one.figure, form.factor) for one in those])
             for name, those in found.items()
         ]
-        svg = over(values, drawn[:MOST_LINES], axis_title(document, axis), label, f"{prefix}x{number}-")
         title = f"{asked.workload}: {metric_words(asked.metric)}" if asked.workload else metric_words(asked.metric)
-        charts.append(Chart(f"{title} over {axis_title(document, axis)}", svg))
+        draw = partial(over, values, drawn[:MOST_LINES], axis_title(document, axis), label)
+        charts.append(Chart(f"{title} over {axis_title(document, axis)}", draw))
     return charts[:MOST_PANELS]
 
 
@@ -264,7 +251,7 @@ def _numbers(document: RunDocument, axis: str) -> list[float]:
     return sorted(plain) if len(plain) == len(values) > 1 else []
 
 
-def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
+def host_charts(document: RunDocument) -> list[Chart]:
     """The host while the workloads ran: a bar for each place of the axes, over its repeats, in the tables' order."""
     places: dict[str, list[CellDocument]] = {}
     for cell in in_written_order(document):
@@ -280,8 +267,8 @@ def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
     ]
     note = "" if len(places) == len(rows) else f"The first {len(rows)} of {len(places)} places."
     return [
-        Chart(title, bars(rows, lines, title, f"{prefix}h{number}-", None if isinstance(top, str) else top), note)
-        for number, (title, lines, top) in enumerate(asked)
+        Chart(title, partial(bars, rows, lines, title, None if isinstance(top, str) else top), note)
+        for title, lines, top in asked
         if any(any(line.values) for line in lines)
     ]
 
@@ -296,7 +283,7 @@ def _mean(cells: Sequence[CellDocument], name: str) -> float:
     return spread.mean if spread else 0.0
 
 
-def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
+def cell_chart(course: CellCourse, title: str) -> Chart:
     """The timeline of a cell: phases and workloads, CPU, disk and memory."""
     drawn = Timeline([Span("phases", since, until, name) for name, since, until in course.phases])
     drawn.marks += course.marks
@@ -316,7 +303,8 @@ def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
     for label, guests in course.guests:
         lines = [Line(name, values=one.values) for name, one in guests.items()]
         drawn.tracks.append(Track(label, [one.seconds for one in guests.values()], lines))
-    return timeline(drawn, prefix)
+    phases = ", ".join(f"{name} {until - since:.1f} s" for name, since, until in course.phases)
+    return Chart(title, partial(timeline, drawn), f"{phases}.")
 
 
 def _count(course: CellCourse, figure: HostFigure) -> int:

@@ -174,9 +174,7 @@ def over(values: Sequence[float], lines: Sequence[Line], axis: str, label: str, 
         return _svg(figure, prefix)
 
 
-def bars(
-    rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str, top: float | None = None
-) -> etree._Element:
+def bars(rows: Sequence[str], lines: Sequence[Line], label: str, top: float | None, prefix: str) -> etree._Element:
     """A bar for each name, in which the lines' values are stacked."""
     with mpl.rc_context(_STYLE):
         figure, axes = _figure(0.9 + 0.26 * len(rows))

@@ -45,16 +45,16 @@ def write_report(runs: Sequence[str], output: Path, name: str | None = None) -> 
 
 
 def _html(sides: Sequence[NamedSide]) -> bytes:
-    """The page. Its charts take a library that takes a second to load, so it is imported here."""
+    # The charts of a page take a library that takes a second to load, and may be missing.
     from vmlab.report.page.content import COURSES
-    from vmlab.report.page.html import html_report
+    from vmlab.report.page.report_page import html_report
 
     runs = _gathered(sides, COURSES)
     return html_report(list(runs.values()), _sides(sides, runs))
 
 
 def _markdown(sides: Sequence[NamedSide]) -> bytes:
-    from vmlab.report.page.markdown import markdown_report
+    from vmlab.report.page.report_page import markdown_report
 
     runs = _gathered(sides, ())
     return markdown_report(list(runs.values()), _sides(sides, runs))

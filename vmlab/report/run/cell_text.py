@@ -11,17 +11,17 @@ from vmlab.model.run import WARM_UP
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible, visible_line, visible_values
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.bound_text import bound_lines
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.heading import heading
 from vmlab.report.run.host_rows import mean_text, row_label
-from vmlab.report.run.latency_text import disk_lines, latency_sentence
-from vmlab.report.run.loop_text import loop_lines, loop_rows_of
-from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_lines
+from vmlab.report.run.latency_text import disk_section
+from vmlab.report.run.loop_text import loop_rows_of, loop_section
+from vmlab.report.run.switch_text import span_sections, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
-from vmlab.report.writers.text import WIDTH, grid, paragraph, shorten
+from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 from vmlab.telemetry.host.host_figures import headlines
 
@@ -29,28 +29,34 @@ from vmlab.telemetry.host.host_figures import headlines
 def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> str:
     """The heading of the run, then one cell: outcome, phases, every measurement, the host, the proofs."""
     document, cell = visible_values(document), visible_values(cell)
-    lines = [*heading(document, width), ""]
-    for text in _facts(cell):
-        lines += paragraph(text, width, "  ")
-    for section in (
-        _measurements(cell, width),
-        loop_lines(loop_rows_of(cell["loop"]), width),
-        [line for text in _remade(cell["remade"]) for line in paragraph(text, width, "  ")],
-        _stages(cell, width),
-        span_lines(cell, width),
-        _host(cell, width),
-        disk_lines(cell, width),
-        list(_proofs(cell, width)),
-        [shorten(network_words(proof), width) for proof in cell["network_proof"]],
-        list(_seen(cell, width)),
-    ):
-        lines += ["", *section] if section else []
-    return "\n".join(lines) + "\n"
+    what = f"cell {cell['cell']} ({axes_words(cell['axes'])}), {repeat_words(cell['repeat'])}: {cell['outcome']}"
+    told = [what, *(f"  {reason}" for reason in cell["reasons"]), *cell_facts(cell)]
+    blocks: list[Block] = [Notes(heading(document)), Section("", [Notes(told)]), *cell_sections(cell)]
+    return "\n".join(text_lines(blocks, width)) + "\n"
 
 
-def _facts(cell: CellDocument) -> Iterator[str]:
-    yield f"cell {cell['cell']} ({axes_words(cell['axes'])}), {repeat_words(cell['repeat'])}: {cell['outcome']}"
-    yield from (f"  {reason}" for reason in cell["reasons"])
+def cell_sections(cell: CellDocument) -> Iterator[Section]:
+    """All figures of a cell, what was changed in it, and what was proved of it."""
+    figures = f"{plural(len(cell['measurements']), 'figure')} of this cell"
+    yield Section(figures, _measurements(cell), folded=True, long=True)
+    yield loop_section(loop_rows_of(cell["loop"]))
+    remade = list(_remade(cell["remade"]))
+    yield Section("figures made again", [Notes(remade)] if remade else [], folded=True)
+    yield Section("stages of workloads", _stages(cell), folded=True)
+    yield from span_sections(cell)
+    yield Section("the host in this cell", _host(cell), folded=True, long=True)
+    yield disk_section(cell)
+    yield _proved("cache modes proved", _proofs(cell))
+    yield _proved("networks proved", map(network_words, cell["network_proof"]))
+    yield _proved("seen in guests", _seen(cell))
+
+
+def _proved(title: str, texts: Iterable[str]) -> Section:
+    return Section(title, [Notes(said, cut=True)] if (said := list(texts)) else [], folded=True)
+
+
+def cell_facts(cell: CellDocument) -> Iterator[str]:
+    """How a cell went, in sentences: how its guests came up, what was changed, what bound it, where its bytes went."""
     provision = cell["provision"]
     if provision["seconds"] is not None:
         ready = plural(provision["guests"], "guest")
@@ -74,20 +80,20 @@ def _facts(cell: CellDocument) -> Iterator[str]:
         yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell["phases"].items())
 
 
-def _measurements(cell: CellDocument, width: int) -> list[str]:
+def _measurements(cell: CellDocument) -> list[Block]:
     taken = cell["measurements"]
     if not taken:
         return []
     columns = [
-        Column("tile", [str(one["tile"]) for one in taken]),
+        Column("tile", [str(one["tile"]) for one in taken], notes=[one["guest"] for one in taken]),
         Column("metric", [one["metric"] for one in taken], beside=True),
         Column("value", [value_text(one["value"], one["unit"], cell["outcome"]) for one in taken], beside=True),
         Column("unit", [unit_word(one["unit"], one["value"]) for one in taken], beside=True),
     ]
-    return grid("workload", [one["workload"] for one in taken], columns, width)
+    return [Table("workload", [one["workload"] for one in taken], columns)]
 
 
-def _stages(cell: CellDocument, width: int) -> list[str]:
+def _stages(cell: CellDocument) -> list[Block]:
     """Stages of workloads with the host's CPU and disk meanwhile; all of its figures are in the JSON."""
     stages = cell["stages"]
     if not stages:
@@ -101,7 +107,7 @@ def _stages(cell: CellDocument, width: int) -> list[str]:
         means = [one["host"].get(figure.name) for one in stages]
         texts = [NOT_MEASURED if mean is None else mean_text(figure, mean["mean"]) for mean in means]
         columns.append(Column(row_label(figure), texts))
-    return grid("workload", [one["workload"] for one in stages], columns, width)
+    return [Table("workload", [one["workload"] for one in stages], columns)]
 
 
 def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:
@@ -113,7 +119,7 @@ def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:
         yield f"{where}: {value} (unit {one['unit']}), made again {when}; it was {was}"
 
 
-def _host(cell: CellDocument, width: int) -> list[str]:
+def _host(cell: CellDocument) -> list[Block]:
     host = cell["host"]
     if not host:
         return []
@@ -122,28 +128,28 @@ def _host(cell: CellDocument, width: int) -> list[str]:
         Column("max", [host_number(figure["max"], unit_of(name)) for name, figure in host.items()]),
         Column("p95", [host_number(figure["p95"], unit_of(name)) for name, figure in host.items()]),
     ]
-    return grid("host", list(host), columns, width)
+    return [Table("host", list(host), columns)]
 
 
-def _proofs(cell: CellDocument, width: int) -> Iterator[str]:
+def _proofs(cell: CellDocument) -> Iterator[str]:
     for proof in cell["cache_proof"]:
         flag = "on" if proof["o_direct"] else "off"
         verdict = "as asked" if proof["agrees"] else "NOT as asked"
-        yield shorten(f"{proof['guest']}: cache {proof['expected']} {verdict}, O_DIRECT {flag}, {proof['file']}", width)
+        yield f"{proof['guest']}: cache {proof['expected']} {verdict}, O_DIRECT {flag}, {proof['file']}"
 
 
-def _seen(cell: CellDocument, width: int) -> Iterator[str]:
+def _seen(cell: CellDocument) -> Iterator[str]:
     """What was found inside of each guest, a line for its boot and one for its data disk."""
     for guest in cell["seen_in_guests"]:
         name = f"{guest['guest']} of tile {guest['tile']}"
         if (boot := guest["boot"]) is not None:
             failed = f", failed: {' '.join(boot['failed'])}" if boot["failed"] else ""
             units = f"{len(boot['units'])} units active"
-            yield shorten(f"{name}: boot {boot['mode']}, {boot['state']} in {boot['target']}, {units}{failed}", width)
+            yield f"{name}: boot {boot['mode']}, {boot['state']} in {boot['target']}, {units}{failed}"
         if (disk := guest["data_disk"]) is not None:
             seen = f"{format_bytes(disk['bytes'])}, queues {disk['queues']}"
             ahead = f"read-ahead {format_bytes(disk['read_ahead_bytes'])}"
-            yield shorten(f"{name}: data disk {disk['device']} of {seen}, {ahead}", width)
+            yield f"{name}: data disk {disk['device']} of {seen}, {ahead}"
 
 
 def raw_text(outputs: list[tuple[int, RawOutput]]) -> str:
@@ -163,19 +169,6 @@ def order_sentence(document: RunDocument) -> str:
     after = ", after a warm-up" if any(cell["warm_up"] for cell in cells) else ""
     what = "one block" if len(blocks) <= 1 else f"{len(blocks)} blocks, each of which is one repeat of all cells"
     return f"The cells ran in {what}, {how}{after}; they are listed in the order in which they ran."
-
-
-def cell_lines(cell: CellDocument) -> Iterator[str]:
-    """The place of a cell in the order, what bound it, and where its bytes went."""
-    if not cell["warm_up"]:
-        yield f"Block {cell['block']}, place {cell['position']}."
-    for line in switch_lines(cell):
-        yield f"{line[0].upper()}{line[1:]}."
-    yield from bound_lines(cell)
-    if latency := latency_sentence(cell):
-        yield latency
-    if beside := _beside(cell):
-        yield f"{beside[0].upper()}{beside[1:]}."
 
 
 def _beside(cell: CellDocument) -> str:

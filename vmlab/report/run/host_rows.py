@@ -10,10 +10,9 @@ from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.units import format_bytes
 from vmlab.model.written import written
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.bound_text import ROWS, traffic_row
 from vmlab.report.words import NOT_MEASURED, host_number
-from vmlab.report.writers.text import grid
 from vmlab.telemetry.host.host_figures import HostFigure, headlines
 
 
@@ -30,21 +29,23 @@ def mean_text(figure: HostFigure, mean: float) -> str:
     return host_number(mean if figure.unit in ("%", "ms") else mean * written(figure.unit).factor)
 
 
-def host_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
-    """Means over the execute phase, in a column for each value of the axis that is varied; [] without samples."""
-    rows = [figure for figure in headlines() if any(figure.name in cell["host"] for cell in block.cells)]
-    if not rows:
-        return []
-    more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]
+def shown_groups(document: RunDocument, layout: TableLayout, block: Block) -> dict[str, list[CellDocument]]:
+    """A block's cells by the values of the axis that is varied, without those that have no cells."""
     axis = layout.main_axis
     absent = {axis_word(value) for value in layout.values.get(axis or "", ()) if absent_reason(document, axis, value)}
+    return {name: cells for name, cells in layout.groups(block).items() if name not in absent}
+
+
+def host_section(document: RunDocument, layout: TableLayout, block: Block) -> Section:
+    """Means over the execute phase, in a column for each value of the axis that is varied; no rows without samples."""
+    rows = [figure for figure in headlines() if any(figure.name in cell["host"] for cell in block.cells)]
+    more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]
     columns = [
         Column(name, [*(_text(cells, figure) for figure in rows), *(traffic_row(row, cells) for row in more)])
-        for name, cells in layout.groups(block).items()
-        if name not in absent
+        for name, cells in shown_groups(document, layout, block).items()
     ]
-    labels = [*map(row_label, rows), *more]
-    return ["host, mean while the workloads ran", *grid(axis_title(document, axis), labels, columns, width)]
+    table = Table(axis_title(document, layout.main_axis), [*map(row_label, rows), *more], columns)
+    return Section("host, mean while the workloads ran", [table] if rows else [])
 
 
 def _text(cells: Sequence[CellDocument], figure: HostFigure) -> str:

@@ -1,4 +1,4 @@
-"""How long requests of the guests' disks took, in plain text: 50th, 95th and 99th percentile in ms."""
+"""How long requests of the guests' disks took, in tables and in a sentence: 50th, 95th and 99th percentile in ms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from vmlab.analysis.figures.figure import figure_of
-from vmlab.analysis.figures.table_layout import Block, TableLayout, absent_reason, axis_title
+from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title
 from vmlab.analysis.shape import (
     CellDocument,
     DiskLatencyDocument,
@@ -15,10 +15,9 @@ from vmlab.analysis.shape import (
     RunDocument,
     SpanDocument,
 )
-from vmlab.model.axes import axis_word
-from vmlab.report.blocks import Column
-from vmlab.report.words import NOT_MEASURED
-from vmlab.report.writers.text import grid
+from vmlab.report.blocks import Column, Section, Table
+from vmlab.report.run.host_rows import shown_groups
+from vmlab.report.words import NOT_MEASURED, capital
 from vmlab.telemetry.latency_bins import OPERATIONS
 
 KEYS = ("p50_ms", "p95_ms", "p99_ms")
@@ -47,17 +46,21 @@ def title(known: Sequence[DiskLatencyDocument], whose: str = "the guests' disks"
     return f"latency of {whose}{which} in ms, each ± {error:.0f} %"
 
 
-def latency_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
-    """The mean of each percentile over a column's cells, as in `host_lines`; [] where nobody counted."""
-    axis = layout.main_axis
-    absent = {axis_word(value) for value in layout.values.get(axis or "", ()) if absent_reason(document, axis, value)}
-    groups = {name: cells for name, cells in layout.groups(block).items() if name not in absent}
-    known = known_of(*groups.values())
-    rows = {row: list(map(percentiles_text, of_row)) for row, of_row in mean_percentiles(list(groups.values())).items()}
-    if not rows:
-        return []
-    columns = [Column(name, [texts[place] for texts in rows.values()]) for place, name in enumerate(groups)]
-    return [title(known), *grid(axis_title(document, axis), list(rows), columns, width)]
+def latency_section(document: RunDocument, layout: TableLayout, block: Block) -> Section:
+    """The mean of each percentile over a column's cells, as in `host_section`; empty where nobody counted."""
+    groups = shown_groups(document, layout, block)
+    of_rows = mean_percentiles(list(groups.values()))
+    columns = [
+        Column(name, [percentiles_text(of_row[place]) for of_row in of_rows.values()])
+        for place, name in enumerate(groups)
+    ]
+    return _section(known_of(*groups.values()), axis_title(document, layout.main_axis), list(of_rows), columns)
+
+
+def _section(
+    known: Sequence[DiskLatencyDocument], corner: str, rows: Sequence[str], columns: Sequence[Column]
+) -> Section:
+    return Section(title(known), [Table(corner, rows, columns)]) if rows else Section("", [])
 
 
 def known_of(*groups: Sequence[CellDocument]) -> list[DiskLatencyDocument]:
@@ -102,22 +105,24 @@ def latency_sentence(cell: CellDocument) -> str:
     if known is None or not found:
         return ""
     texts = (f"{one['operation']} {percentiles_text([_value(one, key) for key in KEYS])}" for one in found)
-    head = title([known])
-    return f"{head[0].upper()}{head[1:]}: {', '.join(texts)}."
+    return f"{capital(title([known]))}: {', '.join(texts)}."
 
 
-def disk_lines(cell: CellDocument, width: int) -> list[str]:
-    """A line for each disk of a cell, and what was asked of it."""
+def disk_section(cell: CellDocument) -> Section:
+    """A row for each disk of a cell, and what was asked of it."""
     known = cell.get("disk_latency")
     if known is None or not known["disks"]:
-        return []
+        return Section("", [])
     disks = known["disks"]
     columns = [
         Column("operation", [one["operation"] for one in disks]),
         Column("requests", [str(one["requests"]) for one in disks], beside=True),
-        *_columns(disks),
+        *(
+            Column(key.removesuffix("_ms"), [milliseconds(_value(one, key)) for one in disks], beside=True)
+            for key in KEYS
+        ),
     ]
-    return [title([known], "each disk"), *grid("disk", list(map(disk_name, disks)), columns, width)]
+    return Section(title([known], "each disk"), [Table("disk", list(map(disk_name, disks)), columns)])
 
 
 def disk_name(disk: OneDiskLatency) -> str:
@@ -126,26 +131,15 @@ def disk_name(disk: OneDiskLatency) -> str:
     return f"{disk['guest']} {disk['disk']}{tile}"
 
 
-def _columns(disks: Sequence[OneDiskLatency]) -> list[Column]:
-    return [
-        Column(key.removesuffix("_ms"), [milliseconds(_value(one, key)) for one in disks], beside=True) for key in KEYS
-    ]
-
-
-def span_latency_lines(spans: Sequence[SpanDocument], heads: Sequence[str], corner: str, width: int) -> list[str]:
-    """The percentiles over all disks in each span between changes, a column each; [] where nobody counted."""
+def span_latency_section(spans: Sequence[SpanDocument], heads: Sequence[str], corner: str) -> Section:
+    """The percentiles over all disks in each span between changes, a column each; empty where nobody counted."""
     known = [one for span in spans if (one := span["disk_latency"]) is not None]
     rows = [operation for operation in OPERATIONS if any(_of(one, operation) for one in known)]
-    if not rows:
-        return []
-    return [
-        title(known),
-        *grid(corner, rows, [_span_column(span, head, rows) for span, head in zip(spans, heads, strict=True)], width),
-    ]
+    columns = [_span_column(span, head, rows) for span, head in zip(spans, heads, strict=True)]
+    return _section(known, corner, rows, columns)
 
 
 def _span_column(span: SpanDocument, head: str, rows: Sequence[str]) -> Column:
     found = [_of(span["disk_latency"], row) for row in rows]
-    return Column(
-        head, [NOT_MEASURED if one is None else percentiles_text([_value(one, key) for key in KEYS]) for one in found]
-    )
+    texts = [NOT_MEASURED if one is None else percentiles_text([_value(one, key) for key in KEYS]) for one in found]
+    return Column(head, texts)

@@ -9,10 +9,9 @@ from vmlab.analysis.record.loops import LoopRow, loop_rows
 from vmlab.model.event import RoundEnded
 from vmlab.model.run import Outcome
 from vmlab.model.written import written
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, number
-from vmlab.report.writers.text import grid
 
 if TYPE_CHECKING:
     from vmlab.analysis.shape import LoopDocument
@@ -61,11 +60,9 @@ def loop_rows_of(documents: Sequence[LoopDocument]) -> list[LoopRow]:
     ]
 
 
-def loop_lines(rows: Sequence[LoopRow], width: int) -> list[str]:
-    """A grid with a row for each workload in each tile, and in all where there are more; [] for no row."""
+def loop_section(rows: Sequence[LoopRow], title: str = "") -> Section:
+    """A row for each workload in each tile, and in all where there are more; empty for no row."""
     shown = list(_without_sums_of_one(rows))
-    if not shown:
-        return []
     rates = [_rate(row) for row in shown]
     columns = [
         Column("tile", ["all" if row.tile is None else str(row.tile) for row in shown]),
@@ -75,7 +72,7 @@ def loop_lines(rows: Sequence[LoopRow], width: int) -> list[str]:
         Column("latency", [value_words(row.latency, "s") for row in shown], beside=True),
         Column("which is", [row.latency_metric for row in shown], beside=True),
     ]
-    return grid("loop", [row.workload for row in shown], columns, width)
+    return Section(title, [Table("loop", [row.workload for row in shown], columns)] if shown else [])
 
 
 def _without_sums_of_one(rows: Sequence[LoopRow]) -> Iterator[LoopRow]:

@@ -1,10 +1,10 @@
-"""A recording of the host and its own guests in plain text: means over its time, and each disk's cache mode."""
+"""A recording of the host and its own guests as sections: means over its time, each disk's cache mode, and advice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from vmlab.analysis.advice.advice import advise
 from vmlab.analysis.shape import (
     AggregateDocument,
     BoundDocument,
@@ -16,43 +16,45 @@ from vmlab.analysis.shape import (
 from vmlab.model.checked import made
 from vmlab.model.domain import DomainDisk
 from vmlab.model.quantities import format_bytes, format_seconds
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.words import NOT_MEASURED, host_number
-from vmlab.report.writers.text import grid, paragraph
+from vmlab.report.writers.text import text_lines
 from vmlab.telemetry.host.host_figures import headlines
 
 Figures = Mapping[str, AggregateDocument]
 
-GUESTS_TITLE = "The host's own guests"
-ADVICE_TITLE = "Advice on cache modes"
+ADVICE_TITLE = "advice on cache modes"
 NO_GUEST = "no guest of the host's own was seen"
 NO_ADVICE = "no advice: the figures of this recording carry none"
 
 
-class Grid(NamedTuple):
-    """A table: what its rows are, their names, and its columns."""
-
-    head: str
-    names: list[str]
-    columns: list[Column]
-
-    def lines(self, width: int) -> list[str]:
-        """As text."""
-        return grid(self.head, self.names, self.columns, width) if self.names else []
-
-
-def recording_lines(document: RunDocument, width: int) -> list[str]:
+def recording_sections(document: RunDocument) -> Iterator[Section]:
     """The host's means, what was at its limit, the domains, their disks; every text of `document` has to be visible."""
+    for cell in document["cells"]:
+        yield Section("", _host(cell))
     recording = document["recording"]
-    lines = [line for cell in document["cells"] for line in _host(cell, width)]
     if recording is None:
-        return lines
-    lines += ["", f"recorded: {format_seconds(recording['seconds'])}"]
-    if not recording["domains"]:
-        return [*lines, NO_GUEST]
+        return
     domains = domains_of(document)
-    return [*lines, "", *domain_grid(domains).lines(width), "", *disk_grid(domains).lines(width)]
+    recorded = f"recorded: {format_seconds(recording['seconds'])}"
+    yield Section("", [Notes([recorded, *([] if domains else [NO_GUEST])], tone="")])
+    if domains:
+        yield Section("", [domain_table(domains)])
+        yield Section("", [table for table in [disk_table(domains)] if table.labels])
+
+
+def advice_section(document: RunDocument) -> Section:
+    """What the recording advises, of each guest or disk; empty for a recording without guests."""
+    if not domains_of(document):
+        return Section("", [])
+    advised = advise(document)
+    said: list[Block] = []
+    for one in advised.advice:
+        said += [Text(f"{one.subject}: {one.matters}"), Notes([*one.why, f"measure it: {one.run}"])]
+    said += [] if advised.advice else [Text(NO_ADVICE)]
+    none = [f"no advice for {one.subject}: {one.matters}" for one in advised.none]
+    return Section(ADVICE_TITLE, [*said, *([Notes(none)] if none else [])])
 
 
 def domains_of(document: RunDocument) -> list[DomainDocument]:
@@ -66,15 +68,14 @@ def compared_recordings(sides: Sequence[tuple[str, RunDocument]], width: int) ->
     is proven.
     """
     names = [f"{chr(ord('A') + place)}: {label}" for place, (label, _) in enumerate(sides)]
-    letters = [name[0] for name in names]
-    documents = [document for _, document in sides]
-    rows = list(dict.fromkeys(row for document in documents for row in _rows(document)))
-    found = [_rows(document) for document in documents]
+    found = [_rows(document) for _, document in sides]
+    rows = list(dict.fromkeys(row for own in found for row in own))
     columns = [
-        Column(letter, [own.get(row, NOT_MEASURED) for row in rows]) for letter, own in zip(letters, found, strict=True)
+        Column(name[0], [own.get(row, NOT_MEASURED) for row in rows]) for name, own in zip(names, found, strict=True)
     ]
     note = "means over each recording; one reading of each, so no difference is proven"
-    return [*names, "", *grid("figure", rows, columns, width), "", note]
+    sections = (Section("", [Table("figure", rows, columns)]), Section("", [Text(note, cut=True)]))
+    return text_lines([Notes(names, cut=True), *sections], width)
 
 
 def _rows(document: RunDocument) -> dict[str, str]:
@@ -85,11 +86,9 @@ def _rows(document: RunDocument) -> dict[str, str]:
             if figure.name in cell["host"]:
                 found[row_label(figure)] = mean_text(figure, cell["host"][figure.name]["mean"])
     for one in domains_of(document):
-        table = domain_grid([one])
-        found |= {f"{one['name']} {column.heading}": column.texts[0] for column in table.columns}
-        disks = disk_grid([one])
-        for place, name in enumerate(disks.names):
-            found |= {f"{name} {column.heading}": column.texts[place] for column in disks.columns}
+        for table in (domain_table([one]), disk_table([one])):
+            for place, name in enumerate(table.labels):
+                found |= {f"{name} {column.heading}": column.texts[place] for column in table.columns}
     return found
 
 
@@ -103,21 +102,19 @@ def cache_of(disk: DomainDiskDocument) -> str:
     return made(DomainDisk, disk).cache_words
 
 
-def _host(cell: CellDocument, width: int) -> list[str]:
-    lines = host_grid(cell).lines(width)
-    limits = [line for text in limits_of(cell["bound_by"]) for line in paragraph(text, width, "  ")]
-    return ["", *lines, *limits] if lines else []
-
-
-def host_grid(cell: CellDocument) -> Grid:
-    """The host's figures over a cell, as means and at their most."""
+def _host(cell: CellDocument) -> list[Block]:
+    """The host's figures over a cell, as means and at their most, and what was at its limit."""
     known = [figure for figure in headlines() if figure.name in cell["host"]]
-    means = [mean_text(figure, cell["host"][figure.name]["mean"]) for figure in known]
-    most = [mean_text(figure, cell["host"][figure.name]["max"]) for figure in known]
-    return Grid("host", [*map(row_label, known)], [Column("mean", means), Column("max", most)])
+    if not known:
+        return []
+    columns = [
+        Column("mean", [mean_text(figure, cell["host"][figure.name]["mean"]) for figure in known]),
+        Column("max", [mean_text(figure, cell["host"][figure.name]["max"]) for figure in known]),
+    ]
+    return [Table("host", [*map(row_label, known)], columns), Notes([*_limits(cell["bound_by"])], tone="")]
 
 
-def limits_of(bound: BoundDocument | None) -> Iterator[str]:
+def _limits(bound: BoundDocument | None) -> Iterator[str]:
     """For how much of the time CPUs, disk and memory were at their limits."""
     if bound is None:
         return
@@ -130,7 +127,7 @@ def limits_of(bound: BoundDocument | None) -> Iterator[str]:
     yield f"at its limit: {', '.join(parts) or 'nothing'}"
 
 
-def domain_grid(domains: Sequence[DomainDocument]) -> Grid:
+def domain_table(domains: Sequence[DomainDocument]) -> Table:
     """The means of each domain; a column that none has is left out."""
 
     def column(name: str, head: str, *, of_bytes: bool = False) -> Column:
@@ -148,10 +145,10 @@ def domain_grid(domains: Sequence[DomainDocument]) -> Grid:
         column("host_write_bytes_per_second", "written/s", of_bytes=True),
     ]
     shown = [one for one in columns if any(text != NOT_MEASURED for text in one.texts)]
-    return Grid("domain, mean", [one["name"] for one in domains], shown)
+    return Table("domain, mean", [one["name"] for one in domains], shown)
 
 
-def disk_grid(domains: Sequence[DomainDocument]) -> Grid:
+def disk_table(domains: Sequence[DomainDocument]) -> Table:
     """Each disk of each domain with its cache mode and its means."""
     disks = [(domain, disk) for domain in domains for disk in domain["disks"]]
 
@@ -168,7 +165,7 @@ def disk_grid(domains: Sequence[DomainDocument]) -> Grid:
         Column("on", [made(DomainDisk, disk).holder or NOT_MEASURED for _, disk in disks]),
     ]
     names = [f"{domain['name']} {disk['target']}" for domain, disk in disks]
-    return Grid("disk of the guest", names, columns)
+    return Table("disk of the guest", names, columns)
 
 
 def _text(value: float, *, of_bytes: bool = False) -> str:

@@ -1,9 +1,8 @@
-"""The scores of a run over its tiles, as rows of text for every kind of report."""
+"""The scores of a run over its tiles: their tables, what the columns mean, and the knee in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.shape import RunDocument
@@ -12,38 +11,18 @@ from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW, Knee, KneeVerdict, Te
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.figures import figure_text
 from vmlab.report.words import APART, NOT_MEASURED, STATISTIC_WORDS, apart_words, plural
-from vmlab.report.writers.text import grid
 
 _CAPTION = "from tile to tile"
 _ALL = "all workloads"
 _HEADS = ("efficiency", "gain %", "Jain", "CV %", "worst tile %")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreTable:
-    """The scores at one place of the axes: a caption, and a label with a text for each of `heads` in each row."""
-
-    caption: str
-    heads: tuple[str, ...]
-    labels: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def score_tables(document: RunDocument) -> list[ScoreTable]:
-    """A table for each place of the other axes; [] for a run of single tiles."""
-    return [_table(place) for place in scores_of(document)]
-
-
-def score_lines(document: RunDocument, width: int) -> list[str]:
-    """The tables as plain text, none wider than `width`."""
-    lines: list[str] = []
-    for table in score_tables(document):
-        columns = [Column(head, [row[at] for row in table.rows]) for at, head in enumerate(table.heads)]
-        lines += [*([""] if lines else []), table.caption, *grid("", table.labels, columns, width)]
-    return lines
+def score_section(document: RunDocument) -> Section:
+    """A table for each place of the other axes; empty for a run of single tiles."""
+    return Section("", [_table(place) for place in scores_of(document)])
 
 
 def knees(document: RunDocument) -> list[str]:
@@ -118,14 +97,12 @@ def _step(step: Tested) -> str:
     return f"{who} adds {step.gain:.1f} %{interval} of one tile's throughput"
 
 
-def _table(place: PlaceScores) -> ScoreTable:
+def _table(place: PlaceScores) -> Table:
     caption = f"{_CAPTION}, {axes_words(place.axes)}" if place.axes else _CAPTION
-    labels = tuple(f"{row.workload or _ALL}, {plural(row.tiles, 'tile')}" for row in place.rows)
-    texts = [_texts(row) for row in place.rows]
+    labels = [f"{row.workload or _ALL}, {plural(row.tiles, 'tile')}" for row in place.rows]
+    columns = [Column(head, texts) for head, *texts in zip(_HEADS, *map(_texts, place.rows), strict=True)]
     # Without cells of one tile nothing is known of efficiency and gain.
-    kept = [at for at in range(len(_HEADS)) if any(text[at] != NOT_MEASURED for text in texts)]
-    rows = tuple(tuple(text[at] for at in kept) for text in texts)
-    return ScoreTable(caption, tuple(_HEADS[at] for at in kept), labels, rows)
+    return Table("", labels, [one for one in columns if any(text != NOT_MEASURED for text in one.texts)], caption)
 
 
 def _texts(row: ScoreRow) -> tuple[str, ...]:

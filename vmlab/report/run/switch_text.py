@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from vmlab.analysis.shape import CellDocument, SpanDocument, TileChangeDocument
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.run.host_rows import mean_text, row_label
-from vmlab.report.run.latency_text import span_latency_lines
-from vmlab.report.run.loop_text import loop_lines, loop_rows_of
+from vmlab.report.run.latency_text import span_latency_section
+from vmlab.report.run.loop_text import loop_rows_of, loop_section
 from vmlab.report.words import NOT_MEASURED, number, plural, switch_words, tiles_words
-from vmlab.report.writers.text import grid
 from vmlab.telemetry.host.host_figures import headlines
 
 
@@ -30,18 +29,16 @@ def _counts(one: TileChangeDocument) -> dict[str, int]:
     return {"before": one["before"], "after": one["after"]}
 
 
-def span_lines(cell: CellDocument, width: int) -> list[str]:
-    """The host's means in each span between switches, a column each, and what a loop did in it; [] without samples."""
+def span_sections(cell: CellDocument) -> Iterator[Section]:
+    """The host's means in each span between switches, a column each, and what a loop did in it."""
     # Where tiles alone changed, the cache mode still says which guests they were.
     names = list(dict.fromkeys(one["what"] for one in cell["switches"])) or ["cache"]
-    heads = [_span_words(span, names, tiles=bool(cell["tile_changes"])) for span in cell["spans"]]
     spans, corner = cell["spans"], " / ".join(names)
-    latency = span_latency_lines(spans, heads, corner, width)
-    return [
-        *_host_lines(spans, heads, corner, width),
-        *(["", *latency] if latency else []),
-        *_loops(spans, heads, width),
-    ]
+    heads = [_span_words(span, names, tiles=bool(cell["tile_changes"])) for span in spans]
+    yield _host_section(spans, heads, corner)
+    yield span_latency_section(spans, heads, corner)
+    for span, head in zip(spans, heads, strict=True):
+        yield loop_section(loop_rows_of(span["loop"]), head)
 
 
 def _span_words(span: SpanDocument, names: Iterable[str], *, tiles: bool) -> str:
@@ -53,17 +50,8 @@ def _span_words(span: SpanDocument, names: Iterable[str], *, tiles: bool) -> str
     return ", ".join(filter(None, (state, count, when)))
 
 
-def _loops(spans: Sequence[SpanDocument], heads: Sequence[str], width: int) -> Iterator[str]:
-    """What the workloads of a looped cell did in each span."""
-    for span, head in zip(spans, heads, strict=True):
-        if lines := loop_lines(loop_rows_of(span["loop"]), width):
-            yield from ("", head, *lines)
-
-
-def _host_lines(spans: Sequence[SpanDocument], heads: Sequence[str], title: str, width: int) -> list[str]:
+def _host_section(spans: Sequence[SpanDocument], heads: Sequence[str], corner: str) -> Section:
     rows = [figure for figure in headlines() if any(figure.name in span["host"] for span in spans)]
-    if not rows:
-        return []
     columns = [
         Column(
             head,
@@ -74,4 +62,4 @@ def _host_lines(spans: Sequence[SpanDocument], heads: Sequence[str], title: str,
         )
         for span, head in zip(spans, heads, strict=True)
     ]
-    return ["host, mean in each span", *grid(title, list(map(row_label, rows)), columns, width)]
+    return Section("host, mean in each span", [Table(corner, list(map(row_label, rows)), columns)] if rows else [])

@@ -10,12 +10,13 @@ from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.model.axes import axes_words
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.written import Written
+from vmlab.report.blocks import Column, Notes, Section, Table, Text
 from vmlab.report.bound_text import cell_words
 from vmlab.report.figures import value_text
 from vmlab.report.words import plural
-from vmlab.report.writers.text import paragraph
 from vmlab.workloads.target_limits import Target, limit_form
 
+_TITLE = "what each tile must deliver"
 _MOST_CELLS = 12
 _MOST_MISSED = 4
 
@@ -111,8 +112,8 @@ def missed_sentence(cells: Sequence[CellDocument]) -> str:
     return f"targets missed in {len(missing)} of {plural(len(cells), 'cell')}, most of all {words}"
 
 
-def target_table(cells: Sequence[CellDocument]) -> tuple[list[str], list[list[str]]]:
-    """The places of the axes, and of each target its words and what it came to at each place; ([], []) without any.
+def target_table(cells: Sequence[CellDocument]) -> Section:
+    """What each target came to at each place of the axes; empty without targets.
 
     Over repeats and tiles that is the figure that took most of its limit, and in how many cells the target was missed.
     """
@@ -120,9 +121,17 @@ def target_table(cells: Sequence[CellDocument]) -> tuple[list[str], list[list[st
     for cell in cells:
         if cell["targets"] and cell["repeat"] != WARM_UP:
             places.setdefault(axes_words(cell["axes"]), []).append(cell)
-    asked = dict.fromkeys(limit_words(one) for those in places.values() for cell in those for one in cell["targets"])
-    rows = [[words, *(_at_place(words, those) for those in places.values())] for words in asked]
-    return list(places), rows
+    asked = _asked([cell for those in places.values() for cell in those])
+    columns = [_column(place, [_at_place(words, those) for words in asked]) for place, those in places.items()]
+    return Section("targets", [Table(_TITLE, asked, columns)] if asked else [])
+
+
+def _column(place: str, texts: Sequence[str]) -> Column:
+    return Column(place, texts, tones=["missed" if text.startswith("missed") else "" for text in texts])
+
+
+def _asked(cells: Sequence[CellDocument]) -> list[str]:
+    return list(dict.fromkeys(limit_words(one) for cell in cells for one in cell["targets"]))
 
 
 def _at_place(words: str, cells: Sequence[CellDocument]) -> str:
@@ -139,18 +148,16 @@ def _at_place(words: str, cells: Sequence[CellDocument]) -> str:
     return f"{'missed' if missed else 'met'}{of}: {measured_words(worst_first(measured)[0])}"
 
 
-def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
-    """The targets of a run, and for each cell whether its tiles delivered; [] for a run without targets."""
+def target_section(cells: Sequence[CellDocument]) -> Section:
+    """The targets of a run, and for each cell whether its tiles delivered; empty for a run without targets."""
     having = [cell for cell in cells if cell["targets"]]
     if not having:
-        return []
-    asked = dict.fromkeys(limit_words(one) for cell in having for one in cell["targets"])
-    lines = ["what each tile must deliver", *paragraph(", ".join(asked), width, "  ")]
+        return Section("", [])
     if len(having) > _MOST_CELLS:
-        return lines + paragraph("; ".join(_counted(having)), width, "  ")
-    for cell in having:
-        lines += paragraph(f"{cell_words(cell)}: {verdict_words(cell)}", width, "  ")
-    return lines
+        verdicts = ["; ".join(_counted(having))]
+    else:
+        verdicts = [f"{cell_words(cell)}: {verdict_words(cell)}" for cell in having]
+    return Section(_TITLE, [Text(", ".join(_asked(having))), Notes(verdicts, tone="")])
 
 
 def _counted(cells: Sequence[CellDocument]) -> Iterator[str]:

@@ -17,16 +17,17 @@ from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, 
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
+from vmlab.report.blocks import Notes, Section
 from vmlab.report.bound_text import resource_word
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.score_rows import knees
 from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
-from vmlab.report.writers.text import WIDTH, paragraph, shorten
+from vmlab.report.writers.text import WIDTH, shorten
 from vmlab.system.text_width import left, width_of
 from vmlab.workloads.target_limits import Target
 
-TILES_TITLE = "How many tiles this host carries"
+TILES_TITLE = "how many tiles this host carries"
 SCHEMA = "vmlab.scale/1"
 _BAR = 20
 """Letters of the bar; the limit stands in its middle."""
@@ -81,10 +82,9 @@ def tiles_answer(document: RunDocument) -> list[str]:
     return [*([] if climb is None else [sentence(climb)]), *knees(document)]
 
 
-def tiles_lines(document: RunDocument, width: int) -> list[str]:
-    """The same as plain text with its title."""
-    said = [line for text in tiles_answer(document) for line in paragraph(text, width, "  ")]
-    return [TILES_TITLE.lower(), *said] if said else []
+def tiles_section(document: RunDocument) -> Section:
+    """The same with its title."""
+    return Section(TILES_TITLE, [Notes(said, tone="")] if (said := tiles_answer(document)) else [])
 
 
 def heading_lines(ascent: Ascent) -> list[str]:

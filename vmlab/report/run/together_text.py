@@ -10,37 +10,42 @@ from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.written import Written
-from vmlab.report.blocks import Column
+from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.figures import figure_text, form_of, with_unit
 from vmlab.report.words import NOT_MEASURED
-from vmlab.report.writers.text import grid
 
-TOGETHER_TITLE = "All hosts together"
+TOGETHER_TITLE = "all hosts together"
 _Place = tuple[tuple[str, AxisValue], ...]
 
 
-def together_table(document: RunDocument) -> tuple[list[str], list[list[str]]]:
-    """The heads of the columns, one for each place of the axes, and the rows, each with its label first."""
+def together_section(document: RunDocument) -> Section:
+    """Sums and worst hosts, a column for each place of the axes; empty for a run whose hosts did not run together."""
     places: dict[_Place, list[CellDocument]] = {}
     for one, cell in zip(document["together"], cells_of_all_hosts(document), strict=True):
         places.setdefault(tuple(one["axes"].items()), []).append(cell)
     figures = {(one["workload"], one["metric"]): one for whole in document["together"] for one in whole["over_hosts"]}
-    heads = [axes_words(dict(place)) if place else "all cells" for place in places]
-    return heads, [_row(document, places, one) for one in figures.values() if _shown(one)]
+    rows = [_row(document, places, one) for one in figures.values() if _shown(one)]
+    columns = [
+        Column(axes_words(dict(place)) if place else "all cells", [texts[at] for _, texts in rows])
+        for at, place in enumerate(places)
+    ]
+    return Section("", [Table(TOGETHER_TITLE, [label for label, _ in rows], columns)] if rows else [])
 
 
 def _shown(one: OverHostsDocument) -> bool:
     return one["sum"] is not None or one["worst"] is not None
 
 
-def _row(document: RunDocument, places: Mapping[_Place, list[CellDocument]], one: OverHostsDocument) -> list[str]:
+def _row(
+    document: RunDocument, places: Mapping[_Place, list[CellDocument]], one: OverHostsDocument
+) -> tuple[str, list[str]]:
     workload, metric = one["workload"], one["metric"]
     value = wall_seconds if workload == WALL_CLOCK else over_tiles(workload, metric)
     found = {place: figure_of(cells, value) for place, cells in places.items()}
     form = form_of(one["unit"], found.values())
     name = workload if metric == RUN_TIME or workload == WALL_CLOCK else f"{workload} {metric}"
     label = with_unit(f"{name}, {'worst host' if one['sum'] is None else 'sum'}", one["unit"], form)
-    return [label, *(_text(document, place, figure, one, form) for place, figure in found.items())]
+    return label, [_text(document, place, figure, one, form) for place, figure in found.items()]
 
 
 def _text(document: RunDocument, place: _Place, figure: Figure, one: OverHostsDocument, form: Written) -> str:
@@ -55,15 +60,6 @@ def _text(document: RunDocument, place: _Place, figure: Figure, one: OverHostsDo
         if (other["workload"], other["metric"]) == (one["workload"], one["metric"])
     }
     return f"{text} ({hosts.pop() if len(hosts) == 1 else 'varies'})"
-
-
-def together_lines(document: RunDocument, width: int) -> list[str]:
-    """The table as plain text; [] for a run whose hosts did not run together."""
-    if not document["together"]:
-        return []
-    heads, rows = together_table(document)
-    columns = [Column(head, [row[at] for row in rows]) for at, head in enumerate(heads, start=1)]
-    return grid(TOGETHER_TITLE.lower(), [row[0] for row in rows], columns, width) if rows else []
 
 
 def together_notes(document: RunDocument) -> Iterator[str]:

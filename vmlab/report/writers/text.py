@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from vmlab.report.blocks import Block, Chart, Column, Fold, Heading, Notes, Section, Table, Text
+from vmlab.report.blocks import Block, Chart, Column, Heading, Notes, Section, Table, Text
 from vmlab.system.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
 
 WIDTH = 80
@@ -19,7 +19,7 @@ _LONGEST_LABEL = 30
 
 
 def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> list[str]:
-    """Blocks as lines of which none is wider than `width`; there are no charts, and nothing is folded."""
+    """Blocks as lines of which none is wider than `width`; there are no charts."""
     lines: list[str] = []
     before: Block | None = None
     for block in blocks:
@@ -32,15 +32,25 @@ def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> list[str]:
                 lines += [line for text in block.texts for line in _sentence(text, block, width)]
             case Table():
                 lines += [""] if isinstance(before, Table) else []
-                lines += [block.caption] if block.caption else []
-                lines += grid(block.corner, block.labels, block.columns, width, longest=block.longest)
+                lines += paragraph(block.caption, width, "  ") if block.caption else []
+                lines += _table(block, width)
             case Section():
                 inner = text_lines(block.blocks, width)
-                lines += ["", *([block.title] if block.title else []), *inner] if inner else []
-            case Chart() | Fold():
+                title = [block.title] if block.title and not block.folded else []
+                lines += ["", *title, *inner] if inner else []
+            case Chart():
                 continue
         before = block
     return lines
+
+
+def _table(table: Table, width: int) -> list[str]:
+    longest = UNCUT if width == UNCUT else width // 2 if table.wide else _LONGEST_LABEL
+    labels = [
+        f"{shorten(label, longest - len(tail))}{tail}" if tail else label
+        for label, tail in zip(table.labels, table.tails, strict=True)
+    ]
+    return grid(table.corner, labels, table.columns, width, longest=longest)
 
 
 def _sentence(text: str, block: Text | Notes, width: int) -> list[str]:

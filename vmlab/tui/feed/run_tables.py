@@ -12,7 +12,7 @@ from vmlab.analysis.reference.published import beside_reference
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError, VmlabError
 from vmlab.report.reference_text import reference_text
-from vmlab.report.run.tables import run_table
+from vmlab.report.run.run_page import run_table
 from vmlab.report.run.tiles_board import QUESTION, board_of, target_bars
 from vmlab.store.kept_file import file_stamp
 from vmlab.store.reader import RunReader

@@ -284,11 +284,13 @@ class WatchScreen(ConsoleScreen):
         """Throughput and latency of a loop's workloads, between guests and log."""
         self.set_class(bool(run.loop), "-loop")
         if run.loop:
-            from vmlab.report.run.loop_text import loop_lines
+            from vmlab.report.run.loop_text import loop_section
+            from vmlab.report.writers.text import text_lines
             from vmlab.tui.widgets.painted import TextBoard
 
             board = self.pane(TextBoard, "loop", before="#log", title="Loop: the newest verified round")
-            board.show([((f" {line}", "plain"),) for line in loop_lines(run.loop, max(20, self.size.width - 2))])
+            lines = text_lines([*loop_section(run.loop).blocks], max(20, self.size.width - 2))
+            board.show([((f" {line}", "plain"),) for line in lines])
 
     def _draw_large(self, run: RunView, gauges: Sequence[Gauge]) -> bool:
         """On a projector, the little that matters in large letters. Whether they are shown."""

@@ -1,33 +1,40 @@
-"""The table of a run: what was measured, laid out as its scenario asks, with the doubts below."""
+"""A run in order: the one place that says which sections stand where, and the notes below its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
-from vmlab.analysis.comparison.result_table import ResultTable, result_tables
-from vmlab.analysis.figures.table_layout import TableLayout, layout_of
+from vmlab.analysis.comparison.result_table import ResultTable
+from vmlab.analysis.figures.table_layout import TableLayout
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words, axis_word
 from vmlab.model.run import OF_HOST, WARM_UP, AxisValue
 from vmlab.model.scenarios.table_words import WORKLOADS
 from vmlab.model.visible import visible_values
-from vmlab.report.bound_text import limits_lines, unpassed_lines
+from vmlab.report.blocks import Block, Notes, Section, Text
+from vmlab.report.bound_text import limits_section, unpassed_lines
 from vmlab.report.heading import heading
 from vmlab.report.headline import explanation
-from vmlab.report.run.host_rows import host_lines
-from vmlab.report.run.latency_text import latency_lines
-from vmlab.report.run.named import named_differences, named_figures
+from vmlab.report.run.host_rows import host_section
+from vmlab.report.run.latency_text import latency_section
 from vmlab.report.run.notice_text import short_notices
-from vmlab.report.run.recording_text import recording_lines
-from vmlab.report.run.score_rows import score_lines, score_notes
-from vmlab.report.run.table_text import block_lines, intervals_shown
-from vmlab.report.run.target_text import missed_sentence, target_lines
-from vmlab.report.run.tiles_text import tiles_lines
-from vmlab.report.run.together_text import together_lines, together_notes
+from vmlab.report.run.recording_text import recording_sections
+from vmlab.report.run.score_rows import score_notes, score_section
+from vmlab.report.run.shown_tables import (
+    Results,
+    block_section,
+    intervals_shown,
+    named_differences,
+    named_figures,
+    results_of,
+)
+from vmlab.report.run.target_text import missed_sentence, target_section
+from vmlab.report.run.tiles_text import tiles_section
+from vmlab.report.run.together_text import together_notes, together_section
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
-from vmlab.report.writers.text import WIDTH, paragraph
+from vmlab.report.writers.text import WIDTH, text_lines
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:
@@ -37,48 +44,55 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
     """
     document = visible_values(document)
     missed = missed_sentence(document["cells"])
-    above = [*heading(document, width), *(paragraph(missed, width, "  ") if missed else [])]
-    return "\n".join([*above, *table_lines(document, width)]) + "\n"
+    above: list[Block] = [Notes(heading(document)), *([Text(missed)] if missed else [])]
+    return "\n".join(text_lines([*above, *run_sections(results_of(document))], width)) + "\n"
 
 
-def table_lines(document: RunDocument, width: int) -> list[str]:
-    """The tables and the notes of a run without its heading; every text of `document` has to be visible."""
+def run_sections(results: Results, told: Collection[str] = ()) -> Iterator[Section]:
+    """What every medium has of a run below its heading; every text of its document has to be visible.
+
+    `told` are notes that stand elsewhere on the page.
+    """
+    document, layout = results.document, results.layout
     if document["run"]["size"] == OF_HOST:
-        said = [line for note in short_notices(document["run"]["notices"]) for line in paragraph(note, width, "  ")]
-        return [*recording_lines(document, width), *_section(said)]
-    layout = layout_of(document)
-    lines: list[str] = []
-    for block in layout.blocks:
-        lines += ["", *block_lines(document, layout, block, width)]
-        lines += _section(host_lines(document, layout, block, width))
-        lines += _section(latency_lines(document, layout, block, width))
-    lines += _section(together_lines(document, width))
-    lines += _section(tiles_lines(document, width))
-    lines += _section(target_lines(document["cells"], width))
-    lines += _section(score_lines(document, width))
-    lines += _section(limits_lines(document["cells"], width))
-    notes = dict.fromkeys(
-        [*_notes(document, layout, result_tables(document)), *together_notes(document), *score_notes(document)]
-    )
-    lines += _section([line for note in notes for line in paragraph(note, width, "  ")])
-    return lines + _section(_answer_lines(document, layout, width))
+        yield from recording_sections(document)
+        yield _noted(short_notices(document["run"]["notices"]), told)
+        return
+    for block, tables in results.blocks:
+        yield block_section(results, block, tables)
+        yield host_section(document, layout, block)
+        yield latency_section(document, layout, block)
+    yield together_section(document)
+    yield tiles_section(document)
+    yield target_section(document["cells"])
+    yield score_section(document)
+    yield limits_section(document["cells"])
+    yield _noted([*_notes(results), *doubts(document), *together_notes(document), *score_notes(document)], told)
+    yield Section("", [Notes(said, tone="")] if (said := _answers(results)) else [])
 
 
-def _answer_lines(document: RunDocument, layout: TableLayout, width: int) -> list[str]:
+def _noted(notes: Sequence[str], told: Collection[str]) -> Section:
+    left = [note for note in dict.fromkeys(notes) if note not in told]
+    return Section("", [Notes(left)] if left else [])
+
+
+def _answers(results: Results) -> list[str]:
     """What differs between the values of the first axis, and what the host was short of; [] without repeats."""
-    if not layout.simple or all(cell["repeat"] <= 1 for cell in document["cells"]):
+    document = results.document
+    if not results.layout.simple or all(cell["repeat"] <= 1 for cell in document["cells"]):
         return []
     sides = sides_by_axis(document)
-    if len(sides) < 2:
-        return []
-    return [line for text in explanation(compare(sides)) for line in paragraph(text, width, "  ")]
+    return explanation(compare(sides)) if len(sides) > 1 else []
 
 
-def _section(lines: list[str]) -> list[str]:
-    return ["", *lines] if lines else []
+def doubts(document: RunDocument) -> list[str]:
+    """What makes a run doubtful: cells that did not pass, values of axes that have no cells, and notices."""
+    unpassed = (f"{MARK} {line}" for line in unpassed_lines(document["cells"]))
+    return [*unpassed, *absent_notes(document), *short_notices(document["run"]["notices"])]
 
 
-def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
+def _notes(results: Results) -> Iterator[str]:
+    document, layout, tables = results.document, results.layout, results.tables
     yield from _relative_notes(layout, tables)
     yield from (text for name, text in STATISTIC_WORDS.items() if name in layout.statistics)
     if layout.best_of is not None:
@@ -96,9 +110,6 @@ def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTa
         if cell["looped"]:
             rounds = plural(len(cell["rounds"]), "round")
             yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is a loop of {rounds}, and counts in no figure"
-    yield from (f"{MARK} {line}" for line in unpassed_lines(document["cells"]))
-    yield from absent_notes(document)
-    yield from short_notices(document["run"]["notices"])
 
 
 def absent_notes(document: RunDocument) -> Iterator[str]:

@@ -1,0 +1,222 @@
+"""The page of a report: the answer and a picture first, then what every medium has, the cells, and the set-up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.figures.table_layout import in_written_order
+from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
+from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.integrity.long_work import current
+from vmlab.model.errors import UsageError
+from vmlab.model.ordered import ordered_title, ordered_words
+from vmlab.model.run import WARM_UP
+from vmlab.model.visible import visible_values
+from vmlab.report.blocks import Block, Chart, Heading, Notes, Section, Text
+from vmlab.report.bound_text import cell_words
+from vmlab.report.comparison_text import comparison_blocks, side_doubts, side_lines, side_names, side_title
+from vmlab.report.heading import behind_words, heading
+from vmlab.report.page.answer import answered_metrics, answers, comparison_answers, missed_words
+from vmlab.report.page.gathered import Gathered, each_a_side
+from vmlab.report.run.cell_text import cell_facts, cell_sections
+from vmlab.report.run.latency_text import latency_sentence
+from vmlab.report.run.recording_text import advice_section
+from vmlab.report.run.run_page import doubts, run_sections
+from vmlab.report.run.shown_tables import Results, results_of
+from vmlab.report.run.target_text import target_table
+from vmlab.report.words import order_words, plural
+from vmlab.report.writers.html import html_page
+from vmlab.report.writers.markdown import markdown_page
+
+_CONFIGURED = ("size", "seed", "accelerator", "axes", "host")
+_MOST_TIMELINES = 24
+_RAW_CHARACTERS = 300_000
+_LONGEST_OUTPUT = 20_000
+_NO_TIMELINE = "No further timeline has room on this page."
+_NO_OUTPUT = "More was printed than fits here; `vmlab show RUN --raw` has all of it."
+
+
+def html_report(runs: Sequence[Gathered], sides: Sequence[Side] = ()) -> bytes:
+    """The page of one run, or of several as `sides`, by default one a run, of which the first is the baseline."""
+    title = " and ".join(run.document["run"]["scenario"] or "run" for run in runs[:2])
+    return html_page(title, _blocks(runs, sides, drawn=True))
+
+
+def markdown_report(runs: Sequence[Gathered], sides: Sequence[Side] = ()) -> bytes:
+    """The same as Markdown, without charts."""
+    return markdown_page(_blocks(runs, sides, drawn=False))
+
+
+def _blocks(runs: Sequence[Gathered], sides: Sequence[Side], *, drawn: bool) -> list[Block]:
+    sides = sides or each_a_side(runs)
+    found = list(_several(sides, drawn=drawn)) if sides else []
+    for run in runs:
+        found += _run(run, _RAW_CHARACTERS // len(runs), drawn=drawn)
+    return found
+
+
+def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
+    document = run.document
+    results, recorded = results_of(document), document["recording"] is not None
+    what, *rest = heading(document)
+    told = doubts(document)
+    first, more, host = _charts(results) if drawn else ([], [], [])
+    yield Heading(run.summary or what)
+    yield Notes([*([what] if run.summary else []), *rest], tone="sub")
+    answer = Notes(answers(results), tone="answer", stands_out=missed_words(document))
+    said = [] if recorded else [answer]
+    yield Section("", [*said, *first])
+    yield target_table(in_written_order(document))
+    yield Section("", [Notes(told, tone="warn")] if told else [])
+    if not recorded:
+        yield Section("figures", [Text(_meaning(document), tone="note")])
+    yield from run_sections(results, told)
+    yield Section("", more)
+    if recorded:
+        yield advice_section(document)
+    if host:
+        yield Section("the host" if recorded else "the host while the workloads ran", [_of_host(document), *host])
+    yield Section("cells", list(_cells(run, drawn=drawn)))
+    notices = document["run"]["notices"]
+    if not set(notices) <= set(told):
+        yield Section("all notices", [Notes(notices)])
+    yield Section("configuration", list(_configuration(run)))
+    yield Section("what tools printed", list(_raw(run, characters)))
+
+
+def _charts(results: Results) -> tuple[list[Chart], list[Chart], list[Chart]]:
+    """The first picture, what else there is of results, and the host."""
+    # Its library takes a second to load, and may be missing.
+    from vmlab.report.page.content import axis_charts, host_charts, places_chart, result_charts
+
+    document = results.document
+    charts, whole = result_charts(results.tables), places_chart(results.tables)
+    first, more = ([whole], charts) if whole else (charts[:2], charts[2:])
+    behind = behind_words(accelerators_of(document), ordered_words(document["run"]["host"]))
+    host = host_charts(document)
+    return _titled(first, behind), _titled([*more, *axis_charts(document)], behind), _titled(host, behind)
+
+
+def _titled(charts: Iterable[Chart], behind: Sequence[str]) -> list[Chart]:
+    """Charts with what stands behind their figures in their titles."""
+    return [replace(chart, title=ordered_title(chart.title, behind)) for chart in charts]
+
+
+def _meaning(document: RunDocument) -> str:
+    repeats = max((cell["repeat"] for cell in document["cells"]), default=1)
+    if repeats == 1:
+        return "One reading of each figure: no spread is known, and no difference is proven."
+    return (
+        f"Means over {plural(repeats, 'repeat')}; ± and bars are the half width of the 95 % confidence interval, "
+        "brackets the interval of a difference."
+    )
+
+
+def _of_host(document: RunDocument) -> Text:
+    recorded = document["recording"] is not None
+    means = "Means over the time in which the workloads ran, and over repeats."
+    means = "Means over the recording." if recorded else means
+    saved = [cell["host"]["ksm_saved_bytes"]["max"] for cell in document["cells"] if "ksm_saved_bytes" in cell["host"]]
+    return Text(f"{means} KSM saved nothing." if saved and not any(saved) else means, tone="note")
+
+
+def _cells(run: Gathered, *, drawn: bool) -> Iterator[Block]:
+    cells = run.document["cells"]
+    if cells:
+        yield Text(_order(run.document), tone="note")
+    work = current()
+    work.begin(f"drawing the cells of {run.label}", len(cells), "cells")
+    for place, cell in enumerate(cells):
+        work.step(1)
+        timeline = [_timeline(run, cell)] if drawn and place < _MOST_TIMELINES and cell["cell"] in run.courses else []
+        facts = [*cell["reasons"], *_place(cell), *cell_facts(cell)]
+        latency = latency_sentence(cell)
+        notes = Notes([*facts, *([latency] if latency else [])])
+        yield Section(f"{cell_words(cell)}: {cell['outcome']}", [notes, *timeline, *cell_sections(cell)])
+    if drawn and len(cells) > _MOST_TIMELINES:
+        yield Text(f"Timelines of the first {_MOST_TIMELINES} of {len(cells)} cells are shown.", tone="note")
+
+
+def _order(document: RunDocument) -> str:
+    """In how many blocks, in which order and by which seed the cells ran; they are listed in that order."""
+    run, cells = document["run"], document["cells"]
+    blocks = {cell["block"] for cell in cells} - {WARM_UP}
+    after = ", after a warm-up" if any(cell["warm_up"] for cell in cells) else ""
+    what = "one block" if len(blocks) <= 1 else f"{len(blocks)} blocks, each of which is one repeat of all cells"
+    how = order_words(run["order"], run["seed"])
+    return f"The cells ran in {what}, {how}{after}; they are listed in the order in which they ran."
+
+
+def _place(cell: CellDocument) -> list[str]:
+    return [] if cell["warm_up"] else [f"Block {cell['block']}, place {cell['position']}."]
+
+
+def _timeline(run: Gathered, cell: CellDocument) -> Chart:
+    from vmlab.report.page.content import cell_chart
+
+    of_run = run.document["run"]
+    behind = behind_words([accelerator_of(of_run, [cell])], ordered_words(of_run["host"]))
+    chart = cell_chart(run.courses[cell["cell"]], f"Cell {cell['cell']} over time")
+    return replace(chart, title=ordered_title(chart.title, behind), spare=_NO_TIMELINE)
+
+
+def _configuration(run: Gathered) -> Iterator[Block]:
+    document = run.document
+    whole: Mapping[str, Any] = document["run"]
+    yield _folded("Host and run", _json({key: whole[key] for key in _CONFIGURED}))
+    settings: dict[str, list[int]] = {}
+    for cell in document["cells"]:
+        settings.setdefault(_json(cell["settings"]), []).append(cell["cell"])
+    for text, cells in settings.items():
+        if text != "{}":
+            yield _folded(f"Settings of {'cell' if len(cells) == 1 else 'cells'} {', '.join(map(str, cells))}", text)
+    if run.scenario:
+        yield _folded("Scenario", run.scenario)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
+
+
+def _folded(title: str, text: str, spare: str = "") -> Section:
+    return Section(title, [Text(text, tone="pre")], folded=True, long=True, spare=spare)
+
+
+def _raw(run: Gathered, characters: int) -> Iterator[Block]:
+    """What tools printed, folded; what does not fit is only named."""
+    left = characters
+    for cell, output in run.outputs:
+        title = f"cell {cell}, tile {output.tile}, {output.workload} on {output.guest}: {output.name}"
+        shown = output.text[: min(left, _LONGEST_OUTPUT)]
+        cut = len(output.text) - len(shown)
+        left -= len(shown)
+        if shown:
+            tail = f"\n… {cut} more characters; `vmlab show RUN --raw` has them" if cut else ""
+            yield _folded(title, f"{shown}{tail}", _NO_OUTPUT)
+    if left <= 0:
+        yield Text(_NO_OUTPUT, tone="note")
+
+
+def _several(sides: Sequence[Side], *, drawn: bool) -> Iterator[Block]:
+    """The sides against the first one: in a sentence for each place, a picture, the tables and the notes."""
+    labels = visible_values([side.label for side in sides])
+    yield Heading(side_title(labels))
+    try:
+        compared = visible_values(compare(sides))
+    except UsageError as error:
+        yield from (Notes(side_lines(labels), tone="sub"), Text(str(error), tone="warn"))
+        return
+    found = replace(compared, labels=tuple(side_names(labels)))
+    charts: list[Chart] = []
+    if drawn:
+        from vmlab.report.page.content import comparison_charts
+
+        charts = _titled(comparison_charts(found), behind_words(found.accelerators, found.ordered))
+    yield Section("", [Notes(list(comparison_answers(found)), tone="answer"), *charts])
+    told = side_doubts(found)
+    yield Section("", [Notes(told, tone="warn")] if told else [])
+    yield from comparison_blocks(compared, answered_metrics(found), told)
