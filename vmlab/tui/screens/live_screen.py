@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import work
 from textual.binding import Binding, BindingType
-from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
@@ -373,24 +372,18 @@ class LiveScreen(WatchScreen):
         """A key in the list, for one cell."""
         self._change_as(lambda run: run.change_cell(message.number, message.change))
 
-    @work(thread=True, exclusive=True, group="coming")
     def _list_coming(self) -> None:
         """Have the run tell what is to come, and show it where the list is open."""
-        worker = get_current_worker()
-        if self.watched is None:
-            return
-        try:
-            cells, problem = self._commands().coming(), ""
-        except VmlabError as error:
-            cells, problem = [], str(error)
-        if not worker.is_cancelled:
-            self.hand_over(self._show_coming, cells, problem)
+        if (run := self.watched) is not None:
+            self.fetch(lambda: self._commands(run).coming(), self._show_coming, self._tell_in_list, group="coming")
 
-    def _show_coming(self, cells: Sequence[CellToCome], problem: str) -> None:
-        if self._listed is not None and problem:
-            self._listed.tell(problem)
-        elif self._listed is not None:
+    def _show_coming(self, cells: Sequence[CellToCome]) -> None:
+        if self._listed is not None:
             self._listed.fill(cells)
+
+    def _tell_in_list(self, problem: str) -> None:
+        if self._listed is not None:
+            self._listed.tell(problem)
 
     def action_change_tiles_now(self, step: int) -> None:
         """Add a tile to the loop that goes on, or retire its newest."""
@@ -441,29 +434,29 @@ class LiveScreen(WatchScreen):
         self._asked.add(change)
         self._ask("Cells to come", self._asked.make_next, self._asked.forget)
 
-    def _commands(self) -> RunCommands:
-        """Commands to the run that is watched; loads the planner, so only for a thread."""
+    def _commands(self, run: str) -> RunCommands:
+        """Commands to a run; loads the planner, so only for a thread."""
         from vmlab.tui.commands import RunCommands
 
         self.console.require_control()
-        return RunCommands(runs_folder() / str(self.watched))
+        return RunCommands(runs_folder() / run)
 
-    @work(thread=True, group="commands")
     def _ask(self, title: str, command: Change, refused: Callable[[], None] | None = None) -> None:
         """Have `command` ask the run that is watched, and show what it says, or why it did not work."""
-        if self.watched is None:
-            return
-        try:
-            effect = command(self._commands())
-        except VmlabError as error:
+
+        def told(effect: str) -> None:
+            if effect:
+                self.notify(effect, title=title)
+            if self._listed is not None:
+                self._list_coming()
+
+        def failed(problem: str) -> None:
             if refused is not None:
-                self.hand_over(refused)
-            self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="error")
-            return
-        if effect:
-            self.app.call_from_thread(self.notify, effect, title=title)
-        if self._listed is not None:
-            self.hand_over(self._list_coming)
+                refused()
+            self.notify(problem, title=f"{title}: not changed", severity="error")
+
+        if (run := self.watched) is not None:
+            self.fetch(lambda: command(self._commands(run)), told, failed, group="commands", exclusive=False)
 
     def _note(self, level: str, text: str) -> None:
         if self.state is not None:
