@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
@@ -18,13 +18,12 @@ _TONES = ("one", "three", "two", "four", "five")
 Piece = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadLink:
-    """One workload: from the row of its client to the row of its server, or in one place alone."""
+class WorkloadLink(NamedTuple):
+    """One workload: from the row of its client to the row of its server, the same where it is in one place alone."""
 
     name: str
     client: int
-    server: int | None
+    server: int
 
 
 def load_map(plan: Plan, width: int, *, plain: bool = False) -> list[list[Piece]]:
@@ -36,14 +35,10 @@ def load_map(plan: Plan, width: int, *, plain: bool = False) -> list[list[Piece]
         for workload in cell.workloads:
             if workload.tile != 1:
                 continue
-            source, target = guest_of(workload.source), None if workload.target is None else guest_of(workload.target)
-            for place in (source, target):
-                if place is not None and place not in names:
-                    names.append(place)
-            key = f"{workload.name} {source}"
-            links[key] = WorkloadLink(
-                workload.name, names.index(source), None if target is None else names.index(target)
-            )
+            source, target = guest_of(workload.source), guest_of(workload.target or workload.source)
+            names += [place for place in dict.fromkeys((source, target)) if place not in names]
+            link = WorkloadLink(workload.name, names.index(source), names.index(target))
+            links[f"{workload.name} {source}"] = link
     lanes = sum(len(link.name) + _LANE for link in links.values())
     labels = _labels(names, guests, width - lanes)
     left = max(map(width_of, labels), default=0) + 2
@@ -86,12 +81,11 @@ def _draw(rows: Sequence[list[Piece]], link: WorkloadLink, tone: str, *, plain: 
     """Add one lane: a dot where the client is, an arrow where the server is, a line between."""
     dot, arrow, line, down, top, bottom = "o<-|,'" if plain else "●◀─│╮╯"
     blank = " " * (len(link.name) + _LANE)
-    ends = (link.client, link.client if link.server is None else link.server)
-    first, last = min(ends), max(ends)
+    first, last = sorted((link.client, link.server))
     for place, row in enumerate(rows):
         if not first <= place <= last:
             text = blank
-        elif link.server is None or first == last:
+        elif first == last:
             text = f"{dot} {link.name}"
         elif place in (first, last):
             head = dot if place == link.client else arrow

@@ -119,17 +119,12 @@ class LatencyBoard(Painted):
         """Each operation with its number of requests, and the percentiles of the newest part."""
         first: list[Piece] = [(" " * _SCALE, "plain")]
         second: list[Piece] = [(" " * _SCALE, "plain")]
+        gap = (" " * _GAP, "plain")
         for operation in OPERATIONS:
-            counts = self._map.total[operation]
-            words = f" {sum(counts)} requests"
-            first += [
-                (operation, _TONES[operation]),
-                (left(words[: each - len(operation)], each - len(operation)), "quiet"),
-            ]
-            figures = _texts(self._map.bins, counts)
-            second.append((left(figures[:each], each), "plain"))
-            first.append((" " * _GAP, "plain"))
-            second.append((" " * _GAP, "plain"))
+            counts, room = self._map.total[operation], each - len(operation)
+            words = left(f" {sum(counts)} requests"[:room], room)
+            first += [(operation, _TONES[operation]), (words, "quiet"), gap]
+            second += [(left(_texts(self._map.bins, counts)[:each], each), "plain"), gap]
         yield first
         yield second
 

@@ -37,20 +37,15 @@ class _Small(NamedTuple):
         return tuple((f"{metric}[{guest}]", 1) for metric in self.metrics)
 
 
+def _moved(label: str, whose: str, ways: tuple[str, str], tone: str) -> _Small:
+    """Bytes a second, both ways together."""
+    return _Small(label, tuple(f"guest_{whose}_{way}_bytes_per_second" for way in ways), "MB/s", 1e6, tone, None, 1e6)
+
+
 CPU = _Small("CPU", ("guest_cpu_percent",), "%", 1.0, "one", None, 100.0)
 DELAY = _Small("delay", ("guest_vcpu_delay_percent",), "%", 1.0, "three", 100.0)
-DISK = _Small(
-    "disk", ("guest_disk_read_bytes_per_second", "guest_disk_write_bytes_per_second"), "MB/s", 1e6, "two", None, 1e6
-)
-NETWORK = _Small(
-    "net",
-    ("guest_network_receive_bytes_per_second", "guest_network_transmit_bytes_per_second"),
-    "MB/s",
-    1e6,
-    "one",
-    None,
-    1e6,
-)
+DISK = _moved("disk", "disk", ("read", "write"), "two")
+NETWORK = _moved("net", "network", ("receive", "transmit"), "one")
 _PAIRS = ((CPU, DELAY), (DISK, NETWORK))
 _MOST_SAMPLES = 240
 
