@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -18,7 +19,7 @@ from vmlab.tui.widgets.painted import Line, TextBoard
 
 if TYPE_CHECKING:
     from vmlab.telemetry.domains.hurting import DomainState
-    from vmlab.tui.screens.watch_screen import WatchScreen
+    from vmlab.tui.state.history import History
 
 _REDRAW_SECONDS = 0.5
 
@@ -51,10 +52,11 @@ class DomainScreen(ConsoleScreen):
         SPAN_KEY,
     ]
 
-    def __init__(self, watch: WatchScreen, name: str) -> None:
+    def __init__(self, name: str, history: Callable[[], History], states: Callable[[], list[DomainState]]) -> None:
+        """`history` gives the figures, and `states` the guests by the newest of them, in the order of the list."""
         super().__init__()
-        self._watch = watch
         self._name = name
+        self._history, self._states = history, states
         self._drawn = -1
 
     def compose(self) -> ComposeResult:
@@ -76,7 +78,7 @@ class DomainScreen(ConsoleScreen):
         self.call_after_refresh(self._draw_shown)
 
     def _draw_newer(self) -> None:
-        if self._watch.history.version != self._drawn:
+        if self._history().version != self._drawn:
             self._draw_shown()
 
     def _draw_shown(self) -> None:
@@ -84,11 +86,11 @@ class DomainScreen(ConsoleScreen):
             self.draw()
 
     def _state(self) -> DomainState | None:
-        return next((state for state in self._watch.states() if state.domain.name == self._name), None)
+        return next((state for state in self._states() if state.domain.name == self._name), None)
 
     def draw(self) -> None:
         """Draw the newest figures; of a guest that has ended, those that were there."""
-        self._drawn = self._watch.history.version
+        self._drawn = self._history().version
         charts, state = self.query_one(DomainCharts), self._state()
         if state is None:
             self.query_one("#who", TextBoard).show([[(f" {self._name} has ended", "warning")]])
@@ -100,7 +102,7 @@ class DomainScreen(ConsoleScreen):
                 charts.repaint()
             self.query_one("#who", TextBoard).show(_who(state, self.size.width))
             self.query_one("#disks", TextBoard).show(_disks(state, self.size.width))
-        charts.show(Charted(self._watch.history))
+        charts.show(Charted(self._history()))
 
     def action_span(self) -> None:
         """Charts over all that is kept, or over the newest ticks again."""
@@ -108,7 +110,7 @@ class DomainScreen(ConsoleScreen):
 
     def action_other(self, step: int) -> None:
         """The guest before or after this one, in the order of the list."""
-        names = [state.domain.name for state in self._watch.states()]
+        names = [state.domain.name for state in self._states()]
         if self._name in names and len(names) > 1:
             self._name = names[(names.index(self._name) + step) % len(names)]
             self.draw()

@@ -351,7 +351,7 @@ class WatchScreen(ConsoleScreen):
         if self.has_class("-domains") and message.key:
             from vmlab.tui.screens.domain_screen import DomainScreen
 
-            self.app.push_screen(DomainScreen(self, message.key))
+            self.app.push_screen(DomainScreen(message.key, lambda: self.history, self.states))
 
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""
