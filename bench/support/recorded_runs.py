@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.support.recorder_process import SyntheticGuests
-from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.model.event import (
     CellEnded,
     CellStarted,

@@ -37,9 +37,8 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.process import launcher, measuring_runs
 from vmlab.lab.process.dead_runs import clean
-from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.signals import HELD, hold_back
 from vmlab.lab.provision.timing import Timing
 from vmlab.lab.run.parts import RunnerParts

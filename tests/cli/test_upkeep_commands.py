@@ -12,7 +12,7 @@ from tests.cli.called import ended
 from tests.store.stories import WALL, Story
 from vmlab.hypervisor import checks, kvm_probe
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.lab.process import preflight
+from vmlab.lab.process import launch
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError
 from vmlab.store.run_list import list_runs
@@ -85,10 +85,10 @@ def test_a_state_folder_that_a_run_hides_from_itself_is_refused_and_not_made(
     hidden = tmp_path / "run-of-host"
     hidden.mkdir()
     (tmp_path / "state").symlink_to(hidden)
-    monkeypatch.setattr(preflight, "_HIDDEN", hidden)
+    monkeypatch.setattr(launch, "_HIDDEN", hidden)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with pytest.raises(RefusedError, match="a run hides from itself") as refused:
-        preflight.check_ready()
+        launch.check_ready()
     assert len(list(refused.value.lines())) == 1
     assert not list(hidden.iterdir())
 

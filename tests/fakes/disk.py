@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.model.errors import HypervisorError, VmlabError
 
 DIED = "the process of the emulated disk died (killed by signal 9)"
 
 
-class FakeDisk:
+class FakeDisk(GuestDisk):
     """`asked` has what was asked of it, in that order; `die` lets it die. It cannot be opened with an `unwilling`."""
 
     def __init__(self, unwilling: VmlabError | None = None) -> None:

@@ -24,10 +24,9 @@ from vmlab.fleet.controller import Controller
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.request import FleetRequest
-from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.prepared import RunRequest, write_request
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
-from vmlab.lab.run.run_verdict import Verdict
 from vmlab.model.event import Event
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read

@@ -14,13 +14,12 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from tests.fakes.sysbench import cpu_report
 from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.lab.cell.cpu_floor import CpuFloor
-from vmlab.lab.cell.live_ksm import HostKsm
+from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins, ReadAt, nothing_read
-from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.disk_integrity import Integrity
-from vmlab.lab.provision.guest_disk import GuestDisk
-from vmlab.lab.provision.host_side import HostTiles
+from vmlab.lab.provision.host_side import BareGuest, HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.provision.timing import USUAL
 from vmlab.lab.run.cell_run import CellRun

@@ -17,12 +17,11 @@ from tests.fakes.scripted_guest import Script, ScriptedGuest
 from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.lab.commands.command_socket import send_command
-from vmlab.lab.process.prepared import read_prepared, write_image, write_request
+from vmlab.lab.process.prepared import RunRequest, read_prepared, write_image, write_request
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.provision.timing import Timing
 from vmlab.lab.run.parts import RunnerParts
-from vmlab.lab.run.run_verdict import Verdict
 from vmlab.lab.run.runner import Runner
 from vmlab.model.event import CellEnded, CellStarted, Event
 from vmlab.model.results import RawOutput

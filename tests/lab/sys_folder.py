@@ -7,7 +7,7 @@ from typing import Any
 
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
-from vmlab.lab.cell.live_ksm import HostKsm
+from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.telemetry.source import Roots
 

@@ -11,7 +11,7 @@ import pytest
 from vmlab.cli.main import command_line
 from vmlab.lab.process.prepared import host_of
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.provision.preparation import preparation_of
+from vmlab.lab.provision.snapshot_provider import preparation_of
 from vmlab.model.asset import Asset
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.lab.process.prepared import host_of, write_request
+from vmlab.lab.process.prepared import RunRequest, host_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.model.errors import RefusedError
 from vmlab.plan.hosting import check_fit
 from vmlab.plan.planning import make_plan

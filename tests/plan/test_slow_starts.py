@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.lab.process.prepared import host_of, write_request
+from vmlab.lab.process.prepared import RunRequest, host_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.plan.hosting import read_host_facts
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read

@@ -35,7 +35,7 @@ ALLOWED = {
         "hypervisor/disks/overlays.py",
         "hypervisor/kvm_probe.py",
         "hypervisor/ceph/rbd.py",
-        "lab/provision/host_networks.py",
+        "lab/provision/host_support.py",
         "telemetry/speed_trace.py",
         "workloads/suites/unixbench_build.py",
     },

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.hypervisor import checks
-from vmlab.lab.process import preflight
+from vmlab.lab.process import launch
 from vmlab.model.errors import RefusedError
 from vmlab.system.rights import as_root, missing_capabilities
 
@@ -46,14 +46,14 @@ def test_sudo_is_given_a_path_where_it_would_not_find_the_name(
 
 
 def test_root_in_a_container_without_capabilities_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (checks, preflight):
+    for module in (checks, launch):
         monkeypatch.setattr(module, "missing_capabilities", lambda **_: ["CAP_SYS_ADMIN"])
         monkeypatch.setattr(f"{module.__name__}.os.geteuid", lambda: 0)
     root, *_ = checks.checks()
     assert (root.ok, root.detail) == (False, "root without CAP_SYS_ADMIN")
     assert root.remedy == "start the container with --cap-add SYS_ADMIN"
     with pytest.raises(RefusedError, match="CAP_SYS_ADMIN, which root lacks here"):
-        preflight.check_ready()
+        launch.check_ready()
 
 
 def test_a_device_that_a_container_lacks_is_given_to_it(monkeypatch: pytest.MonkeyPatch) -> None:

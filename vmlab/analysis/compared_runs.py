@@ -15,9 +15,8 @@ from vmlab.model.errors import UsageError
 from vmlab.model.event import RunStarted
 from vmlab.model.run import OF_HOST
 from vmlab.model.visible import visible_values
-from vmlab.store.named_runs import named_sides
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import resolve_run
+from vmlab.store.runs import named_sides, resolve_run
 
 if TYPE_CHECKING:
     from vmlab.analysis.reference.published import BesideReference

@@ -68,9 +68,9 @@ from vmlab.model.event import (
 from vmlab.model.moments import time_of_day
 from vmlab.model.run import AS_WRITTEN, OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
+from vmlab.store.samples import HostReaders
 
 # Progress and the states of guests are most of a run's events, and no document needs them.
 _KINDS = (

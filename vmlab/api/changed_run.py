@@ -9,18 +9,15 @@ from typing import Any, Literal
 from vmlab.api.opened_run import Run, named, open_run
 from vmlab.lab.commands.asking import (
     ask_for,
-    change_tiles_now,
+    change_running,
     coming_document,
     coming_of,
-    end_loop_now,
-    switch_now,
 )
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
-from vmlab.report.run.loop_text import loop_ended_words, tile_asked_words
-from vmlab.report.words import switched_now_words
+from vmlab.report.words import changed_now_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +99,17 @@ def set_running_cell(
     Raises VmlabError, with one line, for what cannot be changed now, for a switch that did not work, for a run that is
     over or does not answer, and for one of another user.
     """
-    if sum((cache is not None, ksm is not None, tiles is not None, end)) != 1:
+    wanted = {"cache": cache, "ksm": ksm, "tiles": tiles, "end": end or None}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if len(given) != 1:
         raise UsageError("of the cell that runs one thing is changed at a time: cache, ksm, tiles, or its end")
-    folder, origin = _meant(run), "vmlab.set_running_cell"
-    if end:
-        cell = end_loop_now(folder, origin)["cell"]
-        return Change(cell, "end", None, None, loop_ended_words(cell))
-    if tiles is not None:
-        asked = change_tiles_now(folder, origin, tiles)
-        cell, before, after = asked["cell"], asked["before"], asked["after"]
-        return Change(cell, "tiles", before, after, tile_asked_words(cell, before, after))
-    what, state = ("ksm", ksm) if cache is None else ("cache", cache)
-    done = switch_now(folder, origin, what, str(state))
+    done: Mapping[str, Any] = change_running(_meant(run), "vmlab.set_running_cell", **given)
     return Change(
         cell=done["cell"],
-        what=done["what"],
-        before=done["before"],
-        after=done["after"],
-        sentence=switched_now_words(done),
+        what=next(iter(given)),
+        before=done.get("before"),
+        after=done.get("after"),
+        sentence=changed_now_words(done),
         pauses_ms=done.get("pauses_ms", {}),
         drained_seconds=done.get("drained_seconds"),
         drained_bytes=done.get("drained_bytes"),

@@ -10,16 +10,14 @@ from typing import Any
 from vmlab.api.opened_run import Run, named, open_run
 from vmlab.lab.process.dead_runs import clean, clean_document, demand_sight
 from vmlab.lab.process.measuring_runs import host_queue
-from vmlab.lab.process.naming_runs import demand_free, give_name
-from vmlab.lab.process.removed_runs import older_runs, removable, remove_for_good
+from vmlab.lab.process.removed_runs import demand_free, give_name, older_runs, removable, remove_for_good
 from vmlab.lab.process.reparse import reparse
 from vmlab.model.errors import UsageError
 from vmlab.report.exports.exporting import export_runs as write_export
 from vmlab.report.page.report_file import write_report
 from vmlab.store import tags as stored
 from vmlab.store.archive import unpack
-from vmlab.store.list_documents import runs_document
-from vmlab.store.run_list import list_runs
+from vmlab.store.run_list import list_runs, runs_document
 from vmlab.store.run_sizes import bytes_on_disk
 from vmlab.store.runs import resolve_run
 

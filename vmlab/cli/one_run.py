@@ -12,11 +12,9 @@ from vmlab.cli.waiting_line import WaitingLine
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.process.event_feed import watch
-from vmlab.lab.process.launch import start_run
+from vmlab.lab.process.launch import check_ready, start_run
 from vmlab.lab.process.measuring_runs import Turn, refuse_beside_others
-from vmlab.lab.process.preflight import check_ready
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.waiting_runs import in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, VmlabError, in_one_line

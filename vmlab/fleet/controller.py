@@ -27,14 +27,11 @@ from vmlab.fleet.request import FleetRequest, read_fleet_request
 from vmlab.fleet.together import TogetherRun
 from vmlab.lab.commands.command_server import Command, ControlServer, ListComing, Stop
 from vmlab.lab.process.dead_runs import sweep_run
-from vmlab.lab.process.prepared import plan_of
-from vmlab.lab.process.run_ending import with_leftovers, write_run_end
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.prepared import RunRequest, plan_of
+from vmlab.lab.process.run_ending import Verdict, failure, with_leftovers, write_run_end
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import STOPPING, hold_back, released
 from vmlab.lab.run.repeating import Repeating
-from vmlab.lab.run.run_verdict import Verdict, failure
 from vmlab.model.concurrency import run_with_alarm
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CellWithdrawn, CommandReceived, Event, Notice, RunEnded, RunnerFinished, RunStarted

@@ -15,7 +15,7 @@ from vmlab.fleet.fleet_host import FleetHost
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
 from vmlab.fleet.taking import unstarted
-from vmlab.lab.run.run_verdict import CODES, Verdict, counted
+from vmlab.lab.process.run_ending import CODES, Verdict, counted
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
 from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, Event, HostLeftOut, HostProbed, Notice

@@ -214,9 +214,8 @@ def _own_copies(question: Answer) -> tuple[str, ...]:
 
 def _started(question: Answer) -> Answer:
     """Start the run of the question's scenario, its cells held."""
-    from vmlab.lab.process.launch import start_run
+    from vmlab.lab.process.launch import check_ready, start_run
     from vmlab.lab.process.measuring_runs import HostBusy
-    from vmlab.lab.process.preflight import check_ready
     from vmlab.lab.provision.host_support import prepare_run
     from vmlab.plan.planning import check_fit
     from vmlab.plan.scenario_file.loading import read

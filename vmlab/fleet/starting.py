@@ -9,12 +9,10 @@ from vmlab.fleet.engine import require_engine
 from vmlab.fleet.placed_units import groups_of
 from vmlab.fleet.request import FleetRequest, is_fleet
 from vmlab.lab.process.launch import spawn_detached
-from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.resuming import resume_run
 from vmlab.lab.process.run_ending import ended
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.waiting_runs import Tell
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.hosting import check_assets

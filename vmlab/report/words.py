@@ -183,6 +183,27 @@ def switched_now_words(one: Mapping[str, Any]) -> str:
     return f"cell {one['cell']}: {switch_words(one)}; invalidates the cell"
 
 
+def changed_now_words(one: Mapping[str, Any]) -> str:
+    """What whoever changed the cell that runs hears of the run's answer: of a switch, of a loop's tiles or its end."""
+    if "what" in one:
+        return switched_now_words(one)
+    if "ended" in one:
+        return loop_ended_words(one["cell"])
+    return tile_asked_words(one["cell"], one["before"], one["after"])
+
+
+def loop_ended_words(cell: int) -> str:
+    """What a viewer hears who ended a loop."""
+    return f"cell {cell}: no workload starts again; the cell ends when those under way have ended"
+
+
+def tile_asked_words(cell: int, before: int, after: int) -> str:
+    """What a viewer hears whose wish for one tile more or fewer is being done."""
+    if after > before:
+        return f"cell {cell}: tile {after} is being added; invalidates the cell"
+    return f"cell {cell}: tile {before} is retired when its rounds have ended; invalidates the cell"
+
+
 def tiles_words(before: int, after: int) -> str:
     """``tile 3 was added``, or ``tile 3 was retired``."""
     return f"tile {max(before, after)} was {'added' if after > before else 'retired'}"

@@ -29,11 +29,10 @@ from vmlab.model.errors import RefusedError, StoreError, UsageError, VmlabError
 from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import LOCK, is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, demand_id
-from vmlab.store.samples import samples
+from vmlab.store.samples import HostReaders, samples
 from vmlab.store.sql_schema import EARLIER_INDEX, FLEET_TABLES, TABLES
 from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import open_given

@@ -1,16 +1,21 @@
-"""A file in the state folder that spares reading others: it counts only as it was written, and what it has can be had
-again without it."""
+"""Small files in the state folder, which count only as they were written: what they have can be had again without them.
+
+One of them has the least CPU time that work has ever taken on this host, in cells that passed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from vmlab.model.errors import UsageError
+from vmlab.model.places import state_folder
 from vmlab.system.given_file import read_given
 from vmlab.system.new_file import new_file
 
@@ -56,3 +61,44 @@ def file_stamp(path: str) -> list[int] | None:
     except OSError:
         return None
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+
+
+_SCHEMA = "vmlab.cpu-needs/1"
+_MOST = 2000
+"""Works that are kept; of more, those that were measured last."""
+
+
+def needs_file() -> Path:
+    """Where it is kept."""
+    return state_folder() / "cpu-needs.json"
+
+
+class CpuNeeds:
+    """Seconds by what names a work. A file that was damaged is as none, and `damaged` until the next one is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = KeptFile(path, _SCHEMA)
+        self._known = self._read()
+        self.damaged = not self._known and path.exists()
+
+    def _read(self) -> dict[str, float]:
+        try:
+            kept = self._file.read()
+        except (ValueError, RecursionError):
+            return {}
+        if not isinstance(kept, dict) or not all(type(one) is float and 0 < one < math.inf for one in kept.values()):
+            return {}
+        return dict(kept)
+
+    def least(self, work: str) -> float | None:
+        """The least CPU time in seconds that `work` has taken; None where it was never measured."""
+        return self._known.get(work)
+
+    def learn(self, works: Iterable[tuple[str, float]]) -> None:
+        """These took so many seconds; what took less before stays."""
+        for work, seconds in works:
+            self._known[work] = min(seconds, self._known.pop(work, math.inf))
+        if self._known:
+            self._known = dict(list(self._known.items())[-_MOST:])
+            self._file.write(self._known)
+            self.damaged = False

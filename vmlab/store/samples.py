@@ -1,7 +1,8 @@
 """Samples in a run's store: one packed row a tick, its names once, and single series read back in milliseconds.
 
 A row's body is little-endian 32-bit floats, one for each name of its layout. That keeps seven significant figures, more
-than any of the kernel's counters yields in a tick, at four bytes a value; NaN is a value that could not be read.
+than any of the kernel's counters yields in a tick, at four bytes a value; NaN is a value that could not be read. A run
+of a fleet has a view of its store for each host.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from types import TracebackType
+from typing import Self
 
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import StoreError
@@ -120,3 +123,30 @@ def series(
     packed = b"".join(value for _, _, value in found)
     values = array("f", _row(len(found)).unpack(packed))
     return Series(name, unit_of(name), array("d", [mono for _, mono, _ in found]), values)
+
+
+class HostReaders:
+    """Gives the reader that has the samples of a host, by its name, and "" where there is no fleet; use ``with``."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self._whole = reader
+        self._open: dict[str, RunReader] = {}
+
+    def of(self, host: str) -> RunReader:
+        """The reader of one host. It is closed with the others; that of a run of one host stays open."""
+        if not host:
+            return self._whole
+        if host not in self._open:
+            self._open[host] = self._whole.of_host(host)
+        return self._open[host]
+
+    def all(self) -> list[RunReader]:
+        """A reader for each host, which together have every sample."""
+        return [self.of(host) for host in self._whole.hosts() or ("",)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for reader in self._open.values():
+            reader.close()

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,13 @@ class RunWriter:
         elif version != VERSION:
             raise StoreError(f"{self.path}: has schema {version}, this vmlab writes schema {VERSION}")
 
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """Raises StoreError once it is closed."""
+        if self._open is None:
+            raise StoreError(f"cannot write {self.path}: it is closed")
+        return self._open
+
     @contextmanager
     def _store_errors(self, deadline: float = _FOR_EVER) -> Iterator[None]:
         if not self._lock.acquire(timeout=deadline):
@@ -105,10 +112,9 @@ class RunWriter:
     def _insert(self, statement: str, values: tuple[Any, ...]) -> int:
         # What `_store_errors` does, without a generator: this is called at every tick.
         with self._lock:
-            if self._open is None:
-                raise StoreError(f"cannot write {self.path}: it is closed")
+            connection = self._connection
             try:
-                return self._open.execute(statement, values).lastrowid or 0
+                return connection.execute(statement, values).lastrowid or 0
             except sqlite3.Error as error:
                 raise self._failed(error) from error
 
@@ -119,15 +125,14 @@ class RunWriter:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._store_errors():
-            if self._open is None:
-                raise StoreError(f"cannot write {self.path}: it is closed")
-            self._open.execute("BEGIN IMMEDIATE")
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._open
+                yield connection
             except BaseException:
-                self._open.execute("ROLLBACK")
+                connection.execute("ROLLBACK")
                 raise
-            self._open.execute("COMMIT")
+            connection.execute("COMMIT")
 
     def append(self, event: Event) -> int:
         """Keep one event; its row id, which counts up from 1."""
@@ -162,9 +167,7 @@ class RunWriter:
             raise ValueError(f"{len(names)} names with {len(units)} units")
         row = (json.dumps(list(names)), json.dumps(list(units)))
         with self._store_errors():
-            if self._open is None:
-                raise StoreError(f"cannot write {self.path}: it is closed")
-            found = self._open.execute("SELECT id FROM layouts WHERE names = ? AND units = ?", row).fetchone()
+            found = self._connection.execute("SELECT id FROM layouts WHERE names = ? AND units = ?", row).fetchone()
         return int(found[0]) if found else self._insert("INSERT INTO layouts (names, units) VALUES (?, ?)", row)
 
     def sample(self, layout: int, wall: float, mono: float, blob: bytes) -> None:
@@ -174,17 +177,13 @@ class RunWriter:
     def drop_samples(self, until_mono: float) -> int:
         """Remove the samples up to a moment; how many. Their room in the file is used for those to come."""
         with self._store_errors():
-            if self._open is None:
-                raise StoreError(f"cannot write {self.path}: it is closed")
-            return self._open.execute("DELETE FROM samples WHERE mono <= ?", (until_mono,)).rowcount
+            return self._connection.execute("DELETE FROM samples WHERE mono <= ?", (until_mono,)).rowcount
 
     def used_bytes(self) -> int:
         """What the store's pages hold, in bytes; what was removed from it does not count."""
         with self._store_errors():
-            if self._open is None:
-                raise StoreError(f"cannot write {self.path}: it is closed")
             size, pages, free = (
-                int(self._open.execute(f"PRAGMA {name}").fetchone()[0])
+                int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
                 for name in ("page_size", "page_count", "freelist_count")
             )
         return size * (pages - free)
@@ -206,14 +205,13 @@ class RunWriter:
         open for longer prevents it; then file and log together have everything.
         """
         with self._store_errors():
-            if self._open is None:
-                raise StoreError(f"cannot write {self.path}: it is closed")
-            self._open.execute(f"PRAGMA busy_timeout = {round(1000 * deadline)}")
+            ask = self._connection.execute
+            ask(f"PRAGMA busy_timeout = {round(1000 * deadline)}")
             # Truncating the log must wait for readers; copying it into the file need not.
-            _, logged, folded = self._open.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
-            self._open.execute(f"PRAGMA busy_timeout = {round(1000 * min(deadline, _TRUNCATE_SECONDS))}")
-            truncated = self._open.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-            self._open.execute(f"PRAGMA busy_timeout = {round(1000 * _BUSY_SECONDS)}")
+            _, logged, folded = ask("PRAGMA wal_checkpoint(FULL)").fetchone()
+            ask(f"PRAGMA busy_timeout = {round(1000 * min(deadline, _TRUNCATE_SECONDS))}")
+            truncated = ask("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+            ask(f"PRAGMA busy_timeout = {round(1000 * _BUSY_SECONDS)}")
         return truncated or bool(logged == folded)
 
     def close(self, deadline: float = _BUSY_SECONDS) -> None:
@@ -259,8 +257,5 @@ def fold_in_dead(store: Path) -> bool:
             return False
     except FileNotFoundError:
         return False
-    writer = RunWriter(store)
-    try:
+    with closing(RunWriter(store)) as writer:
         return writer.fold_in()
-    finally:
-        writer.close()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vmlab.lab.commands.asking import ask_for, change_tiles_now, coming_of, end_loop_now, switch_now
+from vmlab.lab.commands.asking import ask_for, change_running, coming_of
 from vmlab.lab.commands.stopping import stop_run
-from vmlab.lab.process.launch import start_run
+from vmlab.lab.process.launch import check_ready, start_run
 from vmlab.lab.process.measuring_runs import HostBusy
-from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.event_fields import CellToCome
@@ -19,8 +18,7 @@ from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
 from vmlab.report.coming_text import changed_words
-from vmlab.report.run.loop_text import loop_ended_words, tile_asked_words
-from vmlab.report.words import plural, switch_words
+from vmlab.report.words import changed_now_words, plural, switch_words
 
 ORIGIN = "the console"
 
@@ -60,23 +58,22 @@ class RunCommands:
 
         Raises CommandFailed when it did not work.
         """
-        return switch_words(switch_now(self._folder, ORIGIN, "cache", mode))
+        return switch_words(change_running(self._folder, ORIGIN, cache=mode))
 
     def switch_ksm(self, state: Ksm) -> str:
         """Switch the host's KSM ``on`` or ``off`` under the guests that run; returns what came of it as a sentence.
 
         Raises CommandFailed when it did not work.
         """
-        return switch_words(switch_now(self._folder, ORIGIN, "ksm", state))
+        return switch_words(change_running(self._folder, ORIGIN, ksm=state))
 
     def change_tiles(self, count: int) -> str:
         """Have the loop that runs go on with `count` tiles, one more or fewer; returns what is done as a sentence."""
-        done = change_tiles_now(self._folder, ORIGIN, count)
-        return tile_asked_words(done["cell"], done["before"], done["after"])
+        return changed_now_words(change_running(self._folder, ORIGIN, tiles=count))
 
     def end_loop(self) -> str:
         """Have no workload of the loop that runs start again; returns what comes of it as a sentence."""
-        return loop_ended_words(end_loop_now(self._folder, ORIGIN)["cell"])
+        return changed_now_words(change_running(self._folder, ORIGIN, end=True))
 
     def _set(self, **change: Any) -> str:
         cells = ask_for(self._folder, ORIGIN, change)["cells"]

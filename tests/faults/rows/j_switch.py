@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from typing import Any
 
 from tests.faults.row import Rows
 from tests.faults.world import World
-from vmlab.lab.commands.asking import switch_now
+from vmlab.lab.commands.asking import change_running
 from vmlab.lab.process.run_folder import RunFolder
 
 ROWS = Rows()
@@ -44,7 +45,7 @@ def hundred_switches(world: World) -> str:
     world.strike()
     pauses: list[float] = []
     for number in range(SWITCHES):
-        done = switch_now(folder, "tests.faults", "cache", ("writeback", "none")[number % 2])
+        done: Any = change_running(folder, "tests.faults", cache=("writeback", "none")[number % 2])
         pauses += [value for value in done["pauses_ms"].values() if value is not None]
     words = world.end_of(running, 200)
     world.is_over()

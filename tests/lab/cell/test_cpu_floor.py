@@ -18,7 +18,7 @@ from tests.lab.one_cell import Lab, lab_of, scenario_plan
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.model.event import MeasurementTaken
 from vmlab.model.run import Outcome
-from vmlab.store.cpu_needs import CpuNeeds
+from vmlab.store.kept_file import CpuNeeds
 
 FACTS = {"cpu": "a processor", "qemu": "7.2"}
 

@@ -10,7 +10,6 @@ import pytest
 from tests.fakes.disk import FakeDisk
 from tests.lab.one_cell import Lab, scenario_plan, working
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
-from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError
 from vmlab.model.event import CacheProved, CacheSwitched, CommandReceived, Notice
 from vmlab.model.run import Outcome
@@ -40,7 +39,7 @@ async def test_all_guests_are_switched_proved_and_the_cell_is_a_reading_of_neith
 
 async def test_an_emulated_disk_ends_what_is_under_way_while_its_guests_are_switched(tmp_path: Path) -> None:
     disk = FakeDisk()
-    async with working(tmp_path, disk=GuestDisk(disk)) as (lab, cell):
+    async with working(tmp_path, disk=disk) as (lab, cell):
         lab.hypervisor.calls = disk.asked
         await cell.live["cache"].switch("none", "test")
     at = disk.asked.index("switch_cache")

@@ -13,7 +13,7 @@ import pytest
 from tests.lab.runs import MemoryRun
 from tests.lab.sys_folder import Sys
 from tests.waiting import until
-from vmlab.lab.commands import replan
+from vmlab.lab.commands import coming_cells
 from vmlab.lab.run.runner import Runner
 from vmlab.model.errors import RefusedError, UsageError, VmlabError
 from vmlab.model.event import (
@@ -101,7 +101,7 @@ def tiles_are(count: int) -> Callable[[Event], bool]:
 
 @pytest.fixture(autouse=True)
 def room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replan, "read_host_facts", lambda _folder, _roots: ROOM)
+    monkeypatch.setattr(coming_cells, "read_host_facts", lambda _folder, _roots: ROOM)
 
 
 async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly() -> None:
@@ -168,7 +168,7 @@ async def test_without_a_loop_or_without_snapshots_no_tile_is_added() -> None:
     ],
 )
 async def test_a_host_without_room_refuses_it(room: HostFacts, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replan, "read_host_facts", lambda _folder, _roots: room)
+    monkeypatch.setattr(coming_cells, "read_host_facts", lambda _folder, _roots: room)
     await refused(Show(overrides=LOOPED), 2, RefusedError, words)
 
 

@@ -11,9 +11,8 @@ import pytest
 from tests.lab.runs import CACHES, GRID, HOST, SCENARIO
 from vmlab.lab.commands.coming_cells import ComingCells
 from vmlab.lab.commands.command_server import ChangeComing
-from vmlab.lab.process.prepared import plan_of, write_request
+from vmlab.lab.process.prepared import RunRequest, plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.event import CellsReplanned, CommandReceived, Event
 from vmlab.model.event_json import from_json, to_json

@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.store import FillableWriter
 from tests.lab.provision.test_full_disk import SOON, Run
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import ExitCode
 from vmlab.model.run import Accelerator, Outcome
 

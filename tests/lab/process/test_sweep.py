@@ -13,8 +13,7 @@ import pytest
 
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process import dead_runs
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError
 from vmlab.model.event import Notice
 from vmlab.store.reader import RunReader

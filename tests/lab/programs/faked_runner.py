@@ -13,14 +13,14 @@ from tests.lab.programs.faked_vmlab import roots
 from tests.waiting import until
 from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
+from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.hosts_start import HostsStart
-from vmlab.lab.cell.live_ksm import LiveKsm
+from vmlab.lab.cell.live_switch import LiveKsm
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.run import runner
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.recording import HostRecording
@@ -154,7 +154,7 @@ def guest_disk(folder: RunFolder, plan: Plan) -> GuestDisk:
     if profile is None:
         return GuestDisk()
     places = (folder.disks, folder.runtime, folder.id, journal)
-    return GuestDisk(EmulatedDisk(DISK_PROFILES[profile], 2**30, plan.seed, *places, proof=lambda *_: []))
+    return EmulatedDisk(DISK_PROFILES[profile], 2**30, plan.seed, *places, proof=lambda *_: [])
 
 
 def made(*_arguments: Any, **_options: Any) -> FakeHypervisor:

@@ -21,9 +21,8 @@ from vmlab.guests.image.adding import NewImage, add
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.network import dhcp
 from vmlab.lab.process import launcher
-from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import ExitCode, ImageError
 from vmlab.model.event import CellEnded, Event, ImageReady, PhaseStarted, RunEnded, SnapshotProgressed, WorkloadStarted

@@ -11,10 +11,9 @@ from tests.fakes.shell import FakeShell
 from vmlab.analysis.document import run_document
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.lab.process import launcher
-from vmlab.lab.process.prepared import plan_of, write_request
+from vmlab.lab.process.prepared import RunRequest, plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
-from vmlab.lab.provision.preparation import prepare_alone
+from vmlab.lab.provision.snapshot_provider import prepare_alone
 from vmlab.model.asset import Asset
 from vmlab.plan.planning import HostFacts, Overrides
 from vmlab.store.reader import RunReader

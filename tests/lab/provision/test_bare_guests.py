@@ -10,8 +10,8 @@ import pytest
 from tests.fakes.local_guest import LocalGuest
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
 from vmlab.lab.cell import caches
-from vmlab.lab.provision.bare_guests import BareGuest
-from vmlab.lab.run.bare_part import cpu_words
+from vmlab.lab.provision.host_side import BareGuest
+from vmlab.lab.run.parts import cpu_words
 from vmlab.model.errors import HypervisorError
 from vmlab.model.event import Notice
 from vmlab.model.run import Outcome

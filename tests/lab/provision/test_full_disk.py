@@ -20,13 +20,12 @@ from tests.lab.cell.test_lost_guest import EVENTS
 from tests.lab.one_cell import REPORT, scenario_plan
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.process import launcher
-from vmlab.lab.process.prepared import PreparedRun
+from vmlab.lab.process.prepared import PreparedRun, RunRequest
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.recording import HostRecording
-from vmlab.lab.run.run_verdict import Verdict
 from vmlab.lab.run.runner import Runner
 from vmlab.model.errors import ExitCode, HypervisorError, StoreError
 from vmlab.model.event import CellEnded, CellStarted, Event, MeasurementTaken, Notice, RunnerFinished, WorkloadEnded

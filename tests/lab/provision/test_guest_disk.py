@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.disk import DIED, FakeDisk
 from tests.lab.runs import PASSED, MemoryRun
-from vmlab.lab.provision.guest_disk import GuestDisk
+from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.model.errors import RefusedError
 from vmlab.model.event import Event, HostProbed, Notice, PhaseEnded, PhaseStarted
 from vmlab.model.run import Outcome
@@ -20,7 +20,7 @@ CACHES = "axes: {cache: [none, writeback]}\n"
 
 
 def ordered(disk: FakeDisk, changes: str = ORDERED, *hears: Callable[[Event, MemoryRun], None]) -> MemoryRun:
-    return MemoryRun(changes, parts={"guest_disk": lambda _folder, _plan: GuestDisk(disk)}, on=list(hears))
+    return MemoryRun(changes, parts={"guest_disk": lambda _folder, _plan: disk}, on=list(hears))
 
 
 async def test_it_is_slow_while_the_workloads_run_and_at_no_other_time() -> None:
@@ -77,7 +77,7 @@ async def test_a_disk_that_dies_fails_its_cell_with_the_cause_and_ends_the_run()
 
 async def test_without_an_order_there_is_nothing_to_do(tmp_path: Path) -> None:
     disk = GuestDisk()
-    await disk.open(tmp_path, pytest.fail)
+    await disk.begin(tmp_path, pytest.fail)
     async with disk.covering([tmp_path]), disk.limited():
         assert (disk.pid, disk.dead) == (None, False)
     await disk.close()

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from tests.lab.one_cell import HOST
-from vmlab.lab.process.prepared import host_of, write_request
+from vmlab.lab.process.prepared import RunRequest, host_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
-from vmlab.lab.provision.host_networks import Lacking
+from vmlab.lab.provision.host_support import Lacking
 from vmlab.plan.terms import Overrides
 
 REASON = {"vxlan": "no tunnels"}

@@ -17,7 +17,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.guest_set import GuestSet
-from vmlab.lab.provision.preparation import preparing_code
+from vmlab.lab.provision.snapshot_provider import preparing_code
 from vmlab.lab.provision.timing import USUAL
 from vmlab.model.run import CACHE_MODES
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES

@@ -11,7 +11,7 @@ from tests.lab.runs import MemoryRun
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.lab.process.launcher import begin
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.event import CellsReplanned, CellStarted, CommandReceived
 from vmlab.model.run import Outcome

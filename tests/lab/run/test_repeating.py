@@ -13,7 +13,7 @@ from tests.lab.runs import REPORT, HeldHypervisor, MemoryRun
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.analysis.shape import RunDocument
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import ExitCode, GuestError
 from vmlab.model.event import (
     CellEnded,

@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, GRID, PASSED, PHASES, REPORT, SOON, MemoryRun
-from vmlab.lab.cell.contention import Contention
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.cell.execution import Contention
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import ExitCode, HypervisorError, WorkloadError
 from vmlab.model.event import (
     CellEnded,

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, REPORT, MemoryRun
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import CommandFailed, ExitCode, UsageError
 from vmlab.model.event import CacheSwitched, CellsReplanned, CellStarted, CommandReceived, Event, PhaseStarted
 from vmlab.model.run import Outcome, Phase

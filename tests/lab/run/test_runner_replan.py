@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.runs import CACHES, GRID, MemoryRun
 from vmlab.lab.process.prepared import read_prepared
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     CellsReplanned,

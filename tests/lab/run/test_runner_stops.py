@@ -12,7 +12,7 @@ from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, PASSED, PHASES, REPORT, SOON, MemoryRun
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.lab.commands.command_server import ControlServer
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import ExitCode, GuestError, StoreError
 from vmlab.model.event import (
     CellEnded,

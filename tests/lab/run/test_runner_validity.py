@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.scripted_guest import Script
 from tests.lab.runs import REPORT, MemoryRun
-from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.errors import ExitCode
 from vmlab.model.event import CellEnded, Event, MeasurementTaken, Notice, PhaseStarted
 from vmlab.model.run import Outcome

@@ -20,9 +20,8 @@ from vmlab.report.run.cell_text import cell_text, raw_text
 from vmlab.report.run.recording_text import compared_recordings
 from vmlab.report.run.run_page import run_table
 from vmlab.report.writers.text import paragraph
-from vmlab.store.named_runs import split_cell
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import resolve_run
+from vmlab.store.runs import resolve_run, split_cell
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _reference_option = click.option(

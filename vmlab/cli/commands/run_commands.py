@@ -19,7 +19,7 @@ from vmlab.cli.waiting_line import WaitingLine
 from vmlab.fleet.request import is_fleet
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
-from vmlab.lab.process.naming_runs import demand_free
+from vmlab.lab.process.removed_runs import demand_free
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.model.errors import ExitCode, UsageError, VmlabError

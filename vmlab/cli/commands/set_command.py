@@ -11,18 +11,15 @@ from vmlab.lab.commands.asking import (
     OF_COMING_CELLS,
     OF_RUNNING_GUESTS,
     ask_for,
-    change_tiles_now,
+    change_running,
     coming_document,
     coming_of,
-    end_loop_now,
-    switch_now,
 )
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.report.coming_text import changed_words, coming_text
-from vmlab.report.run.loop_text import loop_ended_words, tile_asked_words
-from vmlab.report.words import switched_now_words
+from vmlab.report.words import changed_now_words
 
 _ORIGIN = "vmlab set"
 _MOST_DIGITS = 9
@@ -115,10 +112,4 @@ def _list(folder: RunFolder, *, as_json: bool) -> None:
 
 
 def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
-    if "end" in wanted:
-        return loop_ended_words(end_loop_now(folder, _ORIGIN)["cell"])
-    if "tiles" in wanted:
-        tiles = change_tiles_now(folder, _ORIGIN, wanted["tiles"])
-        return tile_asked_words(tiles["cell"], tiles["before"], tiles["after"])
-    ((what, state),) = wanted.items()
-    return switched_now_words(switch_now(folder, _ORIGIN, what, state))
+    return changed_now_words(change_running(folder, _ORIGIN, **wanted))

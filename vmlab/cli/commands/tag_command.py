@@ -6,10 +6,10 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
-from vmlab.lab.process.naming_runs import demand_free, give_name
+from vmlab.lab.process.removed_runs import demand_free, give_name
 from vmlab.model.errors import UsageError
 from vmlab.report.listing import names_text
-from vmlab.store.list_documents import tags_document
+from vmlab.store.run_list import tags_document
 from vmlab.store.runs import run_folders
 from vmlab.store.tags import all_tags, remove_tag
 

@@ -26,6 +26,7 @@ from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.overlays import supports_direct
 from vmlab.hypervisor.emulated_disk.disk_process import LIFT, PATIENCE, SERVED, SET, DiskProcess, StallWatch
 from vmlab.hypervisor.emulated_disk.disk_proof import ProofFigure, prove
+from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
@@ -51,7 +52,7 @@ Proof = Callable[[Path, DiskProfile, int, int], list[ProofFigure]]
 """Measures a device, see `disk_proof.prove`."""
 
 
-class EmulatedDisk:
+class EmulatedDisk(GuestDisk):
     """One disk for all guests of a lab, from `open` to `close`; its limits are lifted until `set_limits`.
 
     `disks` is the run's folder of guests' disks, which lies on the emulated disk while that is open. `runtime` is the

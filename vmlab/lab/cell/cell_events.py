@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.lab.cell.common_start import StartSkew
-from vmlab.lab.cell.step_times import timed_step
-from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.cell.workload_instance import WorkloadInstance, timed_step
 from vmlab.model.event import (
     CacheProved,
     CellEnded,

@@ -27,7 +27,7 @@ from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.model.run import RUN_TIME
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan
-from vmlab.store.cpu_needs import CpuNeeds
+from vmlab.store.kept_file import CpuNeeds
 from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.registry import kinds
 

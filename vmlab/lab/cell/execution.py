@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from vmlab.hypervisor.contract import Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, StartSkew, start_together
-from vmlab.lab.cell.contention import Contention
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
 from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.latency_readings import LatencyReadings
@@ -27,6 +27,7 @@ from vmlab.model.results import CacheProof, Measurement
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
+from vmlab.workloads.metrics import SHARES
 
 _READ_AHEAD, _READ_AHEAD_A_GUEST = 0.02, 0.005
 """Seconds before the common start at which counters are read: all clients wait then, and QEMU answers within that."""
@@ -123,6 +124,12 @@ class Execution:
             for task in self._following:
                 task.cancel()
             await asyncio.gather(*self._following, return_exceptions=True)
+        await self._compare_clocks(start, first, instances)
+
+    async def _compare_clocks(
+        self, start: CommonStart, first: Sequence[WorkloadInstance], instances: Sequence[WorkloadInstance]
+    ) -> None:
+        """Find the skew of the start, which the `first` took part in, and the wall clock of all."""
         for instance in instances:
             # One after another, so that they do not delay each other.
             await instance.compare_clocks()
@@ -236,3 +243,43 @@ class Execution:
             self._events.end_as(Outcome.INVALID, fault)
         if self._events.outcome is Outcome.PASSED:
             floor.learn(self._plan, instances, disturbance)
+
+
+class Contention:
+    """CPU seconds of each guest in the span in which all of them worked."""
+
+    def __init__(self, hypervisor: Hypervisor, shares: dict[str, int]) -> None:
+        self._hypervisor = hypervisor
+        self._shares = shares
+        self._used: dict[str, float] = {}
+
+    @classmethod
+    def of(cls, plan: CellPlan, hypervisor: Hypervisor) -> Contention:
+        """For the guests of `plan` that have CPU shares and run a client; empty where fewer than two do."""
+        sources = {workload.source for workload in plan.workloads}
+        shares = {g.key: g.resources.cpu_shares for g in plan.guests if g.key in sources}
+        sharing = {key: own for key, own in shares.items() if own is not None}
+        return cls(hypervisor, sharing if len(sharing) >= 2 else {})
+
+    async def measure(self, following: Sequence[asyncio.Future[None]]) -> None:
+        """Read all domains' CPU time now and when the first client has ended."""
+        names = list(self._shares)
+        if not names:
+            return
+        before = await self._hypervisor.statistics.cpu_seconds(names)
+        await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
+        after = await self._hypervisor.statistics.cpu_seconds(names)
+        self._used = {name: after[name] - before[name] for name in names}
+
+    def measurements(self, instances: Sequence[WorkloadInstance]) -> Iterator[Measurement]:
+        """For each client: the share configured, the share got (fractions of their sum), the CPU seconds."""
+        total_used, total_shares = sum(self._used.values()), sum(self._shares.values())
+        for instance in instances:
+            key = instance.plan.source
+            if key not in self._used or total_used <= 0:
+                continue
+            place = (instance.plan.name, instance.plan.tile, instance.context.source.name)
+            configured, got, seconds = SHARES
+            yield Measurement(*place, configured, self._shares[key] / total_shares, "1")
+            yield Measurement(*place, got, self._used[key] / total_used, "1")
+            yield Measurement(*place, seconds, self._used[key], "s")

@@ -1,23 +1,37 @@
-"""What viewers may switch under the guests of a cell while its workloads run."""
+"""What viewers may switch under the guests of a cell while its workloads run: their cache mode, and the host's KSM."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar, get_args
 
+from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
+from vmlab.hypervisor.guest_disk import GuestDisk
+from vmlab.hypervisor.settings_keeper import SettingsKeeper
+from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.cache import CACHE_FLAGS
+from vmlab.model.concurrency import shielded
 from vmlab.model.errors import (
     CommandFailed,
     DeadlineExceeded,
     GuestError,
     HypervisorError,
+    RefusedError,
     UsageError,
     in_one_line,
 )
-from vmlab.model.event import Switched
+from vmlab.model.event import CacheSwitched, KsmSwitched, Switched
+from vmlab.model.quantities import format_bytes
+from vmlab.model.run import CACHE_MODES, SWITCHABLE, CacheMode, Outcome
+from vmlab.model.scenarios.host_settings import HostSettings, Ksm
 from vmlab.plan.terms import CellPlan
+from vmlab.system.meminfo import host_memory
 
 State = TypeVar("State", bound=str)
 EndSpan = Callable[[], Awaitable[None]]
@@ -104,3 +118,194 @@ class LiveSwitch(ABC, Generic[State]):
     @abstractmethod
     async def _switched(self, state: State, origin: str) -> Switched:
         """Switch to it, call `_end_span`, and emit the event that is returned."""
+
+
+_POLL_SECONDS = 0.1
+STATES: tuple[Ksm, ...] = get_args(Ksm)
+
+
+@dataclass(frozen=True, slots=True)
+class HostKsm:
+    """The host's KSM, which the `keeper` of its settings changes and puts back.
+
+    `others` gives the runs that measure on the host at the same time. With `ordered_memory` the guests have a limit on
+    the memory that they take together. For `recount_seconds` at most KSM goes on to count what was unmerged.
+    """
+
+    keeper: SettingsKeeper
+    others: Callable[[], Collection[object]] = tuple
+    ordered_memory: bool = False
+    recount_seconds: float = 15.0
+
+    def why_none_is_unmerged(self) -> str:
+        """Why merged pages must stay so, as each of them needs memory of its own then; empty where there is enough."""
+        saved = self.keeper.merged_bytes()
+        if self.ordered_memory:
+            return "the ordered memory may be too small for them"
+        if 2 * saved > (available := host_memory().available):
+            return f"{format_bytes(saved)} is too much for the {format_bytes(available)} that the host has left"
+        return ""
+
+
+class LiveKsm(LiveSwitch[Ksm]):
+    """Switches the host's KSM, and has the guests' memory unmerged where it goes off; without a `host` it refuses.
+
+    What is switched lasts until the next cell, or the end of the run: the keeper puts back what that does not ask for.
+    """
+
+    what = "ksm"
+
+    def __init__(self, plan: CellPlan, guests: GuestSet, events: CellEvents, host: HostKsm | None) -> None:
+        super().__init__(plan, events)
+        self._guests = guests
+        self._host = host
+        self._unmerged = False
+
+    def _checked(self, state: str) -> Ksm:
+        if state not in STATES:
+            raise UsageError(f"KSM cannot be {state}; while guests run it is {' or '.join(STATES)}")
+        if not self._plan.guests:
+            raise UsageError(f"{self._cell} has no guests, whose memory could be merged")
+        if self._host is None:
+            raise RefusedError("the settings of this host are not changed here")
+        if why := self._host.keeper.why_not(HostSettings(ksm=state)):
+            raise RefusedError(f"KSM cannot be switched: {why}")
+        if self._host.others():
+            raise RefusedError("another run measures on this host at the same time, and KSM is one for all")
+        if self._host.keeper.in_force()["ksm"] == state:
+            raise UsageError(f"{self._cell} has ksm {state} already")
+        return state
+
+    async def _switched(self, state: Ksm, origin: str) -> KsmSwitched:
+        assert self._host is not None, "it is checked before"
+        await self._end_span()
+        before = "off" if state == "on" else "on"
+        switched = KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=state)
+        if self._unmerged:
+            # Before KSM begins to look for pages again.
+            await shielded(self._guests.make_mergeable(True))
+            self._unmerged = False
+        wanted = self._plan.host.model_copy(update={"ksm": state})
+        if state == "on":
+            self._host.keeper.apply(wanted)
+            self._events.switched(switched)
+        else:
+            self._events.switched(switched)
+            await self._unmerge(self._host)
+            self._host.keeper.apply(wanted)
+        return switched
+
+    async def _unmerge(self, host: HostKsm) -> None:
+        """KSM that stops leaves merged what is merged. The guests take theirs back; other programs keep theirs.
+
+        What is unmerged is counted as merged until KSM comes by, so it goes on for two looks at all memory.
+        """
+        why_not = host.why_none_is_unmerged()
+        if not why_not:
+            try:
+                self._unmerged = True
+                self._doubt_pauses(await shielded(self._guests.make_mergeable(False)))
+                await self._recounted(host)
+                return
+            except (HypervisorError, DeadlineExceeded) as error:
+                why_not = in_one_line(error)
+        self._events.warn(f"{self._cell}: KSM is off, and what it merged stays merged until it is written: {why_not}")
+
+    async def _recounted(self, host: HostKsm) -> None:
+        """Wait until KSM has counted anew, but not for long, and not beyond the end of the workloads."""
+        began = host.keeper.ksm_scans()
+        end = time.monotonic() + host.recount_seconds
+        while self._open and began is not None and time.monotonic() < end:
+            await asyncio.sleep(_POLL_SECONDS)
+            if (host.keeper.ksm_scans() or 0) >= began + 2:
+                return
+
+
+class LiveCache(LiveSwitch[CacheMode]):
+    """Switches all disks of one cell's guests between the modes of `SWITCHABLE`.
+
+    `deadline` is how many seconds the host may take to write dirty pages. Until they are written, it can be called off.
+    QEMU waits for what is under way on the disk, and its guest with it; an emulated disk ends that at once.
+    """
+
+    what = "cache"
+
+    def __init__(
+        self, plan: CellPlan, guests: GuestSet, events: CellEvents, deadline: float, disk: GuestDisk | None = None
+    ) -> None:
+        super().__init__(plan, events)
+        self._guests = guests
+        self._disk = disk or GuestDisk()
+        self._deadline = deadline
+        self._modes = {mode for guest in plan.guests for mode in guest.resources.cache_modes}
+
+    @property
+    def mode(self) -> CacheMode | None:
+        """The cache mode of all guests now; None where they differ."""
+        return next(iter(self._modes)) if len(self._modes) == 1 else None
+
+    def _checked(self, mode: str) -> CacheMode:
+        """The mode, if all disks can be switched to it now. Raises UsageError."""
+        cell = self._cell
+        if mode not in CACHE_MODES:
+            raise UsageError(f"there is no cache mode {mode}; while guests run it is {' or '.join(SWITCHABLE)}")
+        if not self._plan.guests:
+            raise UsageError(f"{cell} has no guests, and so no disk to switch")
+        for one in (mode, *sorted(self._modes)):
+            if one not in SWITCHABLE:
+                only = f"only {' and '.join(SWITCHABLE)} can be switched while guests run"
+                raise UsageError(f"cache {one} promises the guests another write cache or other flushes; {only}")
+        if in_pools := [guest.key for guest in self._plan.guests if guest.resources.pool is not None]:
+            raise UsageError(f"the data disk of {in_pools[0]} is in a Ceph pool, and keeps the mode it was opened with")
+        if len(self._modes) > 1:
+            raise UsageError(f"the disks of {cell} differ in cache mode and keep theirs")
+        if self._modes == {mode}:
+            raise UsageError(f"{cell} has cache {mode} already")
+        return mode
+
+    async def _switched(self, mode: CacheMode, origin: str) -> CacheSwitched:
+        self._can_be_called_off = True
+        try:
+            drained = await self._guests.drain_disks(self._deadline)
+        except DrainTooLong as late:
+            text = f"{self._cell} was not switched to cache {mode}: {late}; the cells to come can have it"
+            self._events.warn(text)
+            raise CommandFailed(text) from late
+        finally:
+            self._can_be_called_off = False
+        (before,) = self._modes
+        try:
+            pauses = await shielded(self._reopened(mode))
+        except SwitchBrokenOff as broken:
+            self._events.end_as(Outcome.INVALID, f"switching its cache mode to {mode} while it ran failed: {broken}")
+            raise
+        self._modes = {mode}
+        await self._end_span()
+        switched = CacheSwitched(
+            cell=self._plan.index,
+            origin=origin,
+            before=before,
+            after=mode,
+            pauses_ms={guest: seconds * 1e3 for guest, seconds in pauses.items()},
+            drained_seconds=drained.seconds,
+            drained_bytes=drained.written_bytes,
+        )
+        self._events.switched(switched)
+        self._doubt_pauses(pauses)
+        await self._prove_and_empty(mode)
+        return switched
+
+    async def _reopened(self, mode: CacheMode) -> dict[str, float]:
+        async with self._disk.unlimited():
+            return await self._guests.switch_cache(mode)
+
+    async def _prove_and_empty(self, mode: CacheMode) -> None:
+        proofs = await self._guests.prove_cache()
+        self._events.proofs(proofs)
+        for proof in proofs:
+            if not proof.agrees:
+                raise CommandFailed(f"{proof.guest}: {proof.file} was switched, and is not in cache mode {mode}")
+        if CACHE_FLAGS[mode].direct:
+            # Clean pages stay in the host's cache, where nobody reads them any more.
+            for fault in await emptied(host_files(proofs)):
+                self._events.warn(fault)

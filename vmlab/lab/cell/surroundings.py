@@ -9,15 +9,14 @@ from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.lab.cell.cell_events import Emit, KeepsRaw
 from vmlab.lab.cell.cpu_floor import CpuFloor
-from vmlab.lab.cell.live_ksm import HostKsm
+from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.provision.added_guests import LogIn
-from vmlab.lab.provision.bare_guests import OpenBare
 from vmlab.lab.provision.disk_integrity import Integrity
-from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.guest_set import Connect
-from vmlab.lab.provision.host_side import OpenTiles
+from vmlab.lab.provision.host_side import OpenBare, OpenTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.plan.terms import Plan

@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
 from vmlab.hypervisor.contract import Hypervisor
-from vmlab.lab.cell.step_times import timed_step
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import VmlabError, WorkloadError
-from vmlab.model.event import Event, RoundEnded, WorkloadEnded, WorkloadProgressed, WorkloadStarted
+from vmlab.model.event import Event, RoundEnded, StepEnded, WorkloadEnded, WorkloadProgressed, WorkloadStarted
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CpuUse
 from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
@@ -25,6 +24,19 @@ from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingCo
 from vmlab.workloads.metrics import Reading
 from vmlab.workloads.tool_time import demand_tool_time
 from vmlab.workloads.verification import last_words, read_from_a_guest
+
+
+@contextmanager
+def timed_step(
+    emit: Callable[[Event], object], cell: int, part: str, step: str, tile: int = 0, place: str = ""
+) -> Iterator[None]:
+    """Emits the time that the block took, also where it fails."""
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        emit(StepEnded(cell=cell, part=part, step=step, seconds=time.monotonic() - began, tile=tile, place=place))
+
 
 _PROGRESS_SECONDS = 0.5
 

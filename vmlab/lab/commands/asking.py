@@ -38,21 +38,15 @@ def coming_document(folder: RunFolder, cells: list[CellToCome]) -> dict[str, Any
     return {"schema": "vmlab.coming/1", "run": folder.id, "cells": cells}
 
 
-def switch_now(folder: RunFolder, origin: str, what: str, state: str) -> SwitchAnswer:
-    """Switch ``cache`` or ``ksm`` under the guests that run. Raises CommandFailed when it did not work."""
-    answer: SwitchAnswer = _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, **{what: state})
-    return answer
+def change_running(folder: RunFolder, origin: str, **change: Any) -> SwitchAnswer | TilesAnswer | LoopEndAnswer:
+    """Change one thing of the cell that runs; `change` has the field of `ChangeRunning`.
 
-
-def change_tiles_now(folder: RunFolder, origin: str, count: int) -> TilesAnswer:
-    """Begin to have `count` tiles in the loop that runs."""
-    answer: TilesAnswer = _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, tiles=count)
-    return answer
-
-
-def end_loop_now(folder: RunFolder, origin: str) -> LoopEndAnswer:
-    """End the loop that runs."""
-    answer: LoopEndAnswer = _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, end=True)
+    A switch is done when it is answered; a change of a loop's tiles, or its end, has begun. Raises CommandFailed when
+    it did not work.
+    """
+    answer: SwitchAnswer | TilesAnswer | LoopEndAnswer = _asked(
+        folder, "set", _NOW_SECONDS, origin=origin, now=True, **change
+    )
     return answer
 
 

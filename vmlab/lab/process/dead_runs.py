@@ -24,8 +24,7 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.settings_keeper import Tell
 from vmlab.lab.process.measuring_runs import clear_dead
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.stray_processes import StrayProcess, end_stray, stray_processes
 from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_one_line
 from vmlab.model.event import Notice

@@ -25,11 +25,9 @@ from vmlab.hypervisor.isolation.namespace import run_isolated
 from vmlab.hypervisor.network.dhcp import require_dhcp
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
-from vmlab.lab.process.prepared import plan_of, write_image
+from vmlab.lab.process.prepared import RunRequest, plan_of, write_image
 from vmlab.lab.process.run_ending import verdict, with_leftovers, write_run_end
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import Stopped, heeded, hold_back
 from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
 from vmlab.model.event import Event, ImageReady, Notice, RunEnded, RunStarted

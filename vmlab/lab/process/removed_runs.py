@@ -1,4 +1,4 @@
-"""Runs that a user removes for good, with the names that they have."""
+"""What users do with runs that are over: they give them names, none of which may be a scenario's, or remove them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,28 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
-from vmlab.store.named_runs import named_sides
+from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.store.run_list import list_runs
+from vmlab.store.runs import demand_unlike_ids, name_runs, named_sides
 from vmlab.store.tags import names_of_runs, take_name
+
+
+def demand_free(name: str) -> None:
+    """Raises UsageError, with one line, for a name that no run can have."""
+    if name in shipped_names():
+        raise UsageError(f"{name!r} is the name of a scenario")
+    demand_unlike_ids(name)
+
+
+def give_name(run: str, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give `name` to the run or the runs of a reference; their ids, and those of the runs that had the name before.
+
+    Raises UsageError for what names no whole run, and for a name that it cannot have.
+    """
+    (side,) = named_sides([run])
+    if any(one.cell is not None for one in side.runs):
+        raise UsageError(f"{run[:64]!r} is a cell; a name is of whole runs")
+    return name_runs([one.store for one in side.runs], name)
 
 
 def removable(references: Sequence[str], *, named_too: bool) -> list[str]:

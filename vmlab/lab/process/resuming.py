@@ -11,13 +11,10 @@ from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.dead_runs import sweep_run
-from vmlab.lab.process.launch import check_startable, spawn_launcher
+from vmlab.lab.process.launch import check_ready, check_startable, spawn_launcher
 from vmlab.lab.process.measuring_runs import Turn, claim, refuse_beside_others
-from vmlab.lab.process.preflight import check_ready
-from vmlab.lab.process.prepared import plan_of
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.run_request import RunRequest
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.prepared import RunRequest, plan_of
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CleanupIncomplete, RefusedError, UsageError, in_one_line

@@ -1,19 +1,47 @@
-"""How a run's record ends: the last event, and the store folded into one file."""
+"""How a run ends: its verdict, the last event of its record, and the store folded into one file."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.errors import ExitCode, StoreError
+from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded, RunnerFinished
+from vmlab.model.run import WARM_UP, Outcome
+from vmlab.plan.terms import CellPlan
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 from vmlab.system.held_folder import demand
+
+CODES = {
+    Outcome.PASSED: ExitCode.PASSED,
+    Outcome.INVALID: ExitCode.INVALID,
+    Outcome.FAILED: ExitCode.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the run ended: outcome, exit code and reason."""
+
+    outcome: Outcome
+    exit_code: ExitCode
+    reason: str = ""
+
+
+def failure(error: VmlabError | OSError) -> Verdict:
+    """The verdict for a run that was ended by an error."""
+    code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
+    return Verdict(Outcome.FAILED, code, in_one_line(error))
+
+
+def counted(cell: CellPlan, outcome: Outcome) -> Outcome:
+    """What the outcome of a cell is for its run: a warm-up is not counted, so it need not be valid."""
+    return Outcome.PASSED if cell.repeat == WARM_UP and outcome is Outcome.INVALID else outcome
 
 
 def ended(folder: RunFolder) -> RunEnded | None:

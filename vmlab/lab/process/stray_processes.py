@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.run_folder import RuntimeFolder
 from vmlab.model.places import runs_folder
 from vmlab.store.life import LOCK
 from vmlab.system.processes import command_line, parent_of, signal_process

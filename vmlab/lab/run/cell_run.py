@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from vmlab.guests.snapshots.catalog import Snapshot
 from vmlab.lab.cell.caches import Caches, host_files
 from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.lab.cell.cell_losses import Losses
 from vmlab.lab.cell.execution import Execution
 from vmlab.lab.cell.hosts_start import HostsStart
-from vmlab.lab.cell.live_cache import LiveCache
-from vmlab.lab.cell.live_ksm import LiveKsm
-from vmlab.lab.cell.live_switch import LiveSwitch
-from vmlab.lab.cell.live_tiles import LiveTiles
+from vmlab.lab.cell.live_switch import LiveCache, LiveKsm, LiveSwitch
+from vmlab.lab.cell.live_tiles import LiveTiles, Widened
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.silent_disks import SilentDisks
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
+from vmlab.lab.commands.asking import OF_RUNNING_GUESTS
+from vmlab.lab.commands.command_server import ChangeRunning
 from vmlab.lab.provision.added_guests import AddedGuests
-from vmlab.lab.provision.bare_guests import BareGuests
 from vmlab.lab.provision.guest_set import GuestSet
-from vmlab.lab.provision.host_side import HostSide
+from vmlab.lab.provision.host_side import BareGuests, HostSide
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.model.concurrency import run_all, run_with_alarm, shielded
 from vmlab.model.errors import (
     DeadlineExceeded,
     GuestError,
     GuestLost,
-    HypervisorError,
     SnapshotError,
+    UsageError,
     VmlabError,
     in_one_line,
 )
@@ -78,6 +78,7 @@ class CellRun:
         self._host = HostSide(plan, around.host.tiles)
         self._bare = BareGuests(plan, around.host.bare, self._timing, self._events.note)
         self._silent_disks = SilentDisks(around.hypervisor, self._guests, self._events, self._timing)
+        self._losses = Losses(around.hypervisor, self._guests, around.host.disk, self._silent_disks, hosts_start)
         self._proofs: list[CacheProof] = []
         self._instances = Instances(self._instance)
         self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
@@ -96,7 +97,7 @@ class CellRun:
         self._events.started(self._around.host.settings(), looped=self.loop.on)
         try:
             self._began = time.monotonic()
-            await run_with_alarm(self._until_lost(), self._measure(), grace=self._timing.cause)
+            await run_with_alarm(self._losses.until_any(), self._measure(), grace=self._timing.cause)
         except asyncio.CancelledError:
             await self._break_off(Outcome.ABORTED, self._around.why_called_off())
             raise
@@ -111,48 +112,6 @@ class CellRun:
             finally:
                 self._events.ended(self._execution.wall_seconds, self._execution.skew, self._provision)
         return self._events.outcome
-
-    async def _until_lost(self) -> NoReturn:
-        watches: list[Coroutine[Any, Any, NoReturn]] = [
-            self._until_guest_lost(self._until_guests_changed),
-            self._until_guest_lost(self._silent_disks.until_lost),
-            self._until_disk_lost(),
-        ]
-        if self._hosts_start is not None:
-            watches.append(self._hosts_start.until_called_off())
-        await run_all(watches)
-        raise AssertionError("none of them returns")
-
-    async def _until_disk_lost(self) -> NoReturn:
-        try:
-            await self._around.host.disk.until_dead()
-        except HypervisorError:
-            # No guest gets an answer from its disk any more.
-            await self._guests.disconnect()
-            raise
-
-    async def _until_guest_lost(self, watch: Callable[[], Awaitable[None]]) -> NoReturn:
-        try:
-            while True:
-                await watch()
-        except GuestLost as lost:
-            # Calls that wait for the lost guest would go on waiting while they are cancelled.
-            await self._guests.disconnect([lost.guest])
-            raise
-
-    async def _until_guests_changed(self) -> None:
-        """Watch the guests there are, until there are others. Raises GuestLost."""
-        self._guests.changed.clear()
-        waiting = asyncio.ensure_future(self._guests.changed.wait())
-        lost = asyncio.ensure_future(self._around.hypervisor.watch.until_lost(self._guests.names))
-        try:
-            await asyncio.wait([waiting, lost], return_when=asyncio.FIRST_COMPLETED)
-            if lost.done():
-                lost.result()
-        finally:
-            for task in (waiting, lost):
-                task.cancel()
-            await asyncio.gather(waiting, lost, return_exceptions=True)
 
     async def _break_off(self, outcome: Outcome, reason: str) -> None:
         """Record why the cell was cancelled, and what is known. The clients in the guests are not closed one by one."""
@@ -356,3 +315,26 @@ class CellRun:
             self._events.end_as(Outcome.FAILED, f"clean-up: {what} took longer than {self._timing.clean_up:g} s")
         except (VmlabError, OSError) as error:
             self._events.end_as(Outcome.FAILED, f"clean-up: {in_one_line(error)}")
+
+
+async def change_now(cell: CellRun | None, command: ChangeRunning, widened: Widened) -> Mapping[str, Any]:
+    """Change the cell that runs: its ``cache`` mode, the host's ``ksm``, or of a loop the ``tiles``; or ``end`` it.
+
+    Raises UsageError, RefusedError and CommandFailed.
+    """
+    if len(command.values) != 1:
+        known = f"{', '.join(OF_RUNNING_GUESTS[:-1])} or {OF_RUNNING_GUESTS[-1]}"
+        raise UsageError(f"of a cell that runs {known} can be changed, one at a time, and a loop be ended")
+    if cell is None:
+        raise UsageError("no cell runs now")
+    if command.end:
+        return cell.loop.end(command.origin)
+    if cell.live_tiles.busy:
+        raise UsageError(f"a tile of cell {cell.plan.index} is being added or retired; wait until that is done")
+    if command.tiles is not None:
+        if busy := [what for what, one in cell.live.items() if one.busy]:
+            raise UsageError(f"{busy[0]} of cell {cell.plan.index} is being switched; wait until that is done")
+        return cell.live_tiles.change(command.tiles, command.origin, widened, cell.live_cache.mode)
+    ((what, state),) = command.values.items()
+    switched = await cell.live[what].switch(str(state), command.origin)
+    return {"what": switched.what, **asdict(switched)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,17 @@ from pathlib import Path
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import start_line_program
-from vmlab.guests.host_shell import HostShell
+from vmlab.guests.host_shell import BareShell, HostShell
 from vmlab.guests.ssh import SshShell
+from vmlab.hypervisor.bare_metal.bare_init import BareOrder
+from vmlab.hypervisor.bare_metal.bare_place import bare_place, copy_image
 from vmlab.hypervisor.contract import BootImage, Hypervisor
-from vmlab.hypervisor.disks.host_files import host_data, mounted_root, root_with_data
+from vmlab.hypervisor.disks.host_files import host_data, marked_folder, mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.cgroups import prefix_of
-from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
+from vmlab.hypervisor.isolation.host_cgroups import BareCgroups, OrderedHost, programs_of
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
@@ -27,25 +30,71 @@ from vmlab.hypervisor.network.bridge import far_host_network
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn
-from vmlab.lab.provision.bare_guests import BareGuest
-from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.guest_set import Connect
-from vmlab.lab.provision.host_side import HostTiles
+from vmlab.lab.provision.host_side import BareGuest, HostTiles
 from vmlab.lab.provision.timing import USUAL, Timing
-from vmlab.lab.run.bare_part import bare_guest
 from vmlab.lab.run.recording import HostRecording
-from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS
+from vmlab.model.errors import RefusedError
+from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS, bare_cable, guest_address
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.plan.disk_room import emulated_disk_size
 from vmlab.plan.terms import GuestPlan, Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
+from vmlab.system.cgroup_mounts import cpu_list
+from vmlab.system.cpu_cores import Cores, choose_cpus, read_cores
 from vmlab.telemetry.domains.neighbours import Neighbour, neighbours
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
+
+
+@asynccontextmanager
+async def bare_guest(
+    folder: RunFolder, host: Shell, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
+) -> AsyncIterator[BareGuest]:
+    """See `OpenBare`; `host` has the image's root. Raises RefusedError where there are not so many CPUs."""
+    assert isinstance(host, HostShell)
+    journal, address = Journal(folder.journal), guest_address(*position)
+    cgroups = BareCgroups(prefix_of(root_folder(folder.runtime)), journal)
+    cgroups.hold()
+    cores = read_cores(allowed=cgroups.cpus())
+    resources = guest.resources
+    try:
+        cpus = choose_cpus(cores, resources.vcpus, smt=resources.smt, taken=taken)
+    except ValueError as lack:
+        raise RefusedError(f"guest {guest.guest} has on: host, and {lack}") from lack
+    with (
+        marked_folder(folder.disks / f"bare-{guest.key}", folder.id, journal) as files,
+        cgroups.made(guest.key, cpus, resources.memory_bytes) as groups,
+    ):
+        await copy_image(host.root, files)
+        order = BareOrder(str(host.root), str(folder.runtime / f"bare-{guest.key}"), str(files), guest.key)
+        async with bare_place(order, bare_cable(*position), address, groups) as place:
+            shell = BareShell(place.pid, address, place.groups)
+            await shell.prepare(guest.roles, deadline)
+            yield BareGuest(shell, files, tuple(cpus), cpu_words(cpus, cores, taken))
+
+
+def cpu_words(cpus: Sequence[int], cores: Cores, taken: Collection[int] = ()) -> str:
+    """CPUs for people, with their cores and what their cores' other hardware threads are left to."""
+    used = [core for core in cores if {*core} & {*cpus}]
+    idle = sorted(cpu for core in used for cpu in core if cpu not in cpus)
+    words = [
+        f"{'CPU' if len(cpus) == 1 else 'CPUs'} {cpu_list(cpus)}",
+        "1 core" if len(used) == 1 else f"{len(used)} cores",
+    ]
+    if any(len(core) > 1 for core in cores):
+        words.append(
+            "both hardware threads of each" if not idle else f"whose other threads, {cpu_list(idle)}, have no guest"
+        )
+    else:
+        words.append("one hardware thread each")
+    if shared := sorted({*cpus} & {*taken}):
+        words.append(f"{cpu_list(shared)} shared with another guest on the host")
+    return ", ".join(words)
 
 
 def hypervisor_of(
@@ -123,9 +172,7 @@ def guest_disk(folder: RunFolder, plan: Plan) -> GuestDisk:
     from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 
     journal, size = Journal(folder.journal), emulated_disk_size(plan.disk_bytes)
-    return GuestDisk(
-        EmulatedDisk(DISK_PROFILES[profile], size, plan.seed, folder.disks, folder.runtime, folder.id, journal)
-    )
+    return EmulatedDisk(DISK_PROFILES[profile], size, plan.seed, folder.disks, folder.runtime, folder.id, journal)
 
 
 def counted_host() -> HostCounters:
@@ -188,3 +235,40 @@ class RunnerParts:
 
 REAL = RunnerParts()
 """The parts of every run."""
+
+
+class HostPlaces:
+    """The places on the host that the cells of a run have, made when they are asked for and kept until `close`."""
+
+    def __init__(self, folder: RunFolder, image: BootImage, parts: RunnerParts) -> None:
+        self._folder = folder
+        self._image = image
+        self._parts = parts
+        self._closing = contextlib.ExitStack()
+        self._host: Shell | None = None
+        self._beyond: Callable[[Shell], Shell] | None = None
+
+    def tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
+        """See `OpenTiles`."""
+        return self._parts.host_tiles(self._folder, self._place(), tiles)
+
+    def bare(
+        self, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
+    ) -> AbstractAsyncContextManager[BareGuest]:
+        """See `OpenBare`."""
+        return self._parts.bare_guest(self._folder, self._place(), guest, position, taken, deadline)
+
+    def far(self, host: Shell) -> Shell:
+        """The host once more, for what runs from host to host."""
+        if self._beyond is None:
+            self._beyond = self._closing.enter_context(self._parts.far_host_place())
+        return self._beyond(host)
+
+    def _place(self) -> Shell:
+        if self._host is None:
+            self._host = self._closing.enter_context(self._parts.host_place(self._folder, self._image))
+        return self._host
+
+    async def close(self) -> None:
+        """Take all of them away."""
+        self._closing.close()

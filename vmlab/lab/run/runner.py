@@ -6,12 +6,10 @@ Started by `launcher`, never by hand: ``python -m vmlab.lab.run.runner RUN FOLDE
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,9 +23,9 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.hosts_start import HostsStart
-from vmlab.lab.cell.live_ksm import HostKsm
+from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
-from vmlab.lab.commands.coming_cells import ComingCells
+from vmlab.lab.commands.coming_cells import ComingCells, widened
 from vmlab.lab.commands.command_server import (
     CallOff,
     ChangeRunning,
@@ -40,33 +38,28 @@ from vmlab.lab.commands.command_server import (
     Stop,
 )
 from vmlab.lab.commands.released_cells import ReleasedCells
-from vmlab.lab.commands.replan import widened
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
 from vmlab.lab.process.prepared import PreparedRun, read_prepared
+from vmlab.lab.process.run_ending import CODES, Verdict, counted, failure
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import STOPPING, released
-from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.disk_integrity import Integrity
-from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
-from vmlab.lab.run.cell_run import CellRun
+from vmlab.lab.run.cell_run import CellRun, change_now
 from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.lab.run.other_runs import noted_others
-from vmlab.lab.run.parts import REAL, RunnerParts
+from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts
 from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.repeating import Repeating
-from vmlab.lab.run.run_verdict import CODES, Verdict, counted, failure
-from vmlab.lab.run.running_cell import change_now
 from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
 from vmlab.model.run import Outcome, worst
-from vmlab.plan.terms import CellPlan, GuestPlan
-from vmlab.store.cpu_needs import CpuNeeds, needs_file
+from vmlab.plan.terms import CellPlan
+from vmlab.store.kept_file import CpuNeeds, needs_file
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
-from vmlab.workloads.contract import Shell
 
 
 class Runner:
@@ -91,9 +84,7 @@ class Runner:
         self._parts = parts
         self._work: asyncio.Task[Outcome] | None = None
         self._interrupted: ExitCode | None = None
-        self._closing = contextlib.ExitStack()
-        self._host: Shell | None = None
-        self._beyond: Callable[[Shell], Shell] | None = None
+        self._places = HostPlaces(folder, prepared.image, parts)
         self._before = MeasuredBefore(recorded)
         to_come = [cell for cell in prepared.plan.cells if cell.index not in self._before.outcomes]
         self._coming = ComingCells(folder, to_come, outbox.append)
@@ -116,15 +107,12 @@ class Runner:
         """
         verdict = await self._run()
         left = []
-        for close in (self._close_places, self._put_back_settings, self._disk.close, self._hypervisor.close):
+        for close in (self._places.close, self._put_back_settings, self._disk.close, self._hypervisor.close):
             try:
                 await close()
             except (VmlabError, OSError) as error:
                 left.append(in_one_line(error))
         return replace(verdict, reason="; ".join(filter(None, [verdict.reason, *left])))
-
-    async def _close_places(self) -> None:
-        self._closing.close()
 
     async def _put_back_settings(self) -> None:
         self._settings.put_back()
@@ -154,7 +142,7 @@ class Runner:
     async def _open_and_run(self) -> Outcome:
         # Close only when opening has finished or failed, and no call for the hypervisor's facts is running.
         await shielded(self._hypervisor.open())
-        opening = shielded(self._disk.open(self._prepared.image.disk, _notices(self._outbox, "info")))
+        opening = shielded(self._disk.begin(self._prepared.image.disk, _notices(self._outbox, "info")))
         for done in await asyncio.gather(opening, self._ask_hypervisor(), return_exceptions=True):
             if isinstance(done, BaseException):
                 raise done
@@ -273,9 +261,9 @@ class Runner:
             emit=self._emit,
             raw=self._outbox,
             host=CellHost(
-                tiles=self._host_tiles,
-                far=self._far_host,
-                bare=self._bare_guest,
+                tiles=self._places.tiles,
+                far=self._places.far,
+                bare=self._places.bare,
                 mean=recording.figures.mean,
                 extremes=recording.figures.extremes,
                 read_at=recording.read_at,
@@ -309,25 +297,6 @@ class Runner:
         emit, timing = self._outbox.append, self._parts.timing
         helper = self._prepared.plan.scenario.helper
         return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing, helper=helper)
-
-    def _host_tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
-        return self._parts.host_tiles(self._folder, self._host_place(), tiles)
-
-    def _host_place(self) -> Shell:
-        if self._host is None:
-            place = self._parts.host_place(self._folder, self._prepared.image)
-            self._host = self._closing.enter_context(place)
-        return self._host
-
-    def _bare_guest(
-        self, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
-    ) -> AbstractAsyncContextManager[BareGuest]:
-        return self._parts.bare_guest(self._folder, self._host_place(), guest, position, taken, deadline)
-
-    def _far_host(self, host: Shell) -> Shell:
-        if self._beyond is None:
-            self._beyond = self._closing.enter_context(self._parts.far_host_place())
-        return self._beyond(host)
 
     async def _obey(self, command: Command) -> Mapping[str, Any]:
         if isinstance(command, ListComing):

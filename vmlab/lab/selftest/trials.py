@@ -6,25 +6,25 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from vmlab.analysis.record.host_means import host_during
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
 from vmlab.guests.snapshots.catalog import SNAPSHOTS
-from vmlab.lab.commands.asking import switch_now
+from vmlab.lab.commands.asking import change_running
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, send_signal, stop_run
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.event_feed import watch
-from vmlab.lab.process.launch import start_run
+from vmlab.lab.process.launch import check_ready, start_run
 from vmlab.lab.process.measuring_runs import HostBusy, Turn
-from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
@@ -242,7 +242,7 @@ class Trials:
 
     def _switch(self, folder: RunFolder) -> None:
         try:
-            done = switch_now(folder, "vmlab selftest", "cache", "writeback")
+            done: Mapping[str, Any] = change_running(folder, "vmlab selftest", cache="writeback")
         except VmlabError as error:
             self._note(SWITCH, FAILS, in_one_line(error))
             return

@@ -11,8 +11,8 @@ from pathlib import Path
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
 from vmlab.report.exports.export_format import ExportFormat, export_formats, format_names, of_ending
 from vmlab.report.exports.tidy import Exported
-from vmlab.store.named_runs import NamedRun, NamedSide, named_sides
 from vmlab.store.reader import RunReader
+from vmlab.store.runs import NamedRun, NamedSide, named_sides
 from vmlab.system.entry_points import EXPORTS, broken, entries, said
 from vmlab.system.new_file import new_file
 from vmlab.system.packages import extra_command

@@ -15,9 +15,8 @@ from vmlab.model.sample import split_name, unit_of
 from vmlab.report.exports.openmetrics_names import END, PART, family_of, head_of, labels_text
 from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Cell, Exported, measurements, of_run
 from vmlab.report.exports.tidy_tables import moment_text
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import series
+from vmlab.store.samples import HostReaders, series
 
 _READING = "reading"
 _VALUE_COLUMNS = ("metric", "unit", "value")

@@ -18,9 +18,8 @@ from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible, visible_line
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import samples
+from vmlab.store.samples import HostReaders, samples
 from vmlab.telemetry.domains.neighbours import FIGURES
 
 AXIS = "axis_"

@@ -15,9 +15,8 @@ from vmlab.model.results import RawOutput
 from vmlab.model.run import Phase
 from vmlab.model.visible import visible, visible_line, visible_values
 from vmlab.report.run.recording_text import domains_of
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import series
+from vmlab.store.samples import HostReaders, series
 
 _OF_GUESTS = (("guests' CPU %", "domain_cpu_percent"), ("guests' await ms", "domain_disk_await_ms"))
 _MOST_GUESTS = 7

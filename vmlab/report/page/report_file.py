@@ -11,8 +11,8 @@ from vmlab.integrity.long_work import current
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.visible import visible_line
 from vmlab.report.page.gathered import Gathered, gather
-from vmlab.store.named_runs import NamedSide, named_sides
 from vmlab.store.reader import RunReader
+from vmlab.store.runs import NamedSide, named_sides
 from vmlab.system.new_file import new_file
 from vmlab.system.packages import extra_command
 

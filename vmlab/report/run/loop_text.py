@@ -31,18 +31,6 @@ def round_words(event: RoundEnded) -> str:
     return f"{text}: {rate} {unit}, {row.latency_metric} {value_words(row.latency, 's')}"
 
 
-def loop_ended_words(cell: int) -> str:
-    """What a viewer hears who ended a loop."""
-    return f"cell {cell}: no workload starts again; the cell ends when those under way have ended"
-
-
-def tile_asked_words(cell: int, before: int, after: int) -> str:
-    """What a viewer hears whose wish for one tile more or fewer is being done."""
-    if after > before:
-        return f"cell {cell}: tile {after} is being added; invalidates the cell"
-    return f"cell {cell}: tile {before} is retired when its rounds have ended; invalidates the cell"
-
-
 def loop_rows_of(documents: Sequence[LoopDocument]) -> list[LoopRow]:
     """The rows as they stand in ``vmlab.run/1``."""
     return [

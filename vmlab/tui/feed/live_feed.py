@@ -21,11 +21,10 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import is_alive, is_recording
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
-from vmlab.store.samples import samples
+from vmlab.store.samples import HostReaders, samples
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder

@@ -14,9 +14,8 @@ from vmlab.model.errors import UsageError
 from vmlab.model.event import CellStarted, Event
 from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import samples
+from vmlab.store.samples import HostReaders, samples
 from vmlab.tui.feed.past import figures, intent_of
 from vmlab.tui.state.history import KEPT, TICKS
 from vmlab.tui.state.hosts_of_run import HOST_EVENTS, FleetHosts

@@ -15,9 +15,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.event import SWITCHED, CellEnded, CellPlaced, CellStarted, PhaseEnded, PhaseStarted
-from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import series
+from vmlab.store.samples import HostReaders, series
 from vmlab.store.tags import all_tags
 from vmlab.tui.contract import Pick
 
