@@ -41,7 +41,9 @@ def comparison_blocks(
     yield Notes(side_lines(comparison.labels), tone="sub")
     yield from _overviews(names, compared_rows(comparison, first))
     for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
-        yield Section(place, [_table("figure", list(rows), names)])
+        own = list(rows)
+        units = [row.unit for row in own]
+        yield Section(place, [Table("figure", [row.name for row in own], _columns(names, own), units=units)])
     notes = [
         *behind_sides(comparison),
         *comparison_notes(comparison),
@@ -145,10 +147,6 @@ def _overviews(names: Sequence[str], rows: Sequence[ComparedRow]) -> Iterator[Se
         if len(own) > 1:
             axes, places = places_words([row.axes for row in own])
             yield Section(label, [Table(axes, places, _columns(names, own), wide=True)])
-
-
-def _table(corner: str, rows: Sequence[ComparedRow], names: Sequence[str]) -> Table:
-    return Table(corner, [row.name for row in rows], _columns(names, rows), units=[row.unit for row in rows])
 
 
 def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:

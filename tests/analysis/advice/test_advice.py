@@ -9,7 +9,7 @@ import pytest
 
 from vmlab.analysis.advice.advice import CACHE_RUN, KSM_RUN, Advised, advise
 from vmlab.analysis.shape import RunDocument
-from vmlab.report.advice_text import advice_text
+from vmlab.report.run.recording_text import advice_text
 
 MIB, GIB = 2**20, 2**30
 

@@ -9,7 +9,7 @@ from vmlab.analysis.advice.advice import advise as advice_of
 from vmlab.analysis.document import run_document
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.visible import visible_values
-from vmlab.report.advice_text import advice_text
+from vmlab.report.run.recording_text import advice_text
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
 

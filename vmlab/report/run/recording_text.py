@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from vmlab.analysis.advice.advice import advise
+from vmlab.analysis.advice.advice import Advised, advise
 from vmlab.analysis.shape import (
     AggregateDocument,
     BoundDocument,
@@ -19,7 +19,7 @@ from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.words import NOT_MEASURED, host_number
-from vmlab.report.writers.text import text_lines
+from vmlab.report.writers.text import paragraph, text_lines
 from vmlab.telemetry.host.host_figures import headlines
 
 Figures = Mapping[str, AggregateDocument]
@@ -61,6 +61,25 @@ def domains_of(document: RunDocument) -> list[DomainDocument]:
     """The domains of a recording, the one first that used most CPU time."""
     domains = document["recording"]["domains"] if document["recording"] else []
     return sorted(domains, key=lambda one: -mean_of(one["figures"], "cpu_percent", 0.0))
+
+
+def advice_text(advised: Advised, width: int) -> str:
+    """All of it; a line says where there is none."""
+    lines: list[str] = []
+    for one in advised.advice:
+        lines += [*paragraph(f"{one.subject}: {one.matters}", width, "  ")]
+        lines += [line for why in one.why for line in paragraph(f"- {why}", width, "  ")]
+        lines += [f"  measure it: {one.run}", ""]
+    if not advised.advice:
+        lines += [NO_ADVICE, ""]
+    return "\n".join([*lines, *_none(advised, width)]).rstrip() + "\n"
+
+
+def _none(advised: Advised, width: int) -> Iterator[str]:
+    if advised.none:
+        yield "no advice for"
+    for one in advised.none:
+        yield from (f"  {line}" for line in paragraph(f"{one.subject}: {one.matters}", width - 2, "  "))
 
 
 def compared_recordings(sides: Sequence[tuple[str, RunDocument]], width: int) -> list[str]:
