@@ -50,7 +50,7 @@ OF_SCENARIO = {
 _WITHIN = {"a", "b", "br", "code", "del", "em", "i", "s", "small", "span", "strong", "sub", "sup", "td", "th", "title"}
 """Elements that begin no line."""
 
-_PROGRESS = re.compile(r"^ *\d+ %  .*\n", re.MULTILINE)
+_PROGRESS = re.compile(r"^[\d.]+ (?:%|s|min|h)[ ,].*\n", re.MULTILINE)
 """What work says of itself that takes more than a moment."""
 
 
