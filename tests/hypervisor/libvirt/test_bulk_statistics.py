@@ -9,7 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import libvirt
+import pytest
 
+from tests.waiting import until
+from vmlab.hypervisor.libvirt import bulk_statistics
 from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
 
 NOWAIT = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
@@ -64,6 +67,17 @@ async def test_what_comes_late_has_the_time_at_which_it_was_read() -> None:
             pass
     assert late.disks.found == {"web": {"block.0.rd.bytes": 1}}
     assert late.disks.asked < late.quick.asked
+
+
+async def test_two_questions_at_once_have_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_statistics, "_WAIT_FOR_QEMU", 120)
+    source = Libvirt()
+    asked = statistics(source)
+    source.free.clear()
+    both = asyncio.gather(asked.domain_stats(), asked.domain_stats())
+    await until(lambda: len(source.flags) == 3, "that both wait for QEMU")
+    source.free.set()
+    assert all(answer.disks is not None for answer in await both)
 
 
 async def test_a_whole_answer_is_of_its_own_moment_and_waits_for_guests_that_are_busy() -> None:

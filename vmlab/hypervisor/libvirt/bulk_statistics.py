@@ -73,12 +73,15 @@ class DomainStatistics:
             disks = await call("disk statistics", _ASK, self._timed, _FROM_QEMU, 0)
             return GuestAnswer(await call("domain statistics", _ASK, self._timed, _WITHOUT_QEMU, 0), disks)
         quick = await call("domain statistics", _ASK, self._timed, _WITHOUT_QEMU)
-        if self._asking is None:
-            self._asking = asyncio.ensure_future(call("disk statistics", _ASK, self._timed, _FROM_QEMU))
-        done, _ = await asyncio.wait([self._asking], timeout=_WAIT_FOR_QEMU)
+        # A tick that comes while the last one still waits is answered by the same question.
+        asking = self._asking = self._asking or asyncio.ensure_future(
+            call("disk statistics", _ASK, self._timed, _FROM_QEMU)
+        )
+        done, _ = await asyncio.wait([asking], timeout=_WAIT_FOR_QEMU)
         if not done:
             return GuestAnswer(quick, None)
-        asking, self._asking = self._asking, None
+        if self._asking is asking:
+            self._asking = None
         # A query that failed is repeated; the other figures are returned without it.
         failed = asking.cancelled() or asking.exception() is not None
         return GuestAnswer(quick, None if failed else asking.result())
