@@ -13,8 +13,8 @@ from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.reading import Asked, read
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.quantities import written
 from vmlab.model.run import AxisValue
-from vmlab.model.written import written
 from vmlab.report.figures import with_unit
 from vmlab.report.run.run_page import run_table
 from vmlab.report.run.table_heads import metric_words

@@ -65,7 +65,7 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadStarted,
 )
-from vmlab.model.moments import time_of_day
+from vmlab.model.jsonable import time_of_day
 from vmlab.model.run import AS_WRITTEN, OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
@@ -46,3 +47,8 @@ def jsonable(value: Any) -> Any:
         return [jsonable(one) for one in value]
     inner = value if isinstance(value, Mapping) else fields_of(value)
     return {name: jsonable(one) for name, one in inner.items()}
+
+
+def time_of_day(wall: float | None) -> str | None:
+    """Seconds since the epoch as the documents have them: ISO 8601 in UTC, to the millisecond; None stays None."""
+    return None if wall is None else datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")

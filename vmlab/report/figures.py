@@ -1,4 +1,4 @@
-"""How a figure is written for people, the same wherever it stands; `model/written.py` has the units."""
+"""How a figure is written for people, the same wherever it stands; `model/quantities.py` has the units."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from vmlab.analysis.figures.figure import MISSING, Figure
+from vmlab.model.quantities import Written, written
 from vmlab.model.run import Outcome
-from vmlab.model.written import Written, written
 from vmlab.report.words import MARK, NOT_MEASURED, number
 
 INVALID = "(invalid)"

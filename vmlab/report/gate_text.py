@@ -8,8 +8,8 @@ from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.gate import Answer, Level, State
 from vmlab.analysis.statistics.sample_size import MOST
 from vmlab.model.axes import axes_words
+from vmlab.model.quantities import written
 from vmlab.model.visible import visible_values
-from vmlab.model.written import written
 from vmlab.report.figures import value_text
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_words
 from vmlab.report.words import plural

@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.moments import time_of_day
+from vmlab.model.jsonable import time_of_day
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.run import RUNNING
 from vmlab.store.kept_file import SETTLED_NANOSECONDS, KeptFile, file_stamp

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vmlab.model.quantities import parse_bytes, parse_pace, parse_percent, parse_seconds
-from vmlab.model.written import Written, written
+from vmlab.model.quantities import Written, parse_bytes, parse_pace, parse_percent, parse_seconds, written
 from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.metrics import Metric
 from vmlab.workloads.pace import DELIVERED

@@ -12,7 +12,7 @@ from vmlab.analysis.record.timeline import CellTimeline
 from vmlab.analysis.shape import SpanDocument, SwitchDocument, SwitchPrice, TileChangeDocument
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.event import CacheSwitched, KsmSwitched, Switched, TilesChanged
-from vmlab.model.moments import time_of_day
+from vmlab.model.jsonable import time_of_day
 from vmlab.model.sample import Sample
 
 

@@ -34,7 +34,7 @@ from vmlab.model.event import (
     RunEnded,
     RunStarted,
 )
-from vmlab.model.moments import time_of_day
+from vmlab.model.jsonable import time_of_day
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import OF_HOST, Outcome, Phase
 from vmlab.model.sample import Sample

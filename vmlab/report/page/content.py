@@ -13,9 +13,9 @@ from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_a
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
+from vmlab.model.quantities import Written
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.model.written import Written
 from vmlab.report.blocks import Chart
 from vmlab.report.compared_rows import row_name
 from vmlab.report.figures import form_of, with_unit

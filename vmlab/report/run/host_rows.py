@@ -8,8 +8,8 @@ from vmlab.analysis.figures.figure import figure_of, host_mean
 from vmlab.analysis.figures.table_layout import Block, TableLayout, absent_reason, axis_title
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.axes import axis_word
+from vmlab.model.quantities import written
 from vmlab.model.units import format_bytes
-from vmlab.model.written import written
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.bound_text import ROWS, traffic_row
 from vmlab.report.words import NOT_MEASURED, host_number

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from vmlab.analysis.record.loops import LoopRow, loop_rows
 from vmlab.model.event import RoundEnded
+from vmlab.model.quantities import written
 from vmlab.model.run import Outcome
-from vmlab.model.written import written
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, number

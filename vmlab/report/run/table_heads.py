@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
 from vmlab.analysis.figures.figure import HOST, WALL_CLOCK, WALL_SECONDS
 from vmlab.model.axes import axes_words, axis_word
+from vmlab.model.quantities import Written, written
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.model.written import Written, written
 from vmlab.report.figures import figure_text, with_unit
 from vmlab.telemetry.host.host_figures import host_figures
 

@@ -8,8 +8,8 @@ from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.model.axes import axes_words
+from vmlab.model.quantities import Written
 from vmlab.model.run import WARM_UP, Outcome
-from vmlab.model.written import Written
 from vmlab.report.blocks import Column, Notes, Section, Table, Text
 from vmlab.report.bound_text import cell_words
 from vmlab.report.figures import value_text

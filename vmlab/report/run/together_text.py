@@ -8,8 +8,8 @@ from vmlab.analysis.figures.figure import WALL_CLOCK, Figure, figure_of, over_ti
 from vmlab.analysis.shape import CellDocument, OverHostsDocument, RunDocument, TogetherDocument
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.model.axes import axes_words
+from vmlab.model.quantities import Written
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
-from vmlab.model.written import Written
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.figures import figure_text, form_of, with_unit
 from vmlab.report.words import NOT_MEASURED
