@@ -89,11 +89,9 @@ def alarms(family: Sequence[Sequence[Figure]]) -> float:
 
 def run_lines(document: RunDocument) -> Iterator[str]:
     """What one run shows."""
-    speed = document["run"]["speed"]
-    words = (
-        "not traced" if speed is None else f"{speed['mean_percent']:.0f} % ({speed['lowest_percent']:.0f} % at least)"
-    )
-    yield f"{document['run']['id']}: {len(document['cells'])} cells, speed {words}"
+    speed = document.run.speed
+    words = "not traced" if speed is None else f"{speed.mean_percent:.0f} % ({speed.lowest_percent:.0f} % at least)"
+    yield f"{document.run.id}: {len(document.cells)} cells, speed {words}"
     for candidate in CANDIDATES:
         for row in rows_of(document, candidate):
             (raw,), (steady,) = row.differences, row.at_best_speed
@@ -119,10 +117,10 @@ def kind_lines(documents: Sequence[RunDocument]) -> Iterator[str]:
     cells = [
         cell
         for one in documents
-        for cell in one["cells"]
-        if cell["outcome"] == "passed" and not cell["warm_up"] and cell["axes"]["side"] != SLOW
+        for cell in one.cells
+        if cell.outcome == "passed" and not cell.warm_up and cell.axes["side"] != SLOW
     ]
-    for name in dict.fromkeys(one["workload"] for cell in cells for one in cell["workloads"]):
+    for name in dict.fromkeys(one.workload for cell in cells for one in cell.workloads):
         found = list(_times(cells, name))
         if len(found) < 3:
             continue
@@ -140,7 +138,7 @@ def _times(cells: Sequence[CellDocument], workload: str) -> Iterator[tuple[float
     assert value is not None
     for cell in cells:
         at_best = value(cell)
-        taken = [o["mean"] for o in cell["over_tiles"] if (o["workload"], o["metric"]) == (workload, RUN_TIME)]
+        taken = [o.mean for o in cell.over_tiles if (o.workload, o.metric) == (workload, RUN_TIME)]
         if at_best is not None and taken:
             yield taken[0], 100 * at_best / taken[0], at_best
 

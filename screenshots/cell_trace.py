@@ -43,22 +43,22 @@ def spans_of(cell: CellTime, worked: Iterable[Span]) -> list[Span]:
     """The cell's parts in one row, a row for each step at each of its places, and `worked` where they began."""
     parts = [Span(_PARTS, since, until, name) for name, since, until in parts_of(cell) if name != Part.OTHER]
     steps = [
-        Span(_row(step), step["began"], step["began"] + step["seconds"])
-        for step in cell["steps"]
-        if step["began"] is not None and step["seconds"] is not None and step["seconds"] >= SHORTEST
+        Span(_row(step), step.began, step.began + step.seconds)
+        for step in cell.steps
+        if step.began is not None and step.seconds is not None and step.seconds >= SHORTEST
     ]
     return parts + sorted([*steps, *worked], key=lambda span: span.since)
 
 
 def parts_of(cell: CellTime) -> Iterator[tuple[str, float, float]]:
     """Each part with its beginning and end, in seconds after the beginning of the cell."""
-    ends = accumulate(cell["parts"].values(), initial=0.0)
-    for name, (since, until) in zip(cell["parts"], pairwise(ends), strict=True):
+    ends = accumulate(cell.parts.values(), initial=0.0)
+    for name, (since, until) in zip(cell.parts, pairwise(ends), strict=True):
         yield name, since, until
 
 
 def _row(step: StepTime) -> str:
-    return f"{_at(step['place'], step['tile']) or 'host'}: {step['step']}"
+    return f"{_at(step.place, step.tile) or 'host'}: {step.step}"
 
 
 def _at(place: str, tile: int) -> str:
@@ -68,11 +68,11 @@ def _at(place: str, tile: int) -> str:
 def worked(reader: RunReader, cell: CellTime) -> Iterator[Span]:
     """Each workload from the common start to its end; that start is where the execute phase begins."""
     start = next((since for name, since, _ in parts_of(cell) if name == Phase.EXECUTE), None)
-    (found,) = (one for one in run_document(reader)["cells"] if one["cell"] == cell["cell"])
-    for one in found["workloads"]:
-        if start is not None and one["began"] is not None and one["ended"] is not None:
-            row = f"{_at(one['workload'], one['tile'])}: run"
-            yield Span(row, start + one["began"], start + one["ended"])
+    (found,) = (one for one in run_document(reader).cells if one.cell == cell.cell)
+    for one in found.workloads:
+        if start is not None and one.began is not None and one.ended is not None:
+            row = f"{_at(one.workload, one.tile)}: run"
+            yield Span(row, start + one.began, start + one.ended)
 
 
 def cpu_tracks(reader: RunReader, since: float, until: float) -> Iterator[Track]:
@@ -102,16 +102,16 @@ def _known(read: Series, since: float) -> tuple[list[float], list[float]]:
 def picture(reader: RunReader, number: int | None) -> etree._Element:
     """The cell `number` of a run as an SVG that stands alone. Raises UsageError, StoreError."""
     time = run_time(reader)
-    cells = time["cells"] if number is None else of_cell(time, number)["cells"]
+    cells = time.cells if number is None else of_cell(time, number).cells
     if not cells:
-        raise UsageError(f"run {time['run']} has no such cell")
+        raise UsageError(f"run {time.run} has no such cell")
     cell = cells[-1]
     starts = (event for _, event in reader.events(kinds=(CellStarted,)))
-    began = next(event.mono for event in starts if isinstance(event, CellStarted) and event.cell == cell["cell"])
-    drawn = Timeline(spans_of(cell, worked(reader, cell)), list(cpu_tracks(reader, began, began + cell["seconds"])))
+    began = next(event.mono for event in starts if isinstance(event, CellStarted) and event.cell == cell.cell)
+    drawn = Timeline(spans_of(cell, worked(reader, cell)), list(cpu_tracks(reader, began, began + cell.seconds)))
     root = timeline(drawn, "trace-", width=_WIDTH)
     title = etree.SubElement(root, "{http://www.w3.org/2000/svg}title")
-    title.text = f"cell {cell['cell']} of run {time['run']}: {cell['seconds']:.1f} s"
+    title.text = f"cell {cell.cell} of run {time.run}: {cell.seconds:.1f} s"
     style = etree.SubElement(root, "{http://www.w3.org/2000/svg}style")
     colours = style_sheet(_PAGE.read_text(encoding="utf-8")).partition(_COLOURS_END)[0]
     style.text = colours + "text { font-family: sans-serif; }"

@@ -21,6 +21,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.statistics.descriptive import spread
 from vmlab.model.event import PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
+from vmlab.model.jsonable import jsonable
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.headline import explanation
@@ -59,7 +60,7 @@ def test_what_was_the_best_at_first_is_relative_to_a_later_best() -> None:
     trace.add([tick(2, 100, 50, best_0=0.05, best_1=0.1)])
     assert trace.mean_percent(0, 1) == pytest.approx((50 + 100) / 2)
     found = trace.document([(0, 2)])
-    assert found is not None and dict(found) == {
+    assert found is not None and jsonable(found) == {
         "mean_percent": pytest.approx((75 + 75) / 2),
         "lowest_percent": pytest.approx(50),
         "highest_percent": pytest.approx(100),
@@ -81,9 +82,9 @@ def test_the_head_of_a_run_says_what_speed_its_host_had(tmp_path: Path) -> None:
     story.end_cell(wall=2.0)
     with RunReader(story.end()) as reader:
         document, compared = run_document(reader), compared_document(reader)
-    found = document["run"]["speed"]
-    assert found is not None and found == compared["run"]["speed"]
-    assert found["mean_percent"] == pytest.approx(71)
+    found = document.run.speed
+    assert found is not None and found == compared.run.speed
+    assert found.mean_percent == pytest.approx(71)
     line = "host speed: mean 71 % of its best (50 to 100 %), steal 0 %"
     assert line in run_table(document).splitlines()
 
@@ -93,7 +94,7 @@ def test_a_run_without_a_trace_says_nothing_of_it(tmp_path: Path) -> None:
     story.cell({"cache": "none"}, {"web": 2.0}, 2.0)
     with RunReader(story.end()) as reader:
         document = run_document(reader)
-    assert document["run"]["speed"] is None
+    assert document.run.speed is None
     assert "host speed" not in run_table(document)
 
 

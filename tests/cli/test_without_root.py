@@ -27,7 +27,7 @@ pytestmark = [
 ]
 RECORDING = FOLDER / STORE
 with RunReader(RECORDING) as _reader:
-    RUN = run_document(_reader)["run"]["id"]
+    RUN = run_document(_reader).run.id
 WORKS = (
     ("ls",),
     ("show", "last"),

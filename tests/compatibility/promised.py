@@ -8,6 +8,7 @@ from typing import Any
 
 import vmlab
 from vmlab.analysis.record.phases import run_time
+from vmlab.model.jsonable import jsonable
 from vmlab.store.reader import RunReader
 
 KEPT = Path(__file__).parent / "releases"
@@ -26,7 +27,7 @@ def documents_of(run: str) -> dict[str, Any]:
         phases = run_time(reader)
     return {
         "show --json": opened.document(),
-        "show --phases --json": phases,
+        "show --phases --json": jsonable(phases),
         "show --raw --json": opened.raw(1),
         "compare --json": compared.document(),
         "columns": {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -260,11 +261,11 @@ def _absent(file: ScenarioFile, record: Mapping[str, Any] | None) -> list[str]:
     document = published_alone(file.scenario).document
     rows = [row for table in (record["beside"]["tables"] if record else ()) for row in table["rows"]]
     of_run: list[AbsentDocument] = [
-        {"axes": row["head"], "reason": row["absent"]} for row in rows if row["absent"] is not None
+        AbsentDocument(axes=row["head"], reason=row["absent"]) for row in rows if row["absent"] is not None
     ]
-    planned = document["run"]["absent"]
+    planned = document.run.absent
     absent = [*planned, *(one for one in of_run if one not in planned)]
-    return list(absent_notes({**document, "run": {**document["run"], "absent": absent}}))
+    return list(absent_notes(replace(document, run=replace(document.run, absent=absent))))
 
 
 def answered(reference: Reference, record: Mapping[str, Any] | None) -> tuple[AnsweredFigure, ...]:

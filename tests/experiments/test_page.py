@@ -44,6 +44,7 @@ from tests.experiments.records import (
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
+from vmlab.model.jsonable import jsonable
 from vmlab.model.run import EMULATED
 from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.plan.terms import ForClaims
@@ -56,8 +57,8 @@ def _recorded(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     with RunReader(tell(name)) as reader:
         document, beside = run_document(reader), beside_reference(reader)
-    document["run"]["host"]["memory_bytes"] = 2**33
-    record: dict[str, Any] = json.loads(json.dumps(record_of(document, beside.to_json())))
+    document.run.host["memory_bytes"] = 2**33
+    record: dict[str, Any] = json.loads(json.dumps(record_of(jsonable(document), beside.to_json())))
     return record, beside
 
 
@@ -65,7 +66,7 @@ def _claimed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, repeats: 
     """The record of a told run with the repeats that claims take."""
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     with RunReader(tell(name, claims=repeats)) as reader:
-        record = record_of(run_document(reader), beside_reference(reader).to_json())
+        record = record_of(jsonable(run_document(reader)), beside_reference(reader).to_json())
     record["machine"]["memory_bytes"] = 2**33
     found: dict[str, Any] = json.loads(json.dumps(of_claims(record)))
     return found

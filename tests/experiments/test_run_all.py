@@ -22,6 +22,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import RefusedError
+from vmlab.model.jsonable import jsonable
 from vmlab.plan.scenario_file.loading import load
 from vmlab.report.reference_text import reference_text
 from vmlab.report.writers.text import UNCUT
@@ -46,7 +47,7 @@ def _told(name: str) -> tuple[RunDocument, BesideReference]:
 @pytest.mark.parametrize("name", published_names())
 def test_a_run_that_measured_everything_has_no_fault(name: str) -> None:
     document, beside = _told(name)
-    assert list(faults_of_run(document)) == []
+    assert list(faults_of_run(jsonable(document))) == []
     assert list(faults_beside(beside.reference, beside.to_json(), reference_text(beside, UNCUT))) == []
 
 
@@ -58,7 +59,7 @@ def test_a_publication_alone_has_no_fault() -> None:
 
 
 def test_a_run_that_is_not_whole_is_found() -> None:
-    whole = json.loads(json.dumps(_told("memcpy-overhead")[0]))
+    whole = json.loads(json.dumps(jsonable(_told("memcpy-overhead")[0])))
     spoils: list[tuple[Callable[[Any], object], str]] = [
         (lambda run: run["run"].update(outcome="invalid", reason="noise"), "the run is invalid: noise"),
         (lambda run: run["cells"].pop(), "1 of 2 cells"),
@@ -159,7 +160,7 @@ def test_each_has_its_deadline_and_all_have_one(state: Path, monkeypatch: pytest
 
 def test_a_record_is_what_was_printed_and_can_be_read_again(state: Path) -> None:
     document, beside = _told("memcpy-overhead")
-    record = record_of(document, beside.to_json())
+    record = record_of(jsonable(document), beside.to_json())
     keep("memcpy-overhead", record, state)
     assert kept("memcpy-overhead", state) == json.loads(json.dumps(record))
     assert kept("memcpy-overhead", state)["beside"] == json.loads(json.dumps(beside.to_json()))  # type: ignore[index]

@@ -68,10 +68,10 @@ def _tell_cell(story: Story, plan: Plan, cell: CellPlan, outcome: str) -> None:
 def _resume(run: str) -> int:
     """Tell the whole run, which is the newest, in the place of what there is of it."""
     with RunReader(runs_folder() / run / "run.sqlite") as reader:
-        until = run_document(reader)["run"]["until"]
+        until = run_document(reader).run.until
     (name,) = (one.scenario for one in list_runs() if one.id == run)
     rmtree(runs_folder() / run)
-    looks = until["looks"] if until is not None else None
+    looks = until.looks if until is not None else None
     assert tell(name, claims=FOR_CLAIMS[looks is not None and len(looks) == 1]).parent.name == run
     return command_line(["show", run, "--json"])
 

@@ -70,7 +70,7 @@ async def test_a_copy_goes_once_to_each_host_that_has_none(fleet: LocalFleet, su
     assert [_kept(host) for host in fleet.hosts.values()] == [[], [], []]
     assert sorted(suite.rglob("*")) == before
     with RunReader(folder.store) as reader:
-        assert run_document(reader)["run"]["assets"] == {"unixbench": sha256}
+        assert run_document(reader).run.assets == {"unixbench": sha256}
     assert sweep_run(folder) == []
     assert not folder.disks.exists()
 

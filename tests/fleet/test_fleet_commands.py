@@ -82,7 +82,7 @@ def test_a_run_over_a_fleet_has_the_users_own_suite(fleet: LocalFleet) -> None:
     assert not any(host.records() for host in fleet.hosts.values())
     (folder,) = runs_folder().iterdir()
     assert not (folder / "disks").exists()
-    assert len(document_of(folder)["run"]["assets"]["unixbench"]) == 64
+    assert len(document_of(folder).run.assets["unixbench"]) == 64
 
 
 def test_a_program_has_a_run_go_on_whose_controller_was_killed(fleet: LocalFleet) -> None:

@@ -51,8 +51,8 @@ async def test_each_host_runs_the_cells_of_its_own(fleet: LocalFleet) -> None:
     with RunReader(folder.store) as reader:
         assert reader.hosts() == ("hv1", "hv2", "hv3") or set(reader.hosts()) == {"hv1", "hv2", "hv3"}
         document = run_document(reader)
-    assert {one["name"] for one in document["run"]["hosts"]} == {"hv1", "hv2", "hv3"}
-    assert all(cell["hypervisor"] == cell["axes"]["host"] for cell in document["cells"])
+    assert {one.name for one in document.run.hosts} == {"hv1", "hv2", "hv3"}
+    assert all(cell.hypervisor == cell.axes["host"] for cell in document.cells)
     assert not any(host.records() for host in fleet.hosts.values()), "their own records are removed once they arrived"
 
 

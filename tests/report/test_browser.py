@@ -49,7 +49,7 @@ def chromium() -> str:
 def page() -> str:
     """The report of the demo's recording: six cells."""
     run = gathered(FOLDER / STORE)
-    assert len(run.document["cells"]) == 6
+    assert len(run.document.cells) == 6
     return html_report([run]).decode()
 
 

@@ -26,24 +26,24 @@ def recorded(tmp_path: Path) -> Iterator[RunReader]:
 
 
 def test_the_parts_follow_each_other_and_fill_the_cell(recorded: RunReader) -> None:
-    cell = run_time(recorded)["cells"][0]
+    cell = run_time(recorded).cells[0]
     parts = [span for span in spans_of(cell, []) if span.text]
-    assert [span.text for span in parts] == [name for name in cell["parts"] if name != "other"]
+    assert [span.text for span in parts] == [name for name in cell.parts if name != "other"]
     assert parts[0].since == 0
     assert all(one.until == pytest.approx(two.since, abs=0.01) for one, two in pairwise(parts))
-    assert parts[-1].until == pytest.approx(cell["seconds"], abs=0.01)
+    assert parts[-1].until == pytest.approx(cell.seconds, abs=0.01)
 
 
 def test_every_step_that_can_be_seen_has_a_bar_where_it_was(recorded: RunReader) -> None:
-    cell = run_time(recorded)["cells"][0]
+    cell = run_time(recorded).cells[0]
     bars = {(span.row.partition(": ")[2], round(span.since, 6)) for span in spans_of(cell, []) if not span.text}
-    seen = [step for step in cell["steps"] if (step["seconds"] or 0) >= SHORTEST]
+    seen = [step for step in cell.steps if (step.seconds or 0) >= SHORTEST]
     assert seen
-    assert bars == {(step["step"], round(step["began"] or 0, 6)) for step in seen}
+    assert bars == {(step.step, round(step.began or 0, 6)) for step in seen}
 
 
 def test_workloads_run_within_the_execute_phase(recorded: RunReader) -> None:
-    cell = run_time(recorded)["cells"][0]
+    cell = run_time(recorded).cells[0]
     spans = list(worked(recorded, cell))
     execute = next(span for span in spans_of(cell, []) if span.text == "execute")
     assert {span.row for span in spans} == {f"{name}: run" for name in ("database", "web", "mail")}

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import tomllib
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def test_the_figures_in_its_sentences_are_those_of_the_record(events: list[objec
 
 def test_the_knee_in_its_last_chapter_is_that_of_its_targets() -> None:
     with RunReader(FOLDER / STORE) as reader:
-        cells = run_document(reader)["cells"]
+        cells = run_document(reader).cells
     carried = {
         mode: max((tiles for tiles in (1, 2, 3) if delivers(cells, mode, tiles)), default=0)
         for mode in ("none", "writeback")
@@ -119,8 +120,8 @@ def test_the_knee_in_its_last_chapter_is_that_of_its_targets() -> None:
 
 def delivers(cells: list[CellDocument], mode: str, tiles: int) -> bool:
     """Whether all targets were met, of a cell that counts."""
-    (cell,) = [one for one in cells if one["axes"] == {"cache": mode, "tiles": tiles}]
-    return cell["outcome"] == "passed" and all(target["met"] for target in cell["targets"])
+    (cell,) = [one for one in cells if one.axes == {"cache": mode, "tiles": tiles}]
+    return cell.outcome == "passed" and all(target.met for target in cell.targets)
 
 
 def probed_date(events: list[object]) -> str:
@@ -254,12 +255,12 @@ def test_the_board_grows_as_cells_end() -> None:
     ]
     whole = board_of(document)
     assert whole == boards[-1] and whole is not None
-    cells = {cell["cell"]: cell for cell in document["cells"]}
+    cells = {cell.cell: cell for cell in document.cells}
     for row, ended_by, resource in zip(whole.rows, (2, 6), ("disk", "cpu"), strict=True):
-        bound = cells[ended_by]["bound_by"]
+        bound = cells[ended_by].bound_by
         assert bound is not None
         assert row.stopped == f"stopped by the {resource.upper()}"
-        assert row.share == f"{bound['evidence'][f'{resource}_busy_percent']:.0f} %"
+        assert row.share == f"{bound.evidence[f'{resource}_busy_percent']:.0f} %"
     assert {"tcg", "emulated disk", "one reading each"} < {*whole.notes}
     assert "cell 3 was switched and does not count" in whole.notes
     assert cells_of_most_tiles(document) == (2, 5)
@@ -267,20 +268,18 @@ def test_the_board_grows_as_cells_end() -> None:
 
 def test_bars_of_targets_have_the_worst_tile_of_each_workload() -> None:
     with RunReader(FOLDER / STORE) as reader:
-        cell = run_document(reader)["cells"][1]
+        cell = run_document(reader).cells[1]
     bars = {bar.name: bar for bar in target_bars(cell)}
     assert list(bars) == ["web p95", "database p95", "mail p95"]
-    worst = max(one["value"] or 0 for one in cell["targets"] if (one["workload"], one["unit"]) == ("mail", "s"))
+    worst = max(one.value or 0 for one in cell.targets if (one.workload, one.unit) == ("mail", "s"))
     assert (bars["mail p95"].value, bars["mail p95"].limit) == (f"{number(worst)} s", "10 s")
     for name, bar in bars.items():
-        named = [one for one in cell["targets"] if f"{one['workload']} p95" == name and one["metric"] == "latency_p95"]
-        assert named and bar.met == all(one["met"] for one in named)
+        named = [one for one in cell.targets if f"{one.workload} p95" == name and one.metric == "latency_p95"]
+        assert named and bar.met == all(one.met for one in named)
     assert not bars["database p95"].met
 
 
 def test_no_board_where_tiles_do_not_grow() -> None:
     with RunReader(FOLDER / STORE) as reader:
         document = run_document(reader)
-    for cell in document["cells"]:
-        cell["targets"] = []
-    assert board_of(document) is None
+    assert board_of(replace(document, cells=[replace(cell, targets=[]) for cell in document.cells])) is None

@@ -46,10 +46,10 @@ def document(recorded: RunReader) -> RunDocument:
 def figures(document: RunDocument) -> list[tuple[int, str, str, float]]:
     """Cell, workload, metric and value of every measurement."""
     return [
-        (cell["cell"], one["workload"], one["metric"], one["value"])
-        for cell in document["cells"]
-        for one in cell["measurements"]
-        if one["value"] is not None
+        (cell.cell, one.workload, one.metric, one.value)
+        for cell in document.cells
+        for one in cell.measurements
+        if one.value is not None
     ]
 
 
@@ -73,7 +73,7 @@ def test_polars_reads_the_measurements_from_csv_and_parquet(recorded: RunReader,
     assert by_bytes.schema["axis_tiles"] == polars.Int64
     assert by_bytes["axis_cache"].unique().sort().to_list() == ["none", "writeback"]
     walls = by_bytes.filter(polars.col("metric") == "wall_seconds")["value"].to_list()
-    assert walls == [cell["wall_seconds"] for cell in document["cells"]]
+    assert walls == [cell.wall_seconds for cell in document.cells]
 
 
 def test_polars_reads_the_samples_with_their_cells_and_phases(recorded: RunReader) -> None:
@@ -128,7 +128,7 @@ def test_perfkit_samples_have_its_fields(recorded: RunReader, document: RunDocum
     found = [(one["metadata"]["cell"], one["metadata"].get("workload"), one["metric"], one["value"]) for one in lines]
     assert [row for row in found if row[1] is not None] == figures(document)
     assert lines[0]["metadata"]["axis_cache"] == "none"
-    assert lines[0]["metadata"]["host"]["kernel"] == document["run"]["host"]["kernel"]
+    assert lines[0]["metadata"]["host"]["kernel"] == document.run.host["kernel"]
 
 
 def test_prometheus_reads_the_measurements(recorded: RunReader, document: RunDocument) -> None:
@@ -434,7 +434,7 @@ def test_no_export_has_a_control_character(tmp_path: Path) -> None:
 
 
 def test_a_figure_says_where_and_when_it_was_measured(recorded: RunReader, document: RunDocument) -> None:
-    run, host = document["run"], document["run"]["host"]
+    run, host = document.run, document.run.host
     for table in (tidy.measurements(Exported(recorded)), tidy.sampled(Exported(recorded))):
         text, packed = BytesIO(), BytesIO()
         first = Tidy(table.columns, islice(table.rows, 3))
@@ -443,13 +443,13 @@ def test_a_figure_says_where_and_when_it_was_measured(recorded: RunReader, docum
         parquet.write_parquet(Tidy(table.columns, iter(rows)), packed)
         frame = polars.read_parquet(packed.getvalue())
         names = ("host", "kernel", "qemu", "libvirt", "accelerator")
-        wanted = (host["hostname"], host["kernel"], host["qemu"], host["libvirt"], run["accelerator"])
+        wanted = (host["hostname"], host["kernel"], host["qemu"], host["libvirt"], run.accelerator)
         assert frame.select(names).row(0) == wanted
         by_csv = polars.read_csv(text.getvalue())
         assert by_csv.select(names).row(0) == tuple(tidy_tables._guarded(word) for word in wanted)
         assert by_csv["qemu"][0] == f"'{host['qemu']}"
         assert frame.schema["started"] == polars.Datetime("ms", "UTC")
-        moment = datetime.fromisoformat(str(run["started"]))
+        moment = datetime.fromisoformat(str(run.started))
         assert abs((frame["started"][0] - moment).total_seconds()) < 0.001
         by_text = polars.read_csv(text.getvalue(), try_parse_dates=True)
         assert by_text["started"].to_list() == frame["started"].to_list()
@@ -464,17 +464,17 @@ def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(reco
         write([Exported(recorded)], file, **how)
         return {family.name: family for family in parsed(file)}
 
-    run = run_document(recorded)["run"]
+    run = run_document(recorded).run
     families = written(openmetrics.write_measurements)
     (info,) = families["vmlab_run_info"].samples
-    assert info.labels["run"] == run["id"]
-    assert info.labels["kernel"] == run["host"]["kernel"]
+    assert info.labels["run"] == run.id
+    assert info.labels["kernel"] == run.host["kernel"]
     series = families["vmlab_run_time_seconds"].samples
     assert not any({"run", "kernel", "started"} & one.labels.keys() for one in series)
     series = written(openmetrics.write_measurements, run_label=True)["vmlab_run_time_seconds"].samples
-    assert {one.labels["run"] for one in series} == {run["id"]}
+    assert {one.labels["run"] for one in series} == {run.id}
     series = written(openmetrics.write_samples)["vmlab_disk_util_percent"].samples
-    assert {one.labels["run"] for one in series} == {run["id"]}
+    assert {one.labels["run"] for one in series} == {run.id}
 
 
 def test_measurements_are_what_textfile_collectors_read(recorded: RunReader) -> None:

@@ -127,7 +127,7 @@ def test_the_screen_strikes_them_out(sides: list[Side]) -> None:
 
 def test_the_page_of_a_cell_has_the_same_units(runs: list[Gathered]) -> None:
     document: RunDocument = runs[1].document
-    lines = [line.split() for line in cell_text(document, document["cells"][0]).splitlines()]
+    lines = [line.split() for line in cell_text(document, document.cells[0]).splitlines()]
     assert ["job", "1", "throughput", "300.0", "(invalid)", "MB/s"] in lines
     assert ["1", "bytes", "128.0", "(invalid)", "MiB"] in [line[-5:] for line in lines]
 

@@ -12,7 +12,7 @@ from tests.store.stories import Story
 from tests.tui.state.test_compared import _store
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.shape import BoundDocument, RunDocument
 from vmlab.model.run import RUN_TIME
 from vmlab.report.headline import explanation, headline, repeats_to_tell
 from vmlab.store.reader import RunReader
@@ -63,10 +63,9 @@ def _bound(path: Path, repeats: int) -> RunDocument:
             story.end_cell(wall=20.0 + (repeat * 3 + len(cache)) % 5)
     with RunReader(story.end()) as reader:
         document = run_document(reader)
-    for cell in document["cells"]:
-        resource = "cpu" if cell["axes"]["cache"] == "none" else "disk"
-        cell["bound_by"] = {"resource": resource, "where": "host", "sentence": "", "evidence": {}}
-    return document
+    bounds = {mode: BoundDocument(what, "host", "", {}) for mode, what in (("none", "cpu"), ("writeback", "disk"))}
+    cells = [replace(cell, bound_by=bounds[str(cell.axes["cache"])]) for cell in document.cells]
+    return replace(document, cells=cells)
 
 
 def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_path: Path) -> None:
@@ -86,8 +85,8 @@ def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_p
 
 def test_a_paragraph_says_where_no_resource_was_at_its_limit(tmp_path: Path) -> None:
     document = _bound(tmp_path, 3)
-    for cell in document["cells"]:
-        cell["bound_by"] = {"resource": "none", "where": "", "sentence": "", "evidence": {}}
+    none = BoundDocument(resource="none", where="", sentence="", evidence={})
+    document = replace(document, cells=[replace(cell, bound_by=none) for cell in document.cells])
     (text,) = explanation(compare(sides_by_axis(document)))
     assert text.endswith("None of the host's resources was at its limit on either side.")
 

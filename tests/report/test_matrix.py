@@ -12,6 +12,7 @@ import pytest
 from tests.report.matrix import JOBS, METRICS, SETUPS, figures, tell_matrix
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
+from vmlab.model.jsonable import jsonable
 from vmlab.model.printed import printed_number
 from vmlab.report.reference_text import reference_text
 from vmlab.report.run.run_page import run_table
@@ -64,7 +65,7 @@ def test_the_publication_s_table_keeps_its_shape(width: int, beside: BesideRefer
 
 
 def test_the_json_has_every_figure_in_its_place(reader: RunReader) -> None:
-    document = json.loads(json.dumps(run_document(reader), allow_nan=False))
+    document = json.loads(json.dumps(jsonable(run_document(reader)), allow_nan=False))
     (table,) = document["tables"]
     assert table["columns"] == [{"job": job, "metrics": metric} for job in JOBS for metric in METRICS]
     assert [row["head"] for row in table["rows"]] == [{"setup": setup} for setup in SETUPS]

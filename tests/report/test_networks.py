@@ -27,7 +27,7 @@ def test_every_view_has_the_same_sentence(tmp_path: Path) -> None:
     story.carry("nat", 9, least=1, guest="t1-far", direction="from")
     story.end_cell()
     run = gathered(story.end())
-    text = cell_text(run.document, run.document["cells"][0])
+    text = cell_text(run.document, run.document.cells[0])
     page = html_report([run]).decode()
     for words in (TUNNEL, LIMIT, BOTH, RULES):
         assert words in text

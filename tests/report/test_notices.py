@@ -52,7 +52,7 @@ def test_a_record_with_readings_of_the_old_yardstick_is_read_without_them(tmp_pa
     found = compare(sides_by_axis(document(store)))
     with RunReader(store) as reader:
         gathered = gather("last", reader, ())
-    assert all(cell["yardstick"] is None for cell in document(store)["cells"])
+    assert all(cell.yardstick is None for cell in document(store).cells)
     texts = (comparison_table(found), *explanation(found), run_table(document(store)))
     assert "proven to be worse at web (+100.0 % (+100.0 to +100.0))" in texts[1]
     for text in (*texts, markdown_report([gathered]).decode()):
@@ -124,7 +124,7 @@ def test_many_notices_on_noise_are_one_line_first_and_all_further_down(tmp_path:
     store = story.end()
     shown = one_line(run_table(document(store), 100))
     assert FOLDED in shown and "took 17 %" not in shown
-    assert document(store)["run"]["notices"] == notices, "JSON has all"
+    assert document(store).run.notices == notices, "JSON has all"
     with RunReader(store) as reader:
         gathered = gather("last", reader, COURSES)
     page, markdown = html_report([gathered]).decode(), markdown_report([gathered]).decode()

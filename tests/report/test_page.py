@@ -15,7 +15,6 @@ from tests.report.told import BUSY, TOLD
 from tests.store.stories import HOST, Story
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.comparison.compare import Side, compare
-from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
 from vmlab.model.event import PhaseEnded, PhaseStarted
 from vmlab.report.comparison_text import comparison_table
@@ -81,8 +80,8 @@ def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -
 
 def test_every_chart_says_what_stands_behind_its_figures(tile: etree._Element) -> None:
     own, emulated = gathered(RECORDED), ", under emulation (TCG)"
-    host = {**own.document["run"]["host"], "disk": {"emulated": True, "profile": "hdd-7200"}}
-    document = cast(RunDocument, {**own.document, "run": {**own.document["run"], "host": host}})
+    host = {**own.document.run.host, "disk": {"emulated": True, "profile": "hdd-7200"}}
+    document = replace(own.document, run=replace(own.document.run, host=host))
     page = parsed(replace(own, document=document))
     titles = words(page, "//figcaption")
     assert len(titles) == len(words(tile, "//figcaption")) > 6
@@ -433,8 +432,8 @@ def test_a_table_of_mixed_units_has_each_unit_and_says_nothing_of_cells_that_do_
     (head,) = (line for line in lines if line.startswith("run time (s) "))
     assert head.split() == ["run", "time", "(s)", "depth", "1", "depth", "8", "difference"]
     assert any(line.startswith("disk, throughput (MB/s)  50.4 ± ") for line in lines)
-    cells = [{**cell, "outcome": "invalid"} for cell in run.document["cells"]]
-    assert "what bound the cells" not in run_table(cast(RunDocument, {**run.document, "cells": cells}))
+    cells = [replace(cell, outcome="invalid") for cell in run.document.cells]
+    assert "what bound the cells" not in run_table(replace(run.document, cells=cells))
 
 
 def test_a_reading_far_from_the_others_of_a_group_has_the_run_that_it_is_of(tmp_path: Path) -> None:

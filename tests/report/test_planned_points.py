@@ -11,7 +11,7 @@ from tests.plan.test_planning import plan
 from tests.report.told import BUSY
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.shape import AbsentDocument, RunDocument
 from vmlab.plan.terms import CellPlan
 from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
@@ -82,14 +82,14 @@ def test_the_table_of_planned_points(name: str, tmp_path: Path) -> None:
 def test_the_document_has_cells_where_they_were_planned(tmp_path: Path) -> None:
     """A host without a cache stands under both cache modes, and is what guests of both are compared with."""
     document = _document(tmp_path / "run.sqlite", TABLES["absent-row"])
-    assert document["run"]["absent"] == [{"axes": {"setup": "windows"}, "reason": "needs an image of your own"}]
-    assert [cell["axes"] for cell in document["cells"][:3]] == [
+    assert document.run.absent == [AbsentDocument({"setup": "windows"}, "needs an image of your own")]
+    assert [cell.axes for cell in document.cells[:3]] == [
         {"setup": "host", "size": "4k"},
         {"setup": "host", "size": "1m"},
         {"setup": "guest", "cache": "none", "size": "4k"},
     ]
-    assert document["cells"][2]["settings"]["workloads"]["job"]["params"]["block"] == 4096
-    (table,) = document["tables"]
+    assert document.cells[2].settings["workloads"]["job"]["params"]["block"] == 4096
+    (table,) = document.tables
     assert [(row["head"]["setup"], row["absent"]) for row in table["rows"]] == [
         ("windows", "needs an image of your own"),
         ("host", None),

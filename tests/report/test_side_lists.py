@@ -64,7 +64,7 @@ def _check_golden(name: str, text: str) -> None:
 
 
 def _entry(document: RunDocument, row: int, column: int) -> dict[str, Any]:
-    entry: dict[str, Any] = document["tables"][0]["rows"][row]["entries"][column]
+    entry: dict[str, Any] = document.tables[0]["rows"][row]["entries"][column]
     return entry
 
 
@@ -76,7 +76,7 @@ def test_sums_over_spans_that_are_not_the_same_are_marked(tmp_path: Path) -> Non
     document = _overbooked(tmp_path, late=30.0)
     text = run_table(document)
     _check_golden("statistics-apart", text)
-    assert document["cells"][1]["over_tiles"][0]["overlap"] == pytest.approx(1 / 3)
+    assert document.cells[1].over_tiles[0].overlap == pytest.approx(1 / 3)
     assert [_entry(document, row, 1)["one_span"] for row in range(6)] == [True, True, False, False, True, True]
     assert _entry(document, 2, 0)["one_span"] is True
 
@@ -140,5 +140,5 @@ def test_a_metric_has_its_name_and_its_unit_in_the_heading(metric: str, unit: st
 
 
 def test_a_figure_of_the_host_that_is_no_headline_has_its_unit(tmp_path: Path) -> None:
-    cells = _overbooked(tmp_path)["cells"]
+    cells = _overbooked(tmp_path).cells
     assert read(cells, Asked("host.memory_buffers_bytes")).unit == "B"

@@ -25,5 +25,5 @@ def test_each_switch_is_marked_in_the_chart_of_its_cell(tmp_path: Path) -> None:
         "".join(map(str, one.itertext())) for one in cell_chart(course, "cell").draw("c").iter(etree.Element, "{*}text")
     ]
     assert texts.count("cache writeback") == texts.count("cache none") == 1
-    told = " ".join(cell_facts(run.document["cells"][0]))
+    told = " ".join(cell_facts(run.document.cells[0]))
     assert "switched 1.00 s after the start, as vmlab set asked: cache none to writeback" in told

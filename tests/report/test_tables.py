@@ -15,7 +15,7 @@ from tests.report.told import TOLD
 from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.shape import CellDocument, MovedDocument, RunDocument, TrafficDocument
 from vmlab.report.bound_text import bound_lines
 from vmlab.report.page.answer import answers, comparison_answers
 from vmlab.report.page.content import COURSES, comparison_charts, result_charts
@@ -55,7 +55,7 @@ def test_every_table_fits_the_width_it_is_given(name: str, width: int, tmp_path:
 def test_everything_about_one_cell(tmp_path: Path) -> None:
     with RunReader(TOLD["two-tiles"](tmp_path / "run.sqlite")) as reader:
         document = run_document(reader)
-    text = cell_text(document, document["cells"][-1])
+    text = cell_text(document, document.cells[-1])
     assert max(map(len, text.splitlines())) <= 80
     _check_golden("one-cell", text)
 
@@ -161,5 +161,7 @@ def test_a_run_with_repeats_ends_in_its_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("exact", "words"), [(True, "bytes"), (False, "bytes (by ticks, not from start to end)")])
 def test_bytes_of_disks_by_ticks_are_marked(exact: bool, words: str) -> None:
     """Of a cell without readings as its workloads start and have ended."""
-    cell: Any = {"bound_by": None, "disk_traffic": {"sentence": "bytes", "exact": exact}}
+    unknown = MovedDocument(None, None, None)
+    traffic = TrafficDocument(unknown, unknown, "bytes", exact)
+    cell = CellDocument(cell=1, repeat=1, outcome="passed", disk_traffic=traffic)
     assert list(bound_lines(cell)) == [words]

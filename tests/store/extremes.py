@@ -20,9 +20,11 @@ from tests.checklist import say
 from tests.compatibility.events import example
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.phases import run_time
+from vmlab.model.checked import made
 from vmlab.model.errors import StoreError
 from vmlab.model.event import CellEnded, Event
 from vmlab.model.event_json import from_json, to_json
+from vmlab.model.jsonable import jsonable
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.phase_text import phases_text
 from vmlab.report.run.run_page import run_table
@@ -78,9 +80,9 @@ def read_all(path: Path) -> None:
     """As `show`, its text, and the console read a run."""
     with RunReader(path) as reader:
         document = run_document(reader)
-        json.dumps(document)
+        json.dumps(jsonable(document))
         run_table(document, _WIDTH)
-        for cell in document["cells"]:
+        for cell in document.cells:
             cell_text(document, cell, _WIDTH)
         phases_text(run_time(reader), _WIDTH)
         state = RunState({}, None)
@@ -99,7 +101,7 @@ def bodies(store: sqlite3.Connection) -> Iterator[tuple[int | None, dict[str, An
             yield row, known
     for kind, cls in sorted(Event.registry.items()):
         if kind not in seen:
-            yield None, json.loads(to_json(cls(**example(cls))))
+            yield None, json.loads(to_json(made(cls, example(cls))))
 
 
 def is_taken(body: dict[str, Any]) -> bool:

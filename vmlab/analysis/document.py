@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from vmlab.analysis.comparison.result_table import result_tables
 from vmlab.analysis.figures.counted_cells import was_switched
@@ -22,7 +23,7 @@ from vmlab.analysis.record.stages import signs_of_stages, stages_of
 from vmlab.analysis.record.switches import span_documents
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.analysis.record.traffic import disk_traffic
-from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart, WorkloadDocument
+from vmlab.analysis.shape import BesideDocument, CellDocument, RunDocument, RunPart, WorkloadDocument
 from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.analysis.tiles.over_hosts import together_documents
@@ -66,7 +67,7 @@ from vmlab.model.event import (
     WorkloadStarted,
 )
 from vmlab.model.jsonable import time_of_day
-from vmlab.model.run import AS_WRITTEN, OF_HOST, RUNNING, Outcome
+from vmlab.model.run import OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
@@ -118,26 +119,26 @@ def run_document(reader: RunReader) -> RunDocument:
     Raises StoreError for a damaged store.
     """
     document, timeline = _document(reader)
-    timelines = list(timeline.cells.values())
     signs, speed = signs_of_stages(reader), defaultdict[str, SpeedTrace](SpeedTrace)
+    cells, recording = [], None
     with HostReaders(reader) as readers:
-        for cell, known in zip(document["cells"], timelines, strict=True):
-            if (window := known.window) is not None:
-                of_host = readers.of(known.host)
-                samples = window.samples(of_host)
-                speed[known.host].add(window.ticks(samples))
-                if document["run"]["size"] == OF_HOST:
-                    document["recording"] = recording_document(samples, timeline.domains.values(), *window.host)
-                if was_switched(cell):
-                    cell["spans"] = list(span_documents(known, samples))
-                    cell["disk_latency"] = None
-                else:
-                    _watched(cell, samples, window)
-                # A loop's stages come again and again, and are of no one span.
-                signs_here = signs.get(cell["cell"], ())
-                cell["stages"] = [] if cell["looped"] else list(stages_of(of_host, known, signs_here))
-    _fill_in_speed(document, timelines, speed)
-    return laid_out(document)
+        for cell, known in zip(document.cells, timeline.cells.values(), strict=True):
+            if (window := known.window) is None:
+                cells.append(cell)
+                continue
+            of_host = readers.of(known.host)
+            samples = window.samples(of_host)
+            speed[known.host].add(window.ticks(samples))
+            if document.run.size == OF_HOST:
+                recording = recording_document(samples, timeline.domains.values(), *window.host)
+            if was_switched(cell):
+                seen = replace(cell, spans=list(span_documents(known, samples)), disk_latency=None)
+            else:
+                seen = _watched(cell, samples, window)
+            # A loop's stages come again and again, and are of no one span.
+            stages = [] if cell.looped else list(stages_of(of_host, known, signs.get(cell.cell, ())))
+            cells.append(replace(seen, stages=stages))
+    return laid_out(_with_speed(replace(document, cells=cells, recording=recording), timeline, speed))
 
 
 def compared_document(reader: RunReader) -> RunDocument:
@@ -147,41 +148,48 @@ def compared_document(reader: RunReader) -> RunDocument:
     of disks, no bounds and no tables.
     """
     document, timeline = _document(reader, _COMPARED_KINDS)
-    timelines = list(timeline.cells.values())
-    speed = defaultdict[str, SpeedTrace](SpeedTrace)
+    cells, speed = [], defaultdict[str, SpeedTrace](SpeedTrace)
     with HostReaders(reader) as readers:
-        for cell, known in zip(document["cells"], timelines, strict=True):
-            if (window := known.window) is not None and not was_switched(cell):
-                samples = list(window.ticks(window.samples(readers.of(known.host))))
-                speed[known.host].add(samples)
-                cell["host"] = host_of(samples, *window.host, COMPARED_FIGURES)
-    _fill_in_speed(document, timelines, speed)
-    return document
+        for cell, known in zip(document.cells, timeline.cells.values(), strict=True):
+            if (window := known.window) is None or was_switched(cell):
+                cells.append(cell)
+                continue
+            samples = list(window.ticks(window.samples(readers.of(known.host))))
+            speed[known.host].add(samples)
+            cells.append(replace(cell, host=host_of(samples, *window.host, COMPARED_FIGURES)))
+    return _with_speed(replace(document, cells=cells), timeline, speed)
 
 
-def _fill_in_speed(
-    document: RunDocument, timelines: Sequence[CellTimeline], traces: defaultdict[str, SpeedTrace]
-) -> None:
-    """The speed of each cell by the trace of its host; that of the run, where it had one host."""
-    if not document["run"]["hosts"]:
-        executions = [known.window.host for known in timelines if known.window is not None]
-        document["run"]["speed"] = traces[""].document(executions)
+def _with_speed(document: RunDocument, timeline: RunTimeline, traces: defaultdict[str, SpeedTrace]) -> RunDocument:
+    """The document with the speed of each cell by the trace of its host, and that of a run that had one host."""
+    run = document.run
+    if not run.hosts:
+        executions = [known.window.host for known in timeline.cells.values() if known.window is not None]
+        run = replace(run, speed=traces[""].document(executions))
     # An ordered host has the last CPUs of those that there are.
-    cpus = (document["run"]["host"].get("ordered") or {}).get("cpus")
-    for cell, known in zip(document["cells"], timelines, strict=True):
-        trace = traces[known.host]
-        for one in cell["workloads"]:
-            if (span := _span_of(known, one)) is not None:
-                one["speed_percent"] = trace.mean_percent(*span, cpus)
-        if known.execution is not None and (wall := cell["wall_seconds"]) is not None and not cell["looped"]:
-            began = min((one for one in map(_began, known.workloads.values()) if one is not None), default=None)
-            if began is not None:
-                cell["speed_percent"] = trace.mean_percent(began, began + wall, cpus)
+    cpus = (run.host.get("ordered") or {}).get("cpus")
+    cells = [
+        _cell_with_speed(cell, known, traces[known.host], cpus)
+        for cell, known in zip(document.cells, timeline.cells.values(), strict=True)
+    ]
+    return replace(document, run=run, cells=cells)
+
+
+def _cell_with_speed(cell: CellDocument, known: CellTimeline, trace: SpeedTrace, cpus: int | None) -> CellDocument:
+    workloads, speed = [], None
+    for one in cell.workloads:
+        span = _span_of(known, one)
+        workloads.append(one if span is None else replace(one, speed_percent=trace.mean_percent(*span, cpus)))
+    if known.execution is not None and (wall := cell.wall_seconds) is not None and not cell.looped:
+        began = min((one for one in map(_began, known.workloads.values()) if one is not None), default=None)
+        if began is not None:
+            speed = trace.mean_percent(began, began + wall, cpus)
+    return replace(cell, workloads=workloads, speed_percent=speed)
 
 
 def _span_of(cell: CellTimeline, document: WorkloadDocument) -> tuple[float, float] | None:
     """The run time of a workload on the monotonic clock; None in later rounds, and where its start is not known."""
-    known = cell.workloads[document["tile"], document["workload"]]
+    known = cell.workloads[document.tile, document.workload]
     began = _began(known)
     return None if began is None or known.end is None else (began, began + known.end.seconds)
 
@@ -203,20 +211,10 @@ def _document(reader: RunReader, kinds: tuple[type[Event], ...] = _KINDS) -> tup
     block: Counter[int] = Counter()
     for known in timeline.cells.values():
         cell = cell_document(known, unended, directions)
-        block[cell["block"]] += 1
-        cell["position"] = block[cell["block"]]
-        cell["targets"] = target_documents(cell, said)
-        cells.append(cell)
+        block[cell.block] += 1
+        cells.append(replace(cell, position=block[cell.block], targets=target_documents(cell, said)))
     run = _run_part(reader, timeline, unended)
-    return {
-        "schema": SCHEMA,
-        "run": run,
-        "cells": cells,
-        "together": together_documents(timeline, cells),
-        "tables": [],
-        "scores": {},
-        "recording": None,
-    }, timeline
+    return RunDocument(run=run, cells=cells, together=together_documents(timeline, cells)), timeline
 
 
 def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
@@ -224,43 +222,26 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
 
     Its id is empty, and it has no outcome.
     """
-    run: RunPart = {
-        "id": "",
-        "scenario": scenario,
-        "size": "",
-        "outcome": "",
-        "started": None,
-        "ended": None,
-        "accelerator": None,
-        "seed": None,
-        "image": None,
-        "added_images": {},
-        "assets": {},
-        "host": {},
-        "hosts": [],
-        "speed": None,
-        "reason": "",
-        "exit_code": None,
-        "cells_planned": 0,
-        "order": AS_WRITTEN,
-        "control": False,
-        "targets_decide": False,
-        "until": until_of(texts, None),
-        "axes": axes_of(texts),
-        "absent": absent_of(texts),
-        "table": table_of(texts),
-        "throughput": throughput_metrics(kinds_of(texts)),
-        "notices": [],
-        "measured_beside": [],
-    }
-    return {"schema": SCHEMA, "run": run, "cells": [], "together": [], "tables": [], "scores": {}, "recording": None}
+    run = RunPart(
+        id="",
+        scenario=scenario,
+        until=until_of(texts, None),
+        axes=axes_of(texts),
+        absent=absent_of(texts),
+        table=table_of(texts),
+        throughput=throughput_metrics(kinds_of(texts)),
+    )
+    return RunDocument(run=run)
 
 
-def _watched(cell: CellDocument, samples: Sequence[Sample], window: Window) -> None:
-    """Fill in what the recorder saw while the cell's workloads ran."""
-    cell["host"] = host_of(samples, *window.host)
-    cell["disk_traffic"] = disk_traffic(samples, window)
-    cell["bound_by"] = bound_by(samples, window, vcpus_of(cell["settings"]))
+def _watched(cell: CellDocument, samples: Sequence[Sample], window: Window) -> CellDocument:
+    """The cell with what the recorder saw while its workloads ran."""
+    return replace(
+        cell,
+        host=host_of(samples, *window.host),
+        disk_traffic=disk_traffic(samples, window),
+        bound_by=bound_by(samples, window, vcpus_of(cell.settings)),
+    )
 
 
 def laid_out(document: RunDocument, share_percent: float = SHARE_PERCENT) -> RunDocument:
@@ -269,19 +250,28 @@ def laid_out(document: RunDocument, share_percent: float = SHARE_PERCENT) -> Run
     The knee of the scores is where a further tile adds less than `share_percent` of one tile's throughput.
     """
     tables = [table.to_json() for table in result_tables(document)]
-    return {**document, "tables": tables, "scores": scores_json(document, share_percent)}
+    return replace(document, tables=tables, scores=scores_json(document, share_percent))
 
 
 def only_cell(document: RunDocument, cell: int) -> RunDocument:
     """The document with one of its cells, by its number. Raises UsageError where there is none of that number."""
-    demand_cell(document["run"]["id"], document["cells"], cell)
-    chosen = [one for one in document["cells"] if one["cell"] == cell]
-    return laid_out({**document, "cells": chosen}, document["scores"]["share_percent"])
+    demand_cell(document.run.id, document.cells, cell)
+    chosen = [one for one in document.cells if one.cell == cell]
+    return laid_out(replace(document, cells=chosen), document.scores["share_percent"])
 
 
-def demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> None:
+class _Numbered(Protocol):
+    """What is of a cell."""
+
+    @property
+    def cell(self) -> int:
+        """The cell's number."""
+        ...
+
+
+def demand_cell(run: str, cells: Sequence[_Numbered], cell: int) -> None:
     """Raises UsageError where none of `cells` has that number."""
-    if all(one["cell"] != cell for one in cells):
+    if all(one.cell != cell for one in cells):
         raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")
 
 
@@ -304,42 +294,44 @@ def raw_document(reader: RunReader, cell: int | None = None) -> dict[str, Any]:
 def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
     started, probed, ended = known.started, known.probed, known.ended
     texts = reader.documents()
-    return {
-        "id": started.run if started else reader.path.parent.name,
-        "scenario": started.scenario if started else "",
-        "size": started.size if started else "",
-        "outcome": str(ended.outcome) if ended else unended,
-        "started": time_of_day(started.wall if started else None),
-        "ended": time_of_day(ended.wall if ended else None),
-        "accelerator": probed.accelerator if probed else None,
-        "seed": started.seed if started else None,
-        "image": known.image.image if known.image else None,
-        "added_images": dict(known.added_images),
-        "assets": dict(started.assets) if started else {},
-        "host": probed.host if probed else {},
-        "hosts": host_documents(known),
-        "speed": None,
-        "reason": known.finished.reason if known.finished else "",
-        "exit_code": ended.exit_code if ended else None,
-        "cells_planned": _planned(known),
-        "order": started.order if started else AS_WRITTEN,
-        "control": started is not None and started.control,
-        "targets_decide": started is not None and started.targets_decide,
-        "until": until_of(texts, known.repeats_ended),
-        "axes": axes_of(texts),
-        "absent": absent_of(texts),
-        "table": table_of(texts),
-        "throughput": throughput_metrics(kinds_of(texts)),
-        "notices": [
+    run = RunPart(
+        id=started.run if started else reader.path.parent.name,
+        scenario=started.scenario if started else "",
+        outcome=str(ended.outcome) if ended else unended,
+        started=time_of_day(started.wall if started else None),
+        ended=time_of_day(ended.wall if ended else None),
+        accelerator=probed.accelerator if probed else None,
+        image=known.image.image if known.image else None,
+        added_images=dict(known.added_images),
+        host=probed.host if probed else {},
+        hosts=host_documents(known),
+        reason=known.finished.reason if known.finished else "",
+        exit_code=ended.exit_code if ended else None,
+        cells_planned=_planned(known),
+        until=until_of(texts, known.repeats_ended),
+        axes=axes_of(texts),
+        absent=absent_of(texts),
+        table=table_of(texts),
+        throughput=throughput_metrics(kinds_of(texts)),
+        notices=[
             *host_notices(known),
             *(notice.text for notice in known.notices if notice.level != "info"),
             *map(_beside, known.others),
             *remade_notices(known.cells.values()),
         ],
-        "measured_beside": [
-            {"run": other.run, "user": other.user, "seen": time_of_day(other.wall)} for other in known.others
-        ],
-    }
+        measured_beside=[BesideDocument(other.run, other.user, time_of_day(other.wall)) for other in known.others],
+    )
+    if started is None:
+        return run
+    return replace(
+        run,
+        size=started.size,
+        seed=started.seed,
+        assets=dict(started.assets),
+        order=started.order,
+        control=started.control,
+        targets_decide=started.targets_decide,
+    )
 
 
 def _planned(known: RunTimeline) -> int:

@@ -1,32 +1,40 @@
-"""The shape of ``vmlab.run/1``, the document of a run for other programs; docs/reference/json.md specifies it.
+"""A run as it was recorded. ``vmlab.run/1``, its document for other programs, is made of these fields by `jsonable`;
+docs/reference/json.md specifies it.
 
 Times of day are ISO 8601 with their zone, durations seconds, and None (``null``) is what was not measured.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from dataclasses import dataclass, field
+from typing import Any
 
-from vmlab.model.run import AxisValue
+from vmlab.model.domain import DomainDisk
+from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision
+from vmlab.model.run import AS_WRITTEN, AxisValue
+from vmlab.telemetry.sample_summary import Summary
 
 SCHEMA = "vmlab.run/1"
 
 
-class AxisDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class AxisDocument:
     """The values of an axis in the scenario's order, and its name in headings (may be empty)."""
 
     values: list[AxisValue]
     label: str
 
 
-class AbsentDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class AbsentDocument:
     """A value of an axis that has no cells, and why."""
 
     axes: dict[str, AxisValue]
     reason: str
 
 
-class TableDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class TableDocument:
     """How results are laid out. `columns`, `rows` and `baseline` are the outermost of each side.
 
     `column_parts` and `row_parts` are all: axes, ``workloads``, ``metrics`` or ``statistics``, the outermost first.
@@ -46,7 +54,8 @@ class TableDocument(TypedDict):
     best_of: int | None
 
 
-class BesideDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class BesideDocument:
     """A run that measured on the same host at the same time, who started it, and when it was first seen."""
 
     run: str
@@ -54,7 +63,8 @@ class BesideDocument(TypedDict):
     seen: str | None
 
 
-class UntilDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class UntilDocument:
     """What a run is repeated up to, a spread or answers to its claims, and what came of it: None while it is not known.
 
     `looks` are the numbers of repeats after which the claims are looked at; one of the two is None.
@@ -69,7 +79,8 @@ class UntilDocument(TypedDict):
     reached: bool | None
 
 
-class SpeedDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class SpeedDocument:
     """How fast the CPUs were while workloads ran, in percent of the best of each CPU in the run.
 
     `mean_percent` is over time and CPUs, `lowest_percent` and `highest_percent` are of one CPU in one tick.
@@ -82,7 +93,8 @@ class SpeedDocument(TypedDict):
     steal_percent: float | None
 
 
-class FleetHostDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class FleetHostDocument:
     """A host of a fleet: its own `run`, what it was before any load, and how far its clock was ahead.
 
     `left_out` is why it took no further cells; None where it took part to the end.
@@ -97,7 +109,8 @@ class FleetHostDocument(TypedDict):
     left_out: str | None
 
 
-class RunPart(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPart:
     """The run itself; `image` is vmlab's own image by its id, `host` what the host was before any load.
 
     `hosts` are those of a fleet, none of any other run; `host` then has what is the same on all of them.
@@ -112,57 +125,35 @@ class RunPart(TypedDict):
 
     id: str
     scenario: str
-    size: str
-    outcome: str
-    started: str | None
-    ended: str | None
-    accelerator: str | None
-    seed: int | None
-    image: str | None
-    added_images: dict[str, str]
-    assets: dict[str, str]
-    host: dict[str, Any]
-    hosts: list[FleetHostDocument]
-    speed: SpeedDocument | None
-    reason: str
-    exit_code: int | None
-    cells_planned: int
-    order: str
-    control: bool
-    targets_decide: bool
+    size: str = ""
+    outcome: str = ""
+    started: str | None = None
+    ended: str | None = None
+    accelerator: str | None = None
+    seed: int | None = None
+    image: str | None = None
+    added_images: dict[str, str] = field(default_factory=dict)
+    assets: dict[str, str] = field(default_factory=dict)
+    host: dict[str, Any] = field(default_factory=dict)
+    hosts: list[FleetHostDocument] = field(default_factory=list)
+    speed: SpeedDocument | None = None
+    reason: str = ""
+    exit_code: int | None = None
+    cells_planned: int = 0
+    order: str = AS_WRITTEN
+    control: bool = False
+    targets_decide: bool = False
     until: UntilDocument | None
     axes: dict[str, AxisDocument]
     absent: list[AbsentDocument]
     table: TableDocument | None
     throughput: dict[str, str]
-    notices: list[str]
-    measured_beside: list[BesideDocument]
+    notices: list[str] = field(default_factory=list)
+    measured_beside: list[BesideDocument] = field(default_factory=list)
 
 
-class ProvisionDocument(TypedDict):
-    """How the guests became ready: ``restored`` or ``cold``, and after how many seconds.
-
-    `snapshots` has the SHA-256 of the frozen state that each guest began from, by its key; empty for cold ones.
-    """
-
-    how: str | None
-    seconds: float | None
-    guests: int
-    snapshots: dict[str, str]
-
-
-class MeasurementDocument(TypedDict):
-    """One figure that a workload produced; None where the tool gave no number."""
-
-    workload: str
-    tile: int
-    guest: str
-    metric: str
-    value: float | None
-    unit: str
-
-
-class RemadeDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RemadeDocument:
     """A figure that was made again from raw texts after the run, `at` a time of day by `version` of vmlab.
 
     `was` and `value` are None where the figure was new, and where it went.
@@ -179,7 +170,8 @@ class RemadeDocument(TypedDict):
     at: str | None
 
 
-class OverTilesDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class OverTilesDocument:
     """One metric over all tiles of a cell.
 
     `sd` is of a sample (n - 1) and None for one tile, `cv` is `sd` in percent of the mean, `jain` Jain's index of
@@ -203,7 +195,8 @@ class OverTilesDocument(TypedDict):
     overlap: float | None
 
 
-class WorkloadDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class WorkloadDocument:
     """How one workload of one tile ended. `began` and `ended` are seconds after the common start, None if not known.
 
     `speed_percent` is the CPUs' mean speed meanwhile, relative to the best of each in the run; None if not traced.
@@ -216,19 +209,11 @@ class WorkloadDocument(TypedDict):
     reason: str
     began: float | None
     ended: float | None
-    speed_percent: float | None
+    speed_percent: float | None = None
 
 
-class AggregateDocument(TypedDict):
-    """One host figure over the execute phase; `area` is its integral over time; see `telemetry.summary`."""
-
-    mean: float
-    max: float
-    p95: float
-    area: float
-
-
-class MovedDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class MovedDocument:
     """Bytes in one direction while the workloads ran: by the guests' disks, and by the host's disk.
 
     `memory_percent` is the part of the guests' bytes that the host's disk did not move meanwhile; None where they are
@@ -240,7 +225,8 @@ class MovedDocument(TypedDict):
     memory_percent: float | None
 
 
-class TrafficDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class TrafficDocument:
     """Where the guests' bytes went, with one sentence that says so.
 
     `exact` where the counters were read as the workloads started and had ended; else they are by ticks of the recorder,
@@ -253,7 +239,8 @@ class TrafficDocument(TypedDict):
     exact: bool
 
 
-class PercentilesDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class PercentilesDocument:
     """Percentiles of one operation (``read``, ``write``, ``flush``), in ms; None where there was no request."""
 
     operation: str
@@ -263,15 +250,22 @@ class PercentilesDocument(TypedDict):
     p99_ms: float | None
 
 
-class OneDiskLatency(PercentilesDocument):
+@dataclass(frozen=True, slots=True)
+class OneDiskLatency:
     """The same of one disk (``root``, ``data``) of a guest."""
 
     guest: str
     tile: int
     disk: str
+    operation: str
+    requests: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
 
 
-class DiskLatencyDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class DiskLatencyDocument:
     """How long requests of the guests' disks took, of each disk and over all of them together.
 
     A percentile may be off by `error_percent`, between `least_ms` and `most_ms`; at these it may be any that is less or
@@ -285,7 +279,8 @@ class DiskLatencyDocument(TypedDict):
     disks: list[OneDiskLatency]
 
 
-class BoundDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class BoundDocument:
     """The resource that was at its limit: ``cpu``, ``disk``, ``memory`` or ``none``; see `analysis.bound`.
 
     `where` is ``host``, or the guest whose processors were at their limit; empty for ``none``. `evidence` are shares in
@@ -298,28 +293,8 @@ class BoundDocument(TypedDict):
     evidence: dict[str, float]
 
 
-class NeighbourDocument(TypedDict):
-    """What a guest of the host's own took while the workloads ran, as `telemetry.domains.neighbour_use` has it."""
-
-    name: str
-    cpu_percent: float
-    disk_bytes_per_second: float
-
-
-class ProofDocument(TypedDict):
-    """A cache mode as QEMU's open file and QMP show it."""
-
-    guest: str
-    file: str
-    o_direct: bool
-    writeback: bool
-    direct: bool
-    no_flush: bool
-    expected: str
-    agrees: bool
-
-
-class BootDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class BootDocument:
     """The way to boot that was asked for, and systemd's report: its state, default target, active and failed units."""
 
     mode: str
@@ -329,7 +304,8 @@ class BootDocument(TypedDict):
     failed: list[str]
 
 
-class DataDiskDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class DataDiskDocument:
     """A data disk as its guest has it; `queues` are those that its kernel uses."""
 
     device: str
@@ -339,39 +315,34 @@ class DataDiskDocument(TypedDict):
     write_cache: bool
 
 
-class SeenDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class SeenDocument:
     """What one guest was found to be from inside: how it booted, and its data disk; None where it was not inspected."""
 
     guest: str
     tile: int
-    boot: BootDocument | None
-    data_disk: DataDiskDocument | None
+    boot: BootDocument | None = None
+    data_disk: DataDiskDocument | None = None
 
 
-class StageDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class StageDocument:
     """The host's figures in one stage of a workload, from its first progress event to that of the next stage."""
 
     workload: str
     tile: int
     stage: str
     seconds: float
-    host: dict[str, AggregateDocument]
+    host: dict[str, Summary]
 
 
-class SwitchPrice(TypedDict):
-    """What a switch of the cache mode took; empty and None for one of KSM.
+@dataclass(frozen=True, slots=True)
+class SwitchDocument:
+    """A switch of `what` (``cache``, ``ksm``) under running guests, `at` a time of day, `seconds` after their start.
 
-    `pauses_ms` are by a guest's key how long it may have stood still. The host wrote dirty pages for `drained_seconds`
-    before, in all `drained_bytes`, which are None where its kernel does not tell.
+    One of the cache mode took its time: `pauses_ms` are by a guest's key how long it may have stood still. The host
+    wrote dirty pages for `drained_seconds` before, in all `drained_bytes`, None where its kernel does not tell.
     """
-
-    pauses_ms: dict[str, float | None]
-    drained_seconds: float | None
-    drained_bytes: int | None
-
-
-class SwitchDocument(SwitchPrice):
-    """A switch of `what` (``cache``, ``ksm``) under running guests, `at` a time of day, `seconds` after their start."""
 
     what: str
     at: str | None
@@ -379,9 +350,13 @@ class SwitchDocument(SwitchPrice):
     origin: str
     before: str
     after: str
+    pauses_ms: dict[str, float | None] = field(default_factory=dict)
+    drained_seconds: float | None = None
+    drained_bytes: int | None = None
 
 
-class TileChangeDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class TileChangeDocument:
     """A tile was added to a looped cell, or retired, `seconds` after the start."""
 
     at: str | None
@@ -391,14 +366,16 @@ class TileChangeDocument(TypedDict):
     after: int
 
 
-class RoundFigure(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RoundFigure:
     """A figure of one round."""
 
     value: float | None
     unit: str
 
 
-class RoundDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RoundDocument:
     """One round of a workload in a looped cell, `verified` so long after the start; its client took `seconds`."""
 
     workload: str
@@ -412,8 +389,13 @@ class RoundDocument(TypedDict):
     figures: dict[str, RoundFigure]
 
 
-class LoopDocument(TypedDict):
-    """A workload in one tile, or in all for `tile` None, over all of its rounds; see `analysis.loops.LoopRow`."""
+@dataclass(frozen=True, slots=True)
+class LoopRow:
+    """A workload in one tile, or in all for `tile` None, over its `rounds`. Figures are None where they are not known.
+
+    `throughput` is in `unit`: that of its kind's metric, or of rounds in a second (`of_rounds`) where the kind has
+    none. `latency_seconds` is of the metric that is named.
+    """
 
     workload: str
     tile: int | None
@@ -425,7 +407,8 @@ class LoopDocument(TypedDict):
     latency_metric: str
 
 
-class SpanDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class SpanDocument:
     """The host between two changes, `since` and `until` in seconds after the start.
 
     `cache` is the guests' mode in it, None where they differ; `ksm` is that of the host, and `tiles` worked, None where
@@ -439,12 +422,13 @@ class SpanDocument(TypedDict):
     cache: str | None
     ksm: str | None
     tiles: int | None
-    host: dict[str, AggregateDocument]
+    host: dict[str, Summary]
     disk_latency: DiskLatencyDocument | None
-    loop: list[LoopDocument]
+    loop: list[LoopRow]
 
 
-class TargetDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class TargetDocument:
     """A limit on a metric of one tile; `at_least` says which side of it is right, `implied` that a pace asks for it.
 
     It is not `applicable` where the workload never gives the metric with its settings. `load` is how much of the limit
@@ -467,19 +451,8 @@ class TargetDocument(TypedDict):
     met: bool | None
 
 
-class NetworkProofDocument(TypedDict):
-    """What a tunnel, the cable below it, a guest's rules of translation or its limit carried, and its bounds."""
-
-    device: str
-    guest: str
-    direction: str
-    carried_bytes: int
-    least_bytes: int | None
-    most_bytes: int | None
-    agrees: bool
-
-
-class CellDocument(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellDocument:
     """One point of the axes, one repeat; `settings` spells out what it is configured as.
 
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
@@ -491,70 +464,54 @@ class CellDocument(TypedDict):
     """
 
     cell: int
-    hypervisor: str | None
-    linked: None
-    axes: dict[str, AxisValue]
-    settings: dict[str, Any]
+    hypervisor: str | None = None
+    linked: None = None
+    axes: dict[str, AxisValue] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     repeat: int
-    block: int
-    position: int
-    warm_up: bool
+    block: int = 1
+    position: int = 1
+    warm_up: bool = False
     outcome: str
-    reasons: list[str]
-    provision: ProvisionDocument
-    yardstick: None
-    speed_percent: float | None
-    wall_seconds: float | None
-    start_skew_ms: float | None
-    skew_uncertainty_ms: float | None
-    phases: dict[str, float]
-    workloads: list[WorkloadDocument]
-    measurements: list[MeasurementDocument]
-    remade: list[RemadeDocument]
-    over_tiles: list[OverTilesDocument]
-    targets: list[TargetDocument]
-    host: dict[str, AggregateDocument]
-    disk_traffic: TrafficDocument | None
-    bound_by: BoundDocument | None
-    disk_latency: DiskLatencyDocument | None
-    neighbours: list[NeighbourDocument] | None
-    stages: list[StageDocument]
-    switches: list[SwitchDocument]
-    tile_changes: list[TileChangeDocument]
-    spans: list[SpanDocument]
-    looped: bool
-    loop: list[LoopDocument]
-    rounds: list[RoundDocument]
-    cache_proof: list[ProofDocument]
-    network_proof: list[NetworkProofDocument]
-    seen_in_guests: list[SeenDocument]
+    reasons: list[str] = field(default_factory=list)
+    provision: Provision = field(default_factory=Provision)
+    yardstick: None = None
+    speed_percent: float | None = None
+    wall_seconds: float | None = None
+    start_skew_ms: float | None = None
+    skew_uncertainty_ms: float | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    workloads: list[WorkloadDocument] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
+    remade: list[RemadeDocument] = field(default_factory=list)
+    over_tiles: list[OverTilesDocument] = field(default_factory=list)
+    targets: list[TargetDocument] = field(default_factory=list)
+    host: dict[str, Summary] = field(default_factory=dict)
+    disk_traffic: TrafficDocument | None = None
+    bound_by: BoundDocument | None = None
+    disk_latency: DiskLatencyDocument | None = None
+    neighbours: list[NeighbourUse] | None = None
+    stages: list[StageDocument] = field(default_factory=list)
+    switches: list[SwitchDocument] = field(default_factory=list)
+    tile_changes: list[TileChangeDocument] = field(default_factory=list)
+    spans: list[SpanDocument] = field(default_factory=list)
+    looped: bool = False
+    loop: list[LoopRow] = field(default_factory=list)
+    rounds: list[RoundDocument] = field(default_factory=list)
+    cache_proof: list[CacheProof] = field(default_factory=list)
+    network_proof: list[NetworkProof] = field(default_factory=list)
+    seen_in_guests: list[SeenDocument] = field(default_factory=list)
 
 
-class BackingFileDocument(TypedDict):
-    """What a disk reads beside its own file: see `model.domain.BackingFile`."""
+@dataclass(frozen=True, slots=True)
+class DomainDiskDocument(DomainDisk):
+    """A disk of a guest of the host's own, with its figures."""
 
-    file: str
-    protocol: str
-    file_system: str
-    below: str
+    figures: dict[str, Summary] = field(default_factory=dict)
 
 
-class DomainDiskDocument(TypedDict):
-    """A disk of a guest of the host's own: see `model.domain.DomainDisk`."""
-
-    target: str
-    file: str
-    format: str
-    cache: str
-    o_direct: bool | None
-    below: str
-    protocol: str
-    file_system: str
-    backing: list[BackingFileDocument]
-    figures: dict[str, AggregateDocument]
-
-
-class DomainDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class DomainDocument:
     """A guest of the host's own: see `model.domain.Domain`."""
 
     name: str
@@ -563,19 +520,21 @@ class DomainDocument(TypedDict):
     memory_bytes: int
     accelerator: str
     shares: list[str]
-    figures: dict[str, AggregateDocument]
+    figures: dict[str, Summary]
     disks: list[DomainDiskDocument]
 
 
-class RecordingDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RecordingDocument:
     """What a recording of the host has of its own guests over `seconds`; `disks` are those of the host below them."""
 
     seconds: float
     domains: list[DomainDocument]
-    disks: dict[str, dict[str, AggregateDocument]]
+    disks: dict[str, dict[str, Summary]]
 
 
-class OverHostsDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class OverHostsDocument:
     """One metric over all hosts that ran a cell together: the `sum` of a rate, None of anything else, and the `worst`
     figure of any tile with its host, None for a metric of which neither end is better.
     """
@@ -589,7 +548,8 @@ class OverHostsDocument(TypedDict):
     worst_host: str | None
 
 
-class TogetherDocument(TypedDict):
+@dataclass(frozen=True, slots=True)
+class TogetherDocument:
     """The `cells` that the hosts of a fleet ran together, which count as one.
 
     `start_skew_ms` is from the first workload that started on any host to the last; it and its uncertainty are None
@@ -607,17 +567,18 @@ class TogetherDocument(TypedDict):
     over_hosts: list[OverHostsDocument]
 
 
-class RunDocument(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDocument:
     """The whole of a run; `tables` are its results laid out as `run` says, `scores` those of `analysis.scores`.
 
     `together` are the cells that hosts of a fleet ran together, [] of every other run. `recording` is that of `vmlab
     record`, None of every other run.
     """
 
-    schema: str
+    schema: str = SCHEMA
     run: RunPart
-    cells: list[CellDocument]
-    together: list[TogetherDocument]
-    tables: list[dict[str, Any]]
-    scores: dict[str, Any]
-    recording: RecordingDocument | None
+    cells: list[CellDocument] = field(default_factory=list)
+    together: list[TogetherDocument] = field(default_factory=list)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    scores: dict[str, Any] = field(default_factory=dict)
+    recording: RecordingDocument | None = None

@@ -78,12 +78,12 @@ class SpeedTrace:
         ticks = [tick for span in spans for tick, part in self._within(*span) if part >= 0.5 * tick.length]
         speeds = [self._percent(tick, cpu) for tick in ticks or self._ticks for cpu in tick.rates]
         steal = [(tick.steal, part) for span in spans for tick, part in self._within(*span) if tick.steal == tick.steal]
-        return {
-            "mean_percent": _weighted(known),
-            "lowest_percent": min(speeds),
-            "highest_percent": max(speeds),
-            "steal_percent": _weighted(steal) if steal else None,
-        }
+        return SpeedDocument(
+            mean_percent=_weighted(known),
+            lowest_percent=min(speeds),
+            highest_percent=max(speeds),
+            steal_percent=_weighted(steal) if steal else None,
+        )
 
     def _mean_of(self, cpu: str, since: float, until: float) -> float | None:
         ticks = [(self._percent(tick, cpu), part) for tick, part in self._within(since, until) if cpu in tick.rates]
@@ -124,7 +124,7 @@ class SpeedSpan:
 
 def speed_span(cells: Sequence[CellDocument]) -> SpeedSpan | None:
     """The speeds of `cells`; None unless each has one."""
-    found = [one for cell in cells if (one := cell["speed_percent"]) is not None]
+    found = [one for cell in cells if (one := cell.speed_percent) is not None]
     return SpeedSpan(mean(found), min(found), max(found)) if found and len(found) == len(cells) else None
 
 
@@ -139,11 +139,11 @@ def at_best_speed(workload: str, metric: str, unit: str) -> Value | None:
         return None
 
     def corrected(cell: CellDocument) -> float | None:
-        speeds = {one["tile"]: one["speed_percent"] for one in cell["workloads"] if one["workload"] == workload}
+        speeds = {one.tile: one.speed_percent for one in cell.workloads if one.workload == workload}
         values: list[float] = []
-        for taken in cell["measurements"]:
-            if (taken["workload"], taken["metric"]) == (workload, metric) and (value := taken["value"]) is not None:
-                speed = speeds.get(taken["tile"])
+        for taken in cell.measurements:
+            if (taken.workload, taken.metric) == (workload, metric) and (value := taken.value) is not None:
+                speed = speeds.get(taken.tile)
                 if not speed:
                     return None
                 values.append(value * speed / 100 if unit in _TIMES else value * 100 / speed)
@@ -158,8 +158,8 @@ def wall_at_best_speed(follow: Collection[str]) -> Value:
     """
 
     def corrected(cell: CellDocument) -> float | None:
-        wall, speed = cell["wall_seconds"], cell["speed_percent"]
-        ends = {one["ended"]: one["workload"] for one in cell["workloads"] if one["ended"] is not None}
+        wall, speed = cell.wall_seconds, cell.speed_percent
+        ends = {one.ended: one.workload for one in cell.workloads if one.ended is not None}
         if wall is None or speed is None or not ends or ends[max(ends)] not in follow:
             return None
         return wall * speed / 100

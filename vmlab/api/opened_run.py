@@ -14,6 +14,7 @@ from vmlab.analysis.compared_runs import beside_published
 from vmlab.analysis.document import compared_document, demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.record.phases import of_cell, run_time
 from vmlab.api.polars_frames import frame_of
+from vmlab.model.jsonable import jsonable
 from vmlab.report.exports.tidy import Exported, Tidy, measurements, per_cell, sampled
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run, run_names
@@ -60,13 +61,14 @@ class Run:
             whole = run_document(reader)
         if knee is not None:
             whole = laid_out(whole, knee)
-        return dict(whole if cell is None else only_cell(whole, cell))
+        body: dict[str, Any] = jsonable(whole if cell is None else only_cell(whole, cell))
+        return body
 
     def raw(self, cell: int | None = None) -> dict[str, Any]:
         """What ``vmlab show --raw --json`` prints: the document ``vmlab.raw``, with what tools printed."""
         with RunReader(self.path) as reader:
             if cell is not None:
-                demand_cell(self.id, run_document(reader)["cells"], cell)
+                demand_cell(self.id, run_document(reader).cells, cell)
             return raw_document(reader, cell)
 
     def phases(self, cell: int | None = None) -> dict[str, Any]:
@@ -74,8 +76,9 @@ class Run:
         with RunReader(self.path) as reader:
             time = run_time(reader)
         if cell is not None:
-            demand_cell(time["run"], time["cells"], cell)
-        return dict(time if cell is None else of_cell(time, cell))
+            demand_cell(time.run, time.cells, cell)
+        body: dict[str, Any] = jsonable(time if cell is None else of_cell(time, cell))
+        return body
 
     def reference(self) -> dict[str, Any]:
         """What ``vmlab show --reference --json`` prints: the document ``vmlab.reference``, beside published figures.
@@ -92,7 +95,7 @@ class Run:
     def _frame(self, table: Callable[[Exported], Tidy], cell: int | None) -> polars.DataFrame:
         with RunReader(self.path) as reader:
             if cell is not None:
-                demand_cell(self.id, run_document(reader)["cells"], cell)
+                demand_cell(self.id, run_document(reader).cells, cell)
             return frame_of(table(Exported(reader, cell=cell)))
 
 
@@ -103,9 +106,9 @@ def open_run(name: str | os.PathLike[str] = "last") -> Run:
     """
     path = resolve_run(name if isinstance(name, str) else str(Path(name).absolute())).absolute()
     with RunReader(path) as reader:
-        part = compared_document(reader)["run"]
-    started = None if part["started"] is None else datetime.fromisoformat(part["started"])
-    return Run(path, part["id"], part["scenario"], part["size"], part["outcome"], started)
+        part = compared_document(reader).run
+    started = None if part.started is None else datetime.fromisoformat(part.started)
+    return Run(path, part.id, part.scenario, part.size, part.outcome, started)
 
 
 def runs() -> list[str]:

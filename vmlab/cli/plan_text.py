@@ -8,6 +8,7 @@ from typing import Any
 from vmlab.analysis.comparison.repeats_needed import Detectable, GateNeeded, repeats_needed
 from vmlab.analysis.figures.intent import table_document
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.model.scenarios.guest import LAB_IMAGE
@@ -60,7 +61,7 @@ def plan_document(
             "disk_needed_bytes": disk_needed(plan),
             "estimated_seconds": round(plan.seconds, 1),
             "estimated_seconds_at_least": round(_least_seconds(plan), 1),
-            "table": table_document(plan.table.model_dump(mode="json")),
+            "table": jsonable(table_document(plan.table.model_dump(mode="json"))),
             "notes": list(plan.notes),
             "fits": refusal is None,
             "refusal": refusal,

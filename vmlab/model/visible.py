@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import unicodedata
-from typing import Any
+from typing import Any, TypeVar
+
+V = TypeVar("V")
 
 
 class Control(str):
@@ -47,20 +49,25 @@ def visible_json(text: str) -> str:
     return "".join(sign if sign == "\n" or _harmless(sign) else _json_escape(sign) for sign in text)
 
 
-def visible_values(value: Any) -> Any:
+def visible_values(value: V) -> V:
     """A copy of a document, or of a frozen dataclass, in which every text is a `visible_line`, keys included."""
+    copy: V = _visible(value)
+    return copy
+
+
+def _visible(value: Any) -> Any:
     if type(value) is str:
         return visible_line(value)
     # Values of enumerations are the program's own and stay enumerations.
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, dict):
-        return {visible_values(key): visible_values(inner) for key, inner in value.items()}
+        return {_visible(key): _visible(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(visible_values(inner) for inner in value)
+        return type(value)(_visible(inner) for inner in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return dataclasses.replace(value, **visible_values(named))
+        return dataclasses.replace(value, **_visible(named))
     return value
 
 

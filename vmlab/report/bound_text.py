@@ -30,8 +30,8 @@ def resource_word(resource: str) -> str:
 def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
     """The text of one of `ROWS` for cells that share a column."""
     if row == "at its limit":
-        counted = [cell["bound_by"] for cell in cells if cell["repeat"] != WARM_UP]
-        found = [bound["resource"] for bound in counted if bound is not None]
+        counted = [cell.bound_by for cell in cells if cell.repeat != WARM_UP]
+        found = [bound.resource for bound in counted if bound is not None]
         return ", ".join(map(resource_word, dict.fromkeys(found))) or NOT_MEASURED
     figure = figure_of(cells, lambda cell: _guests_bytes(cell, row))
     return format_bytes(figure.spread.mean) if figure.spread else NOT_MEASURED
@@ -39,34 +39,34 @@ def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
 
 def _guests_bytes(cell: CellDocument, row: str) -> float | None:
     moved = _moved(cell, row)
-    return moved["guests_bytes"] if moved else None
+    return moved.guests_bytes if moved else None
 
 
 def _moved(cell: CellDocument, row: str) -> MovedDocument | None:
-    traffic = cell["disk_traffic"]
-    return None if traffic is None else traffic["read" if row == "guests read" else "written"]
+    traffic = cell.disk_traffic
+    return None if traffic is None else traffic.read if row == "guests read" else traffic.written
 
 
 def bound_lines(cell: CellDocument) -> Iterator[str]:
     """The sentences of one cell: what bound it, and where its bytes went."""
-    if cell["bound_by"] is not None:
-        yield cell["bound_by"]["sentence"]
-    if cell["disk_traffic"] is not None and cell["disk_traffic"]["sentence"]:
-        yield _traffic_words(cell["disk_traffic"])
+    if cell.bound_by is not None:
+        yield cell.bound_by.sentence
+    if cell.disk_traffic is not None and cell.disk_traffic.sentence:
+        yield _traffic_words(cell.disk_traffic)
 
 
 def _traffic_words(traffic: TrafficDocument) -> str:
     """Where bytes went; marked unless the counters were read as workloads started and had ended."""
-    return traffic["sentence"] + ("" if traffic["exact"] else " (by ticks, not from start to end)")
+    return traffic.sentence + ("" if traffic.exact else " (by ticks, not from start to end)")
 
 
 def limits_section(cells: Sequence[CellDocument]) -> Section:
     """What bound the cells of each point, and whether the disk mattered where cache modes are compared."""
-    known = [cell for cell in cells if cell["bound_by"] is not None]
+    known = [cell for cell in cells if cell.bound_by is not None]
     points: dict[str, list[CellDocument]] = {}
     for cell in known:
-        if counts(cell) and cell["outcome"] == Outcome.PASSED:
-            points.setdefault(axes_words(cell["axes"]), []).append(cell)
+        if counts(cell) and cell.outcome == Outcome.PASSED:
+            points.setdefault(axes_words(cell.axes), []).append(cell)
     if not points:
         return Section("", [])
     if len(points) > _MOST_POINTS:
@@ -79,30 +79,30 @@ def limits_section(cells: Sequence[CellDocument]) -> Section:
 
 def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:
     """The sentences of one point, over its repeats."""
-    bounds = [cell["bound_by"] for cell in cells if cell["bound_by"] is not None]
+    bounds = [cell.bound_by for cell in cells if cell.bound_by is not None]
     found = bound_over(bounds)
-    alike = sum(one["resource"] == found["resource"] for one in bounds)
-    yield found["sentence"] + (f" (so in {alike} of {plural(len(bounds), 'cell')})" if alike < len(bounds) else "")
-    traffic = [cell["disk_traffic"] for cell in cells if cell["disk_traffic"] is not None]
-    if traffic and (moved := traffic_over(traffic))["sentence"]:
+    alike = sum(one.resource == found.resource for one in bounds)
+    yield found.sentence + (f" (so in {alike} of {plural(len(bounds), 'cell')})" if alike < len(bounds) else "")
+    traffic = [cell.disk_traffic for cell in cells if cell.disk_traffic is not None]
+    if traffic and (moved := traffic_over(traffic)).sentence:
         yield _traffic_words(moved)
 
 
 def cell_words(cell: CellDocument) -> str:
     """``cell 2 (tiles 1, cache writeback, repeat 1)``."""
-    return f"cell {cell['cell']} ({axes_words(cell['axes'])}, {repeat_words(cell['repeat'])})"
+    return f"cell {cell.cell} ({axes_words(cell.axes)}, {repeat_words(cell.repeat)})"
 
 
 def unpassed_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
     """Why cells did not pass: a line for each of them, and one for each kind of reason that three or more have."""
-    by_number = {str(cell["cell"]): cell for cell in cells}
+    by_number = {str(cell.cell): cell for cell in cells}
     lines: dict[str, list[str]] = {}
-    for outcome in dict.fromkeys(cell["outcome"] for cell in cells if cell["outcome"] != Outcome.PASSED):
+    for outcome in dict.fromkeys(cell.outcome for cell in cells if cell.outcome != Outcome.PASSED):
         reasons = [
             (number, reason)
             for number, cell in by_number.items()
-            if cell["outcome"] == outcome
-            for reason in cell["reasons"] or ["it has no end in the store"]
+            if cell.outcome == outcome
+            for reason in cell.reasons or ["it has no end in the store"]
         ]
         for numbers, reason, _ in folded(reasons):
             those = [by_number[number] for number in numbers]
@@ -113,11 +113,9 @@ def unpassed_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
 
 def _cells_words(cells: Sequence[CellDocument]) -> str:
     """``cells 3, 7 and 11 (cache none)``: with what all of them have of the axes."""
-    axes = cells[0]["axes"]
-    shared = axes_words(
-        {name: axes[name] for name in axes if all(one["axes"].get(name) == axes[name] for one in cells)}
-    )
-    return cells_words([cell["cell"] for cell in cells]) + (f" ({shared})" if shared else "")
+    axes = cells[0].axes
+    shared = axes_words({name: axes[name] for name in axes if all(one.axes.get(name) == axes[name] for one in cells)})
+    return cells_words([cell.cell for cell in cells]) + (f" ({shared})" if shared else "")
 
 
 def _did(outcome: str, count: int) -> str:
@@ -131,6 +129,6 @@ def _did(outcome: str, count: int) -> str:
 
 
 def _counted(cells: Sequence[CellDocument]) -> str:
-    counts = Counter(cell["bound_by"]["resource"] for cell in cells if cell["bound_by"] is not None)
+    counts = Counter(cell.bound_by.resource for cell in cells if cell.bound_by is not None)
     parts = [f"{resource_word(name)} in {count}" for name, count in counts.most_common()]
     return f"at its limit, of {plural(len(cells), 'cell')}: {', '.join(parts)}; `vmlab show RUN:CELL` has the evidence"

@@ -104,7 +104,7 @@ def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:
     counted = blocks if noise.repeats == noise.blocks else f"{noise.repeats} of {blocks}"
     yield (
         f"this host's noise, up to which no difference is called real, by {counted} of {noise.what} {noise.run}, "
-        f"{moment(noise.of['started'])}: {words}"
+        f"{moment(noise.of.started)}: {words}"
     )
 
 

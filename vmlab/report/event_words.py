@@ -150,7 +150,7 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
         case CacheProved(proof=proof) if not proof.agrees:
             return Sentence("error", f"{proof.guest}: {proof.file} is not in cache mode {proof.expected}")
         case NetworkProved() if not event.proof.agrees:
-            return Sentence("error", f"cell {event.cell}: {network_words(asdict(event.proof))}")
+            return Sentence("error", f"cell {event.cell}: {network_words(event.proof)}")
         case CacheSwitched() | KsmSwitched():
             told = switch_words({"what": event.what, **asdict(event)})
             return Sentence("warning", f"cell {event.cell} was switched: {told}")

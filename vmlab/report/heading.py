@@ -14,16 +14,16 @@ from vmlab.report.words import moment, plural
 
 def heading(document: RunDocument) -> list[str]:
     """The sentences of the heading, of which the first says what ran."""
-    run = document["run"]
+    run = document.run
     lines = [" · ".join(_what(document))]
-    lines.append(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])))
-    if (speed := speed_words(run["speed"])) is not None:
+    lines.append(" · ".join(filter(None, [f"run {run.id}", moment(run.started), *_host(run)])))
+    if (speed := speed_words(run.speed)) is not None:
         lines.append(speed)
-    lines += [*_emulation_notes(accelerators_of(document), "a part of the cells"), *ordered_sentences(run["host"])]
-    if run["outcome"] != Outcome.PASSED:
-        passed = sum(cell["outcome"] == Outcome.PASSED for cell in document["cells"])
-        outcome = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"
-        lines.append(f"{outcome}: {run['reason']}" if run["reason"] else outcome)
+    lines += [*_emulation_notes(accelerators_of(document), "a part of the cells"), *ordered_sentences(run.host)]
+    if run.outcome != Outcome.PASSED:
+        passed = sum(cell.outcome == Outcome.PASSED for cell in document.cells)
+        outcome = f"{run.outcome}, {passed} of {plural(run.cells_planned, 'cell')} passed"
+        lines.append(f"{outcome}: {run.reason}" if run.reason else outcome)
     return lines
 
 
@@ -31,9 +31,9 @@ def speed_words(speed: SpeedDocument | None) -> str | None:
     """``host speed: mean 71 % of its best (50 to 100 %), steal 0 %``; None where it was not traced."""
     if speed is None:
         return None
-    steal = "" if speed["steal_percent"] is None else f", steal {speed['steal_percent']:.0f} %"
-    ends = f"{speed['lowest_percent']:.0f} to {speed['highest_percent']:.0f} %"
-    return f"host speed: mean {speed['mean_percent']:.0f} % of its best ({ends}){steal}"
+    steal = "" if speed.steal_percent is None else f", steal {speed.steal_percent:.0f} %"
+    ends = f"{speed.lowest_percent:.0f} to {speed.highest_percent:.0f} %"
+    return f"host speed: mean {speed.mean_percent:.0f} % of its best ({ends}){steal}"
 
 
 def behind_notes(accelerators: Collection[str | None], ordered: Iterable[str], part: str) -> list[str]:
@@ -59,33 +59,33 @@ def _emulation_notes(accelerators: Collection[str | None], part: str) -> list[st
 
 
 def _what(document: RunDocument) -> list[str]:
-    run, cells = document["run"], document["cells"]
-    if run["size"] == OF_HOST:
+    run, cells = document.run, document.cells
+    if run.size == OF_HOST:
         return ["a recording of the host and its own guests"]
     tiles = _tiles(cells)
-    guests = sorted({cell["provision"]["guests"] for cell in cells} - {0})
-    parts = [run["scenario"] or "a run without a name"]
-    if run["control"]:
+    guests = sorted({cell.provision.guests or 0 for cell in cells} - {0})
+    parts = [run.scenario or "a run without a name"]
+    if run.control:
         parts.append("control run: one configuration as both sides")
     if tiles:
         parts.append(_counts(tiles, "tile"))
     if guests:
         parts.append(_counts(guests, "guest"))
-    parts.append(f"size {run['size']}")
-    repeats = max((cell["repeat"] for cell in cells), default=1)
+    parts.append(f"size {run.size}")
+    repeats = max((cell.repeat for cell in cells), default=1)
     if repeats > 1:
         parts.append(plural(repeats, "repeat"))
     if cells and not guests:
         parts.append("bare metal")
     else:
-        parts.append(f"accelerator {run['accelerator'] or 'unknown'}")
+        parts.append(f"accelerator {run.accelerator or 'unknown'}")
     return parts
 
 
 def _tiles(cells: Sequence[CellDocument]) -> list[int]:
     """How many tiles the cells have, where that is varied or more than one."""
-    varied = {int(cell["axes"]["tiles"]) for cell in cells if "tiles" in cell["axes"]}
-    hidden = {int(cell["settings"]["tiles"]) for cell in cells if "tiles" in cell["settings"]}
+    varied = {int(cell.axes["tiles"]) for cell in cells if "tiles" in cell.axes}
+    hidden = {int(cell.settings["tiles"]) for cell in cells if "tiles" in cell.settings}
     return sorted(varied | hidden) if varied or hidden - {1} else []
 
 
@@ -96,7 +96,7 @@ def _counts(counts: list[int], noun: str) -> str:
 
 
 def _host(run: RunPart) -> list[str]:
-    host: dict[str, Any] = run["host"]
+    host: dict[str, Any] = run.host
     cpu = host.get("cpu")
     versions = [f"{word} {host[key]}" for key, word in _VERSIONS if host.get(key)]
     return [str(host.get("hostname") or ""), f"{host.get('cpus', '?')} x {cpu}" if cpu else "", *versions]

@@ -34,7 +34,7 @@ def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
     """The whole text; no line is wider than `width`."""
     beside = visible_values(beside)
     document, reference = beside.document, beside.reference
-    lines = heading(document) if beside.has_run else [f"{document['run']['scenario']} · no run"]
+    lines = heading(document) if beside.has_run else [f"{document.run.scenario} · no run"]
     above: list[Block] = [
         Notes(lines) if beside.has_run else Text(lines[0][:width]),
         Text(f"published: {reference.source}"),

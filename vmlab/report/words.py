@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.model.names import guest_key
 from vmlab.model.quantities import format_bytes, format_seconds
+from vmlab.model.results import NetworkProof
 from vmlab.model.run import AS_WRITTEN
 
 if TYPE_CHECKING:
@@ -212,18 +213,18 @@ def tiles_words(before: int, after: int) -> str:
 _OF_A_GUEST = {"limit": "limit", "nat": "translated address"}
 
 
-def network_words(proof: Mapping[str, Any]) -> str:
-    """What a tunnel, a guest's rules or its limit carried, from a `NetworkProofDocument` or the fields of its event."""
-    way = "both ways" if proof["direction"] == "both" else f"{proof['direction']} it"
-    device = _OF_A_GUEST.get(proof["device"], proof["device"])
-    of = f"{device} of {proof['guest']}, {way}" if proof["guest"] else proof["device"]
+def network_words(proof: NetworkProof) -> str:
+    """What a tunnel, a guest's rules or its limit carried."""
+    way = "both ways" if proof.direction == "both" else f"{proof.direction} it"
+    device = _OF_A_GUEST.get(proof.device, proof.device)
+    of = f"{device} of {proof.guest}, {way}" if proof.guest else proof.device
     bounds = [
         f"{word} {format_bytes(bound)}"
-        for word, bound in (("at least", proof["least_bytes"]), ("at most", proof["most_bytes"]))
+        for word, bound in (("at least", proof.least_bytes), ("at most", proof.most_bytes))
         if bound is not None
     ]
-    verdict = "as it must be" if proof["agrees"] else "NOT as it must be"
-    return f"{of}: {format_bytes(proof['carried_bytes'])} carried, {verdict} ({', '.join(bounds)})"
+    verdict = "as it must be" if proof.agrees else "NOT as it must be"
+    return f"{of}: {format_bytes(proof.carried_bytes)} carried, {verdict} ({', '.join(bounds)})"
 
 
 def silent_words(disks: Iterable[DiskSilent], now: float) -> str:

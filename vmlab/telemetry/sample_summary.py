@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
@@ -36,7 +37,8 @@ _AREA_FACTORS = {"%": 0.01, "ms": 0.001}
 """Of a value times seconds, by the value's unit; 1 for all others."""
 
 
-class Summary(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Summary:
     """One value over a span. `p95` is the value that 95 % of the time (of the requests, for a wait) stayed at or below.
 
     `area` is in CPU-seconds for shares of CPU, bytes moved for bytes a second, joules for watts, seconds for other
@@ -47,10 +49,6 @@ class Summary(NamedTuple):
     max: float
     p95: float
     area: float
-
-    def as_json(self) -> dict[str, float]:
-        """As in ``show --json``."""
-        return self._asdict()
 
 
 def summarise(

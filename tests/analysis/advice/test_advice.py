@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from vmlab.analysis.advice.advice import CACHE_RUN, KSM_RUN, Advised, advise
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.document import unrun_document
+from vmlab.analysis.shape import CellDocument, DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
+from vmlab.model.domain import BackingFile
 from vmlab.report.run.recording_text import advice_text
+from vmlab.telemetry.sample_summary import Summary
 
 MIB, GIB = 2**20, 2**30
 
 
-def figure(mean: float, area: float = 0.0) -> dict[str, float]:
-    return {"mean": mean, "max": mean, "p95": mean, "area": area}
+def figure(mean: float, area: float = 0.0) -> Summary:
+    return Summary(mean, mean, mean, area)
 
 
 def document(
@@ -38,10 +42,10 @@ def document(
     moved = {"disk_read_bytes_per_second": figure(read / seconds, read)}
     moved |= {"disk_write_bytes_per_second": figure(written / seconds, written)}
     moved |= {"disk_await_ms": figure(await_ms), "disk_queue_depth": figure(queue)}
-    disk = {"target": "vda", "file": "/db", "format": "raw", "cache": cache, "o_direct": o_direct, "below": "sda"}
-    disk |= more
+    disk = {"format": "raw", "cache": cache, "o_direct": o_direct, "below": "sda", **more}
+    its = DomainDiskDocument("vda", "/db", **disk, figures=moved if known else {})
     of_host = {"host_read_bytes_per_second": figure(from_disk / seconds, from_disk)}
-    domain = {"name": "db", "figures": of_host, "disks": [{**disk, "figures": moved if known else {}}]}
+    domain = DomainDocument("db", "libvirt", 0, 0, "kvm", [], figures=of_host, disks=[its])
     below = {"disk_util_percent": figure(busy), "disk_await_ms": figure(8.0)}
     below |= {f"disk_{way}_bytes_per_second": figure(1.0, 2 * GIB) for way in ("read", "write")}
     host = {"memory_total_bytes": figure(16 * GIB), "memory_available_bytes": figure(available)}
@@ -49,9 +53,10 @@ def document(
     if ksm is not None:
         names = ("ksm_run", "ksm_saved_bytes", "ksmd_cpu_percent", "ksm_profit_bytes")
         host |= {name: figure(value) for name, value in zip(names, ksm, strict=False)}
-    recording = {"seconds": seconds, "domains": [domain], "disks": {"sda": below}}
-    body: dict[str, Any] = {"recording": recording, "cells": [{"host": host}]}
-    return body  # type: ignore[return-value]
+    recording = RecordingDocument(seconds, [domain], {"sda": below})
+    cells = [CellDocument(cell=1, repeat=1, outcome="passed", host=host)]
+    run = replace(unrun_document("recording", {}).run, size="host")
+    return RunDocument(run=run, recording=recording, cells=cells)
 
 
 def reason(advised: Advised) -> str:
@@ -147,15 +152,15 @@ NOT_LOCAL = [
     ({"protocol": "file", "file_system": "btrfs", "below": ""}, "is on no disk of this host that is known"),
     ({"below": ""}, "is on no disk of this host that is known"),
     (
-        {"backing": [{"file": "pool/base", "protocol": "rbd", "file_system": "", "below": ""}]},
+        {"backing": (BackingFile("pool/base", "rbd", "", ""),)},
         "it reads pool/base, too, which is reached over the network (rbd)",
     ),
     (
-        {"backing": [{"file": "/nfs/base", "protocol": "file", "file_system": "nfs4", "below": ""}]},
+        {"backing": (BackingFile("/nfs/base", "file", "nfs4", ""),)},
         "it reads /nfs/base, too, which is read by way of nfs4",
     ),
     (
-        {"backing": [{"file": "/base", "protocol": "file", "file_system": "xfs", "below": "sdb"}]},
+        {"backing": (BackingFile("/base", "file", "xfs", "sdb"),)},
         "it reads /base, too, which is on sdb, another disk of the host than sda",
     ),
 ]
@@ -182,7 +187,7 @@ def test_no_advice_without_a_known_local_disk(place: dict[str, Any], why: str, c
         {"protocol": "file", "file_system": "ext4"},
         {"protocol": "file", "file_system": "btrfs"},
         {"protocol": "host_device"},
-        {"protocol": "file", "file_system": "xfs", "backing": [{"file": "/b", "file_system": "xfs", "below": "sda"}]},
+        {"protocol": "file", "file_system": "xfs", "backing": (BackingFile("/b", file_system="xfs", below="sda"),)},
     ],
 )
 def test_a_known_local_disk_is_advised(place: dict[str, Any]) -> None:
@@ -196,17 +201,10 @@ def test_a_known_local_disk_is_advised(place: dict[str, Any]) -> None:
 def beside(body: RunDocument, protocol: str, read: float, file_system: str = "") -> RunDocument:
     """The same guest with another disk that read as much."""
     figures = {"disk_read_bytes_per_second": figure(1.0, read)}
-    other: dict[str, Any] = {
-        "target": "vdb",
-        "file": "x",
-        "format": "raw",
-        "cache": "none",
-        "o_direct": None,
-        "below": "",
-    }
-    other |= {"protocol": protocol, "file_system": file_system, "figures": figures}
-    assert body["recording"] is not None
-    body["recording"]["domains"][0]["disks"].append(other)  # type: ignore[arg-type]
+    place: Any = {"protocol": protocol, "file_system": file_system}
+    other = DomainDiskDocument("vdb", "x", "raw", "none", None, "", **place, figures=figures)
+    assert body.recording is not None
+    body.recording.domains[0].disks.append(other)
     return body
 
 
@@ -233,11 +231,12 @@ def test_a_disk_beside_it_counts_where_the_process_reads_it(protocol: str, file_
 
 def test_a_cdrom_or_a_shared_folder_that_the_process_reads_counts() -> None:
     body = document("writeback", read=10 * GIB, from_disk=9 * GIB)
-    domain = body["recording"]["domains"][0]  # type: ignore[index]
-    domain["figures"]["disk_read_bytes_per_second"] = figure(1.0, 19 * GIB)  # type: ignore[assignment]
+    assert body.recording is not None
+    body.recording.domains[0].figures["disk_read_bytes_per_second"] = figure(1.0, 19 * GIB)
     assert "what the page cache served is not known" in reason(advise(body))
     body = document("writeback", read=10 * GIB, from_disk=10 * GIB)
-    body["recording"]["domains"][0]["shares"] = ["/srv"]  # type: ignore[index]
+    assert body.recording is not None
+    body.recording.domains[0].shares.append("/srv")
     assert "what the page cache served is not known" in reason(advise(body))
 
 
@@ -245,17 +244,17 @@ def test_a_cdrom_or_a_shared_folder_that_the_process_reads_counts() -> None:
 @pytest.mark.parametrize("cache", ["none", "writeback"])
 def test_a_figure_that_is_not_known_is_never_written(cache: str, lacking: str) -> None:
     body = document(cache, read=10 * GIB, from_disk=0.0)
-    recording: Any = body["recording"]
-    host: Any = body["cells"][0]["host"]
-    figures = recording["domains"][0]["disks"][0]["figures"]
+    recording: Any = body.recording
+    host: Any = body.cells[0].host
+    figures = recording.domains[0].disks[0].figures
     match lacking:
         case "memory":
             del host["memory_available_bytes"]
         case "cached":
             del host["memory_cached_bytes"]
         case "below":
-            for name in [*recording["disks"]["sda"]][1:]:
-                del recording["disks"]["sda"][name]
+            for name in [*recording.disks["sda"]][1:]:
+                del recording.disks["sda"][name]
         case _:
             del figures["disk_await_ms" if lacking == "await" else "disk_queue_depth"]
     assert "nan" not in advice_text(advise(body), 1000).lower()
@@ -263,8 +262,8 @@ def test_a_figure_that_is_not_known_is_never_written(cache: str, lacking: str) -
 
 def test_what_a_process_moved_is_said_where_nothing_tells_of_requests() -> None:
     body = document(known=False)
-    figures: Any = body["recording"]["domains"][0]["figures"]  # type: ignore[index]
-    figures["host_write_bytes_per_second"] = figure(1.0, 2 * GIB)
+    assert body.recording is not None
+    body.recording.domains[0].figures["host_write_bytes_per_second"] = figure(1.0, 2 * GIB)
     assert reason(advise(body)).endswith("; its QEMU had 1 GiB read from the host's disks, and wrote 2 GiB")
 
 
@@ -283,9 +282,10 @@ def test_more_than_the_guest_read_was_read_for_something_else() -> None:
 )
 def test_a_guest_that_waits_for_a_cpu_is_named(figures: dict[str, float], said: str) -> None:
     body = document(queue=0.0)
-    domain: Any = body["recording"]["domains"][0]  # type: ignore[index]
-    domain["vcpus"] = 2
-    domain["figures"] |= {name: figure(value) for name, value in figures.items()}
+    assert body.recording is not None
+    domain = replace(body.recording.domains[0], vcpus=2)
+    domain.figures.update({name: figure(value) for name, value in figures.items()})
+    body.recording.domains[0] = domain
     found = [one.matters for one in advise(body).none if one.subject == "db"]
     assert found == ([f"{said}, which no cache mode changes"] if said else [])
 
@@ -322,8 +322,7 @@ def test_what_ksm_yields_is_what_it_saves_less_what_it_takes_itself(
 
 
 def test_another_run_has_no_advice() -> None:
-    other = document()
-    other["recording"] = None
+    other = replace(document(), recording=None)
     assert advise(other) == Advised((), ())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def percents(row: Row) -> list[float | None]:
 
 
 def _compared(*documents: RunDocument) -> Comparison:
-    return compare([Side.of(document["run"]["id"], document) for document in documents])
+    return compare([Side.of(document.run.id, document) for document in documents])
 
 
 def test_cells_meet_where_their_axes_agree(tmp_path: Path) -> None:
@@ -93,7 +94,7 @@ def test_the_baseline_is_the_value_written_first_whatever_ran_first(tmp_path: Pa
     with RunReader(story.end()) as reader:
         sides = sides_by_axis(run_document(reader))
     assert [side.label for side in sides] == ["cache none", "cache writeback"]
-    assert [[cell["repeat"] for cell in side.cells] for side in sides] == [[1, 2], [1, 2]]
+    assert [[cell.repeat for cell in side.cells] for side in sides] == [[1, 2], [1, 2]]
     assert compare(sides).rows[0].differences[0].percent == pytest.approx(100.0)
 
 
@@ -115,8 +116,8 @@ def test_a_repeat_that_did_not_pass_on_one_side_is_left_out_on_both(tmp_path: Pa
 def test_sides_that_began_from_snapshots_of_their_own_are_one_a_side(tmp_path: Path) -> None:
     times = {"none": [10.0 + 0.1 * n for n in range(8)], "writethrough": [20.0 + 0.1 * n for n in range(8)]}
     document = _told(tmp_path / "run", times)
-    for cell in document["cells"]:
-        cell["provision"]["snapshots"] = {"t1-front": "aa", "t1-database": str(cell["axes"]["cache"])}
+    for cell in document.cells:
+        cell.provision.snapshots.update({"t1-front": "aa", "t1-database": str(cell.axes["cache"])})
     (found,) = compare(sides_by_axis(document)).rows[0].differences
     assert (found.verdict, found.better) == (Verdict.ONE_A_SIDE, None)
     assert found.because == "one snapshot a side, which all of its repeats begin from"
@@ -246,11 +247,11 @@ def test_nothing_to_compare_is_one_line(tmp_path: Path) -> None:
 def test_what_a_comparison_reads_is_what_the_whole_document_says(name: str, tmp_path: Path) -> None:
     with RunReader(TOLD[name](tmp_path / "run.sqlite")) as reader:
         whole, read = run_document(reader), compared_document(reader)
-    assert (read["run"], read["tables"]) == (whole["run"], [])
-    for cell, full in zip(read["cells"], whole["cells"], strict=True):
-        assert cell["host"].items() <= full["host"].items()
-        left_out: dict[str, Any] = {"host": cell["host"], "stages": [], "disk_traffic": None, "bound_by": None}
-        assert cell == {**full, **left_out}
+    assert (read.run, read.tables) == (whole.run, [])
+    for cell, full in zip(read.cells, whole.cells, strict=True):
+        assert cell.host.items() <= full.host.items()
+        left_out: dict[str, Any] = {"host": cell.host, "stages": [], "disk_traffic": None, "bound_by": None}
+        assert cell == replace(full, **left_out)
     assert len(sides_by_axis(read)) == len(sides_by_axis(whole)) > 1
     assert compare(sides_by_axis(read)) == compare(sides_by_axis(whole))
 
@@ -264,6 +265,6 @@ def test_a_comparison_reads_whether_the_disk_was_busy(tmp_path: Path) -> None:
         story.end_cell(wall=2.0)
     with RunReader(story.end()) as reader:
         read = compared_document(reader)
-    assert list(read["cells"][0]["host"]) == ["disk_util_percent"]
+    assert list(read.cells[0].host) == ["disk_util_percent"]
     (warning,) = [text for text in compare(sides_by_axis(read)).warnings if "disk" in text]
     assert warning.startswith("the disk was busy for at most 5.0 % of the time")

@@ -61,7 +61,7 @@ def told(
 
 def compared(*documents: RunDocument, cells: tuple[int, ...] = ()) -> Comparison:
     chosen: tuple[int | None, ...] = cells or (None,) * len(documents)
-    sides = [Side.of(document["run"]["id"], document, cell) for document, cell in zip(documents, chosen, strict=True)]
+    sides = [Side.of(document.run.id, document, cell) for document, cell in zip(documents, chosen, strict=True)]
     return compare(sides)
 
 
@@ -88,7 +88,7 @@ def test_a_setting_of_cells_that_meet_stands_there(tmp_path: Path, changed: dict
 def test_runs_that_agree_stand_in_the_line_as_one(tmp_path: Path) -> None:
     lab = [told(tmp_path / name, settings()) for name in "abc"]
     rescue = [told(tmp_path / name, settings(guest={"boot": "rescue"})) for name in "de"]
-    groups = [[Side.of(one["run"]["id"], one) for one in side] for side in (lab, rescue)]
+    groups = [[Side.of(one.run.id, one) for one in side] for side in (lab, rescue)]
     sides = [Side.of_runs(",".join(part.label for part in parts), parts) for parts in groups]
     assert compare(sides).warnings == ("setting boot differs: a and 2 more lab, d and 1 more rescue",)
 
@@ -121,13 +121,13 @@ def test_a_record_without_settings_says_so(tmp_path: Path) -> None:
 
 def test_an_added_image_of_one_name_may_be_another_disk(tmp_path: Path) -> None:
     before, after = told(tmp_path / "a", settings()), told(tmp_path / "b", settings(), added="own-2")
-    assert before["run"]["image"] == "vmlab-1" and before["run"]["added_images"] == {"own": "own-1"}
+    assert before.run.image == "vmlab-1" and before.run.added_images == {"own": "own-1"}
     assert compared(before, after).warnings == ("added image own differs: a own-1, b own-2",)
 
 
 def test_an_asset_of_one_name_may_be_another_copy(tmp_path: Path) -> None:
     before, after = told(tmp_path / "a", settings()), told(tmp_path / "b", settings(), asset="6" * 64)
-    assert before["run"]["assets"] == {"unixbench": "5" * 64}
+    assert before.run.assets == {"unixbench": "5" * 64}
     (line,) = compared(before, after).warnings
     assert line.startswith("asset unixbench differs: a 5555") and ", b 6666" in line
 
@@ -135,9 +135,9 @@ def test_an_asset_of_one_name_may_be_another_copy(tmp_path: Path) -> None:
 def test_image_snapshots_and_facts_of_the_host_stand_there(tmp_path: Path) -> None:
     before, after = told(tmp_path / "a", settings()), told(tmp_path / "b", settings(), image="vmlab-2")
     for document, digit in ((before, "1"), (after, "2")):
-        document["cells"][0]["provision"]["snapshots"] = {"t1-vm": digit * 64, "t2-vm": digit * 64}
-        document["run"]["host"] |= {"microcode": f"0x{digit}", "load_before": [float(digit)], "ksm": {"run": digit}}
-        document["run"]["host"]["disk"] = {"scheduler": "none" if digit == "1" else "bfq"}
+        document.cells[0].provision.snapshots.update({"t1-vm": digit * 64, "t2-vm": digit * 64})
+        document.run.host.update({"microcode": f"0x{digit}", "load_before": [float(digit)], "ksm": {"run": digit}})
+        document.run.host["disk"] = {"scheduler": "none" if digit == "1" else "bfq"}
     assert compared(before, after).warnings == (
         "image differs: a vmlab-1, b vmlab-2",
         "host microcode differs: a 0x1, b 0x2",
@@ -149,7 +149,7 @@ def test_image_snapshots_and_facts_of_the_host_stand_there(tmp_path: Path) -> No
 def test_long_values_are_cut_but_never_before_they_are_compared(tmp_path: Path) -> None:
     before, after = (told(tmp_path / name, settings()) for name in "ab")
     for document, last in ((before, "avx"), (after, "avx2")):
-        document["run"]["host"]["host_cpu_flags"] = ["sse"] * 30 + [last]
+        document.run.host["host_cpu_flags"] = ["sse"] * 30 + [last]
     (warning,) = compared(before, after).warnings
     assert warning.startswith('host host_cpu_flags differs: a ["sse", "sse",')
     assert len(warning) < 200

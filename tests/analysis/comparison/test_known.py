@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def cells(folder: Path, times: dict[str, Sequence[float]], first: int = 1) -> li
         for repeat, one in enumerate(seconds, start=first):
             story.cell({"cache": cache}, {"web": one}, one + 1, repeat)
     with RunReader(story.end()) as reader:
-        return run_document(reader)["cells"]
+        return run_document(reader).cells
 
 
 def test_the_least_certain_figure_is_half_its_interval_in_percent_of_its_mean(tmp_path: Path) -> None:
@@ -43,8 +44,7 @@ def test_a_warm_up_is_not_counted(tmp_path: Path) -> None:
 
 def test_what_did_not_pass_is_not_counted_and_a_point_without_any_is_left_out(tmp_path: Path) -> None:
     made = cells(tmp_path, {"none": [10.0, 10.0, 50.0], "writeback": [10.0, 20.0]})
-    for cell in (made[2], *made[3:]):
-        cell["outcome"] = "invalid"
+    made[2:] = [replace(cell, outcome="invalid") for cell in made[2:]]
     assert widest_percent(made, ["run_time"]) == 0
 
 
@@ -65,7 +65,7 @@ def test_a_workload_of_fixed_duration_is_known_by_its_throughput(tmp_path: Path)
         story.measure("disk", rate, "throughput", "B/s")
         story.end_cell(wall=3.0)
     with RunReader(story.end()) as reader:
-        made = run_document(reader)["cells"]
+        made = run_document(reader).cells
     throughput = throughput_metrics({"disk": "fio"})
     assert throughput == {"disk": "throughput"}
     assert widest_percent(made, ["run_time"], throughput) == pytest.approx(41.40, abs=0.01)

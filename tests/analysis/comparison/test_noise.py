@@ -111,5 +111,5 @@ def test_a_run_that_is_no_control_run_is_taken_and_doubted_unless_its_sides_are_
 def test_noise_may_be_that_of_runs_compared_with_each_other(tmp_path: Path) -> None:
     noise = noise_of(control(tmp_path))
     runs = [told(tmp_path / name, "cache", {"none": [seconds] * 8}) for name, seconds in (("x", 10.0), ("y", 11.0))]
-    found = compare([Side.of(one["run"]["id"], one) for one in runs], noise)
+    found = compare([Side.of(one.run.id, one) for one in runs], noise)
     assert found.to_json()["noise"]["run"] == "noisy" and found.warnings == ()

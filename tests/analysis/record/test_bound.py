@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,15 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.record.bound import bound_by, idle_disk_words, vcpus_of
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.traffic import disk_traffic
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.model.jsonable import jsonable
 from vmlab.model.sample import GUESTS_DISKS_READ, GUESTS_READ, Sample, SampleNames
 from vmlab.report.bound_text import limits_section
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.run_page import run_table
 from vmlab.report.writers.text import text_lines
 from vmlab.store.reader import RunReader
+from vmlab.telemetry.sample_summary import Summary
 
 IDLE = {"cpu_idle_percent": 90.0, "cpu_iowait_percent": 0.0, "disk_util_percent": 2.0}
 BUSY = {**IDLE, "cpu_idle_percent": 2.0, "cpu_iowait_percent": 1.0}
@@ -45,7 +48,7 @@ def span(seconds: int) -> Window:
 def resource(*values: dict[str, float], vcpus: dict[str, int] | None = None) -> tuple[str, str]:
     found = bound_by(ticks(*values), span(len(values)), vcpus or {})
     assert found is not None
-    return found["resource"], found["where"]
+    return found.resource, found.where
 
 
 def test_a_resource_binds_that_is_at_its_limit_for_half_of_the_time() -> None:
@@ -113,7 +116,7 @@ def test_vcpus_are_those_of_the_settings() -> None:
 def test_the_sentence_has_the_evidence(values: dict[str, float], sentence: str) -> None:
     found = bound_by(ticks(values), span(1), {})
     assert found is not None
-    assert found["sentence"] == sentence
+    assert found.sentence == sentence
 
 
 def test_nothing_is_said_of_what_was_not_watched() -> None:
@@ -122,7 +125,7 @@ def test_nothing_is_said_of_what_was_not_watched() -> None:
     assert bound_by(ticks({"cpu_idle_percent": 1.0, "cpu_iowait_percent": 0.0}), span(1), {}) is None, "no disk"
     found = bound_by(ticks({**BUSY, "pressure_memory_some_percent": math.nan}), span(1), {})
     assert found is not None
-    assert "memory_stalled_percent" not in found["evidence"]
+    assert "memory_stalled_percent" not in found.evidence
 
 
 MIB = 2.0**20
@@ -140,13 +143,13 @@ def moved(guest: float, host: float) -> dict[str, float]:
 def test_what_the_disk_did_not_move_came_from_memory() -> None:
     found = disk_traffic(ticks(*[moved(100 * MIB, 7 * MIB)] * 4), span(4))
     assert found is not None
-    assert found["read"] == {
+    assert jsonable(found.read) == {
         "guests_bytes": 400 * MIB,
         "host_bytes": 28 * MIB,
         "memory_percent": pytest.approx(93.0),
     }
-    assert found["written"]["memory_percent"] is None, "too few bytes for a share"
-    assert found["sentence"].startswith(
+    assert found.written.memory_percent is None, "too few bytes for a share"
+    assert found.sentence.startswith(
         "the guests read 400 MiB, the host's disk read 28 MiB: 93 % served from the host's memory; the guests wrote 0 B"
     )
 
@@ -154,24 +157,24 @@ def test_what_the_disk_did_not_move_came_from_memory() -> None:
 def test_small_differences_and_other_work_on_the_disk_are_no_memory() -> None:
     found = disk_traffic(ticks(moved(100 * MIB, 95 * MIB)), span(1))
     assert found is not None
-    assert "memory" not in found["sentence"]
+    assert "memory" not in found.sentence
     found = disk_traffic(ticks(moved(100 * MIB, 300 * MIB)), span(1))
     assert found is not None
-    assert found["read"]["memory_percent"] == 0.0
+    assert found.read.memory_percent == 0.0
 
 
 def test_a_rate_counts_for_the_ticks_without_an_answer_before_it() -> None:
     none = {**moved(math.nan, 50 * MIB)}
     found = disk_traffic(ticks(moved(10 * MIB, 50 * MIB), none, none, moved(50 * MIB, 50 * MIB)), span(4))
     assert found is not None
-    assert found["read"]["guests_bytes"] == 160 * MIB
+    assert found.read.guests_bytes == 160 * MIB
 
 
 def test_without_one_of_its_guests_there_is_no_sum() -> None:
     unknown = {**moved(MIB, MIB), "guest_disk_read_bytes_per_second[t1-b]": math.nan}
     found = disk_traffic(ticks(unknown, unknown), span(2))
     assert found is not None
-    assert found["read"]["guests_bytes"] is None
+    assert found.read.guests_bytes is None
     assert disk_traffic(ticks({"disk_read_bytes_per_second": 1.0}), span(1)) is None
 
 
@@ -182,20 +185,20 @@ def recorded() -> RunDocument:
 
 
 def test_a_recorded_tile_waited_for_the_cpu_and_says_that_the_disk_did_not_matter(recorded: RunDocument) -> None:
-    assert [cell["bound_by"] and cell["bound_by"]["resource"] for cell in recorded["cells"]] == ["cpu", "cpu"]
+    assert [cell.bound_by and cell.bound_by.resource for cell in recorded.cells] == ["cpu", "cpu"]
     note = "the disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for"
     text = run_table(recorded, 10_000)
     assert note in text
     assert "at its limit          CPU        CPU" in text
-    page = cell_text(recorded, recorded["cells"][0], 10_000)
+    page = cell_text(recorded, recorded.cells[0], 10_000)
     assert "the host's CPUs were at their limit for 96 % of the time" in page
     sides = [Side.of(name, recorded, cell) for name, cell in (("none", 1), ("writeback", 2))]
     assert any(note in warning for warning in compare(sides).warnings)
 
 
-def cell(cache: str, busy: float | None, **more: Any) -> Any:
-    host = {} if busy is None else {"disk_util_percent": {"mean": busy}}
-    return {"axes": {"cache": cache} if cache else {}, "settings": {}, "host": host, "repeat": 1, **more}
+def cell(cache: str, busy: float | None) -> CellDocument:
+    host = {} if busy is None else {"disk_util_percent": Summary(busy, busy, busy, busy)}
+    return CellDocument(cell=1, repeat=1, outcome="passed", axes={"cache": cache} if cache else {}, host=host)
 
 
 def test_the_disk_is_said_not_to_matter_only_where_cache_modes_differ_and_it_was_idle() -> None:
@@ -203,29 +206,27 @@ def test_the_disk_is_said_not_to_matter_only_where_cache_modes_differ_and_it_was
     assert idle_disk_words([cell("none", 1.0), cell("none", 2.0)]) is None
     assert idle_disk_words([cell("none", 1.0), cell("writeback", 12.0)]) is None
     assert idle_disk_words([cell("none", 1.0), cell("writeback", None)]) is None
-    of_guests = [{"settings": {"cache": None, "guests": {"a": {"cache": mode}}}} for mode in ("none", "unsafe")]
-    assert idle_disk_words([cell("", 1.0) | one for one in of_guests])
+    of_guests: list[dict[str, Any]] = [{"cache": None, "guests": {"a": {"cache": mode}}} for mode in ("none", "unsafe")]
+    assert idle_disk_words([replace(cell("", 1.0), settings=one) for one in of_guests])
 
 
 def test_of_many_points_only_a_count_is_shown(recorded: RunDocument) -> None:
-    first = recorded["cells"][0]
-    many: RunDocument = {**recorded, "cells": [{**first, "cell": n, "axes": {"tiles": n}} for n in range(1, 14)]}
+    first = recorded.cells[0]
+    many: RunDocument = replace(recorded, cells=[replace(first, cell=n, axes={"tiles": n}) for n in range(1, 14)])
     assert "at its limit, of 13 cells: CPU in 13" in run_table(many, 10_000)
 
 
 def of_repeats(axes: dict[str, Any], *parts: tuple[dict[str, float], dict[str, float]], outcome: str = "passed") -> Any:
     """Cells of one point, each from a tick of the host's figures and one of the disks'."""
     for repeat, (host, disks) in enumerate(parts, start=1):
-        yield {
-            "cell": repeat,
-            "axes": axes,
-            "repeat": repeat,
-            "outcome": outcome,
-            "settings": {},
-            "host": {},
-            "bound_by": bound_by(ticks(host), span(1), {}),
-            "disk_traffic": disk_traffic(ticks(disks), span(1)),
-        }
+        yield CellDocument(
+            cell=repeat,
+            axes=axes,
+            repeat=repeat,
+            outcome=outcome,
+            bound_by=bound_by(ticks(host), span(1), {}),
+            disk_traffic=disk_traffic(ticks(disks), span(1)),
+        )
 
 
 def test_repeats_of_a_point_have_one_line_with_their_means_and_sums() -> None:

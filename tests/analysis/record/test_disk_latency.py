@@ -63,26 +63,26 @@ def document(store: Path) -> RunDocument:
 
 
 def test_each_disk_has_percentiles_of_all_readings(tmp_path: Path) -> None:
-    (cell,) = document(told(tmp_path, "none"))["cells"]
-    known = cell["disk_latency"]
+    (cell,) = document(told(tmp_path, "none")).cells
+    known = cell.disk_latency
     assert known is not None
-    assert known["error_percent"] == pytest.approx((math.sqrt(10) - 1) * 100)
-    assert (known["least_ms"], known["most_ms"]) == (1.0, 1000.0)
+    assert known.error_percent == pytest.approx((math.sqrt(10) - 1) * 100)
+    assert (known.least_ms, known.most_ms) == (1.0, 1000.0)
     middle = math.sqrt(10)
-    places = [(one["guest"], one["disk"], one["operation"], one["requests"]) for one in known["disks"]]
+    places = [(one.guest, one.disk, one.operation, one.requests) for one in known.disks]
     assert places == [
         ("db", "data", "write", 100),
         ("db", "data", "flush", 1),
         ("db", "root", "read", 20),
         ("web", "root", "read", 5),
     ]
-    write, flush, read, _ = known["disks"]
+    write, flush, read, _ = known.disks
     # 5 below 1 ms, 90 from 10 to 100 ms, 5 beyond the last boundary.
-    assert write["p50_ms"] == pytest.approx(10 * middle)
-    assert flush["p50_ms"] == flush["p99_ms"] == 1000.0
-    assert read["p50_ms"] == pytest.approx(middle) and read["p95_ms"] == pytest.approx(100 * middle)
-    over = {one["operation"]: one for one in known["over_disks"]}
-    assert [over[name]["requests"] for name in ("read", "write", "flush")] == [25, 100, 1]
+    assert write.p50_ms == pytest.approx(10 * middle)
+    assert flush.p50_ms == flush.p99_ms == 1000.0
+    assert read.p50_ms == pytest.approx(middle) and read.p95_ms == pytest.approx(100 * middle)
+    over = {one.operation: one for one in known.over_disks}
+    assert [over[name].requests for name in ("read", "write", "flush")] == [25, 100, 1]
 
 
 def test_tables_and_cells_have_them_with_their_error(tmp_path: Path) -> None:
@@ -93,13 +93,13 @@ def test_tables_and_cells_have_them_with_their_error(tmp_path: Path) -> None:
     lines = text[text.index(head) :].splitlines()
     assert lines[1].split() == ["cache", "none", "writeback"]
     assert lines[2].split("  ")[0] == "read" and lines[2].count("3.2 / 320 / 320") == 2
-    of_cell = cell_text(known, known["cells"][0])
+    of_cell = cell_text(known, known.cells[0])
     assert "latency of each disk, p50 / p95 / p99 in ms, each ± 216 %" in of_cell
     assert ["db", "data", "write", "100", "32", "32", "1000"] in [line.split() for line in of_cell.splitlines()]
 
 
 def test_the_report_has_a_sentence_for_each_cell(tmp_path: Path) -> None:
-    (cell,) = document(told(tmp_path, "none"))["cells"]
+    (cell,) = document(told(tmp_path, "none")).cells
     assert latency_sentence(cell) == (
         "Latency of the guests' disks, p50 / p95 / p99 in ms, each ± 216 %: "
         "read 3.2 / 320 / 320, write 32 / 32 / 1000, flush 1000 / 1000 / 1000."
@@ -113,13 +113,13 @@ def test_a_record_without_readings_has_none(tmp_path: Path) -> None:
     story.cell({"cache": "none"}, {"web": 2.0}, 2.0)
     story.end()
     known = document(store)
-    assert known["cells"][0]["disk_latency"] is None
+    assert known.cells[0].disk_latency is None
     assert "latency of" not in run_table(known)
 
 
 def test_a_comparison_does_without(tmp_path: Path) -> None:
     with RunReader(told(tmp_path, "none")) as reader:
-        assert compared_document(reader)["cells"][0]["disk_latency"] is None
+        assert compared_document(reader).cells[0].disk_latency is None
 
 
 def test_a_switched_cell_has_them_in_its_spans(tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ def test_a_switched_cell_has_them_in_its_spans(tmp_path: Path) -> None:
     story.end_cell("invalid", ["it was switched"], wall=9.0)
     story.end()
     known = document(store)
-    (cell,) = known["cells"]
-    assert cell["disk_latency"] is None
-    spans = [span["disk_latency"] for span in cell["spans"]]
-    assert [one and one["over_disks"][0]["requests"] for one in spans] == [7, 6]
+    (cell,) = known.cells
+    assert cell.disk_latency is None
+    spans = [span.disk_latency for span in cell.spans]
+    assert [one and one.over_disks[0].requests for one in spans] == [7, 6]
     assert "320 / 320 / 320" in cell_text(known, cell) and "3.2 / 3.2 / 3.2" in cell_text(known, cell)
 
 
@@ -184,8 +184,8 @@ def test_readings_of_another_scale_than_the_last_are_left_out(tmp_path: Path) ->
     story.read("db", {"root": {"read": [1, 4]}})
     story.end_cell(wall=9.0)
     story.end()
-    known = document(store)["cells"][0]["disk_latency"]
-    assert known is not None and [one["requests"] for one in known["disks"]] == [4]
+    known = document(store).cells[0].disk_latency
+    assert known is not None and [one.requests for one in known.disks] == [4]
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def test_promised_figures_come_first_and_others_follow_by_name(reader: RunReader
 
 def test_ticks_count_with_the_part_that_lies_in_the_phase_and_the_area_is_in_cpu_seconds(reader: RunReader) -> None:
     user = host_during(reader, 10.5, 12.25)["cpu_user_percent"]
-    assert user["mean"] == pytest.approx((20 * 0.5 + 40 + 80 * 0.25) / 1.75)
-    assert user["area"] == pytest.approx((0.2 * 0.5 + 0.4 + 0.8 * 0.25) * 2)
+    assert user.mean == pytest.approx((20 * 0.5 + 40 + 80 * 0.25) / 1.75)
+    assert user.area == pytest.approx((0.2 * 0.5 + 0.4 + 0.8 * 0.25) * 2)
     reader.close()
 
 

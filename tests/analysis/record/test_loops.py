@@ -12,9 +12,9 @@ from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import MISSING, figure_of, wall_seconds
-from vmlab.analysis.record.loops import LoopRow, loop_rows
+from vmlab.analysis.record.loops import loop_rows
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.shape import LoopRow, RoundFigure, RunDocument
 from vmlab.analysis.tiles.scores import scores_of
 from vmlab.model.errors import UsageError
 from vmlab.model.event import (
@@ -26,6 +26,7 @@ from vmlab.model.event import (
     TilesChanged,
     WorkloadStarted,
 )
+from vmlab.model.jsonable import jsonable
 from vmlab.report.event_words import event_sentence
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.loop_text import loop_section
@@ -77,10 +78,10 @@ def test_rates_over_rounds_are_of_all_work_in_all_time_and_add_up_over_tiles() -
     # 100 requests in 10 s and 100 in 2.5 s are 200 in 12.5 s.
     rounds = [ended(1, 1, 10.0, 0.9), ended(1, 2, 40.0, 0.1), ended(1, 3, 16.0, 0.4), ended(2, 1, 5.0, 2.0)]
     first, second, both = loop_rows([*rounds[:2], rounds[3]])
-    assert (first.tile, first.rounds, first.throughput, first.latency) == (1, 2, 16.0, 0.5)
-    assert (second.tile, second.throughput, second.latency) == (2, 5.0, 2.0)
-    assert (both.tile, both.rounds, both.throughput, both.latency) == (None, 3, 21.0, 2.0)
-    assert loop_rows(rounds)[0].latency == 0.4, "the median of three"
+    assert (first.tile, first.rounds, first.throughput, first.latency_seconds) == (1, 2, 16.0, 0.5)
+    assert (second.tile, second.throughput, second.latency_seconds) == (2, 5.0, 2.0)
+    assert (both.tile, both.rounds, both.throughput, both.latency_seconds) == (None, 3, 21.0, 2.0)
+    assert loop_rows(rounds)[0].latency_seconds == 0.4, "the median of three"
 
 
 def test_the_newest_rounds_alone_are_what_live_shows() -> None:
@@ -164,17 +165,17 @@ def document(tmp_path: Path) -> RunDocument:
 
 
 def test_the_record_has_each_round_and_the_rates_of_each_span(document: RunDocument) -> None:
-    json.dumps(document, allow_nan=False)
-    (cell,) = document["cells"]
-    assert cell["looped"] and cell["measurements"] == []
-    assert [(one["round"], one["verified"]) for one in cell["rounds"]] == [(1, 2.0), (2, 4.0), (3, 8.0)]
-    assert cell["rounds"][2]["figures"]["requests_per_second"] == {"value": 40.0, "unit": "1/s"}
-    before, after = cell["spans"]
-    assert [(row["tile"], row["rounds"], row["throughput"]) for row in before["loop"]] == [
+    json.dumps(jsonable(document), allow_nan=False)
+    (cell,) = document.cells
+    assert cell.looped and cell.measurements == []
+    assert [(one.round, one.verified) for one in cell.rounds] == [(1, 2.0), (2, 4.0), (3, 8.0)]
+    assert cell.rounds[2].figures["requests_per_second"] == RoundFigure(40.0, "1/s")
+    before, after = cell.spans
+    assert [(row.tile, row.rounds, row.throughput) for row in before.loop] == [
         (1, 2, 10.0),
         (None, 2, 10.0),
     ]
-    assert [(row["tile"], row["rounds"], row["throughput"]) for row in after["loop"]] == [(1, 1, 40.0), (None, 1, 40.0)]
+    assert [(row.tile, row.rounds, row.throughput) for row in after.loop] == [(1, 1, 40.0), (None, 1, 40.0)]
     text = cell_text(document, cell, 120)
     assert "writeback, 0.00 to 5.00 s\nloop" in text
     assert "none, 5.00 to 10.0 s\nloop" in text
@@ -195,16 +196,16 @@ def test_a_tile_that_was_added_divides_the_record_into_spans(tmp_path: Path) -> 
     story.end_cell("invalid", ["tiles"], wall=4.0)
     with RunReader(story.end("invalid", 4)) as reader:
         document = run_document(reader)
-    (cell,) = document["cells"]
-    (change,) = cell["tile_changes"]
-    assert (change["seconds"], change["before"], change["after"], change["origin"]) == (2.0, 1, 2, "vmlab set")
-    assert [(one["since"], one["until"], one["tiles"], one["cache"]) for one in cell["spans"]] == [
+    (cell,) = document.cells
+    (change,) = cell.tile_changes
+    assert (change.seconds, change.before, change.after, change.origin) == (2.0, 1, 2, "vmlab set")
+    assert [(one.since, one.until, one.tiles, one.cache) for one in cell.spans] == [
         (0.0, 2.0, 1, "writeback"),
         (2.0, 4.0, 2, "writeback"),
     ]
-    assert [one["host"]["disk_util_percent"]["mean"] for one in cell["spans"]] == [80.0, 20.0]
-    assert [one["loop"][0]["rounds"] for one in cell["spans"]] == [2, 2]
-    assert cell["host"] == {}
+    assert [one.host["disk_util_percent"].mean for one in cell.spans] == [80.0, 20.0]
+    assert [one.loop[0].rounds for one in cell.spans] == [2, 2]
+    assert cell.host == {}
     text = cell_text(document, cell, 120)
     assert "2.00 s after the start, as vmlab set asked: tile 2 was added" in text
     assert "writeback, 2 tiles, 2.00 to 4.00 s" in text
@@ -218,7 +219,7 @@ def test_a_loop_counts_in_no_figure(tmp_path: Path) -> None:
     story.end_cell(wall=10.0)
     with RunReader(story.end()) as reader:
         document = run_document(reader)
-    found = figure_of(document["cells"], wall_seconds)
+    found = figure_of(document.cells, wall_seconds)
     assert (found.state, found.spread) == (MISSING, None)
     assert scores_of(document) == []
     with pytest.raises(UsageError, match="cell 1 is a loop, whose figures do not count"):

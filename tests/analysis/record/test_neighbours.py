@@ -52,18 +52,18 @@ def compared(*stores: Path) -> Comparison:
     for store in stores:
         with RunReader(store) as reader:
             documents.append(compared_document(reader))
-    return compare([Side.of(one["run"]["id"], one) for one in documents])
+    return compare([Side.of(one.run.id, one) for one in documents])
 
 
 def the_cell(store: Path) -> tuple[RunDocument, CellDocument]:
     known = document(store)
-    (cell,) = known["cells"]
+    (cell,) = known.cells
     return known, cell
 
 
 def test_a_cell_has_what_each_took_and_says_so(tmp_path: Path) -> None:
     known, cell = the_cell(told(tmp_path, (DB, IDLE)))
-    assert cell["neighbours"] == [
+    assert jsonable(cell.neighbours) == [
         {"name": "db", "cpu_percent": 34.2, "disk_bytes_per_second": 3.0 * 2**20},
         {"name": "idle", "cpu_percent": 0.3, "disk_bytes_per_second": 512.0},
     ]
@@ -75,7 +75,7 @@ def test_a_host_without_guests_and_an_older_record_say_nothing(
     tmp_path: Path, uses: tuple[NeighbourUse, ...] | None, kept: object
 ) -> None:
     known, cell = the_cell(told(tmp_path, uses))
-    assert cell["neighbours"] == kept
+    assert cell.neighbours == kept
     assert "guests of this host" not in cell_text(known, cell).lower()
 
 

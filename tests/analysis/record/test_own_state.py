@@ -28,7 +28,7 @@ def cells(tmp_path: Path) -> list[CellDocument]:
     story.start_cell({"cache": "unsafe"})
     story.end_cell("failed", ["no guest answered"])
     with RunReader(story.end("failed", 1)) as reader:
-        return run_document(reader)["cells"]
+        return run_document(reader).cells
 
 
 @pytest.mark.parametrize(

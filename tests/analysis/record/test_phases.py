@@ -64,10 +64,10 @@ def _story() -> Iterator[Event]:
 
 def test_every_second_of_a_cell_is_in_one_part() -> None:
     time = time_of(_story())
-    assert time["run"] == "a-run"
-    assert time["seconds"] == 30.0
-    assert time["outside_seconds"] == pytest.approx(30.0 - 24.25 - 2.5)
-    assert time["cells"][0]["parts"] == {
+    assert time.run == "a-run"
+    assert time.seconds == 30.0
+    assert time.outside_seconds == pytest.approx(30.0 - 24.25 - 2.5)
+    assert time.cells[0].parts == {
         "before": 1.0,
         "provision": 4.0,
         "prepare": 3.0,
@@ -79,15 +79,15 @@ def test_every_second_of_a_cell_is_in_one_part() -> None:
         "after": 0.25,
         "other": 0.0,
     }
-    assert time["cells"][0]["seconds"] == 24.25
-    assert time["cells"][1]["parts"] == {"before": 0.5, "provision": 1.0, "clean up": 0.5, "after": 0.0, "other": 0.5}
-    assert time["parts"]["provision"] == 5.0
-    assert list(time["parts"]) == list(time["cells"][0]["parts"])
+    assert time.cells[0].seconds == 24.25
+    assert time.cells[1].parts == {"before": 0.5, "provision": 1.0, "clean up": 0.5, "after": 0.0, "other": 0.5}
+    assert time.parts["provision"] == 5.0
+    assert list(time.parts) == list(time.cells[0].parts)
 
 
 def test_a_step_has_its_place_and_its_beginning_after_that_of_the_cell() -> None:
-    steps = time_of(_story())["cells"][0]["steps"]
-    found = [(one["part"], one["step"], one["place"], one["began"], one["seconds"]) for one in steps]
+    steps = time_of(_story()).cells[0].steps
+    found = [(one.part, one.step, one.place, one.began, one.seconds) for one in steps]
     assert found == [
         ("provision", "until restored", "web", 1.0, 1.0),
         ("provision", "until identified", "web", 2.0, 2.0),
@@ -98,10 +98,10 @@ def test_a_step_has_its_place_and_its_beginning_after_that_of_the_cell() -> None
 def test_a_cell_without_an_end_counts_to_the_last_event() -> None:
     events = [event for event in _story() if event.mono <= 115.0]
     events.append(StepEnded(mono=118.0, cell=1, part="execute", step="settle", seconds=1.0))
-    (cell,) = time_of(events)["cells"]
-    assert cell["outcome"] is None
-    assert cell["parts"]["execute"] == 8.0
-    assert cell["seconds"] == 17.0
+    (cell,) = time_of(events).cells
+    assert cell.outcome is None
+    assert cell.parts["execute"] == 8.0
+    assert cell.seconds == 17.0
 
 
 def test_text_has_sums_and_for_one_cell_the_steps() -> None:
@@ -126,12 +126,12 @@ def test_the_time_of_emulated_guests_says_so_and_that_of_a_host_alone_does_not()
     begin, *rest = _story()
     probed = HostProbed(mono=100.5, accelerator="tcg", host={"disk": {"emulated": True, "profile": "hdd-7200"}})
     time = time_of([begin, probed, *rest])
-    assert (time["accelerator"], time["ordered"]) == ("tcg", ["emulated disk"])
+    assert (time.accelerator, time.ordered) == ("tcg", ["emulated disk"])
     assert phases_text(time).startswith("TCG: these figures describe emulation")
     first, *more = rest
     assert isinstance(first, CellStarted)
     mixed = time_of([begin, probed, replace(first, guests=0), *more])
-    assert (mixed["accelerator"], of_cell(mixed, 1)["accelerator"], of_cell(mixed, 2)["accelerator"]) == (
+    assert (mixed.accelerator, of_cell(mixed, 1).accelerator, of_cell(mixed, 2).accelerator) == (
         "tcg",
         None,
         "tcg",
@@ -139,5 +139,5 @@ def test_the_time_of_emulated_guests_says_so_and_that_of_a_host_alone_does_not()
     assert phases_text(mixed).startswith("TCG on a part of the cells: these figures")
     without = (replace(event, guests=0) if isinstance(event, CellStarted) else event for event in rest)
     alone = time_of([begin, probed, *without])
-    assert (alone["accelerator"], alone["ordered"]) == (None, ["emulated disk"])
+    assert (alone.accelerator, alone.ordered) == (None, ["emulated disk"])
     assert phases_text(alone).startswith("figures are those of a host with an emulated disk")

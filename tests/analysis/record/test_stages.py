@@ -28,13 +28,13 @@ def test_each_stage_has_its_span_and_its_host(tmp_path: Path) -> None:
     story.end_cell(wall=25.0)
     with RunReader(story.end()) as reader:
         document = run_document(reader)
-    (cell,) = document["cells"]
-    assert [(one["workload"], one["tile"], one["stage"]) for one in cell["stages"]] == [
+    (cell,) = document.cells
+    assert [(one.workload, one.tile, one.stage) for one in cell.stages] == [
         ("disk", 1, "write"),
         ("disk", 1, "read"),
     ]
-    assert [one["seconds"] for one in cell["stages"]] == [11.0, 11.0]
-    users = [one["host"]["cpu_user_percent"]["mean"] for one in cell["stages"]]
+    assert [one.seconds for one in cell.stages] == [11.0, 11.0]
+    users = [one.host["cpu_user_percent"].mean for one in cell.stages]
     assert users == [pytest.approx(20.0), pytest.approx(80.0)]
     text = cell_text(document, cell)
     assert max(map(len, text.splitlines())) <= 80
@@ -57,15 +57,15 @@ def test_a_cell_that_is_measured_anew_has_no_stage_from_before(tmp_path: Path) -
     story.writer.append(PhaseEnded(**story.now(), cell=1, phase="execute", seconds=25.0))
     story.end_cell(wall=25.0)
     with RunReader(story.end()) as reader:
-        (cell,) = run_document(reader)["cells"]
-    assert [(one["stage"], one["seconds"]) for one in cell["stages"]] == [("write", 11.0), ("read", 11.0)]
+        (cell,) = run_document(reader).cells
+    assert [(one.stage, one.seconds) for one in cell.stages] == [("write", 11.0), ("read", 11.0)]
 
 
 def test_a_workload_without_stages_has_none(tmp_path: Path) -> None:
     story = Story(tmp_path / "run.sqlite").begin({"tiles": [1]}, cells=1)
     story.cell({"tiles": 1}, {"web": 3.0}, 4.0)
     with RunReader(story.end()) as reader:
-        assert run_document(reader)["cells"][0]["stages"] == []
+        assert run_document(reader).cells[0].stages == []
 
 
 def test_what_follows_a_client_is_no_stage_and_ends_the_last_one(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_what_follows_a_client_is_no_stage_and_ends_the_last_one(tmp_path: Path)
     story.measure("plain", 1.0)
     story.end_cell(wall=90.0)
     with RunReader(story.end()) as reader:
-        (cell,) = run_document(reader)["cells"]
-    assert [(one["workload"], one["stage"], one["seconds"]) for one in cell["stages"]] == [
+        (cell,) = run_document(reader).cells
+    assert [(one.workload, one.stage, one.seconds) for one in cell.stages] == [
         ("suite", "write", 11.0),
         ("suite", "read", 11.0),
     ]

@@ -35,7 +35,7 @@ def test_the_cell_has_its_figures_and_the_worse_outcome_of_both(tmp_path: Path, 
     with RunReader(store) as reader:
         documents = [run_document(reader), compared_document(reader)]
     for document in documents:
-        (cell,) = document["cells"]
-        assert (cell["outcome"], cell["reasons"], cell["linked"]) == ("invalid", ["host hv2: no disk"], None)
-        assert [(one["workload"], one["value"]) for one in cell["measurements"]] == [("web", 8.0)]
+        (cell,) = document.cells
+        assert (cell.outcome, cell.reasons, cell.linked) == ("invalid", ["host hv2: no disk"], None)
+        assert [(one.workload, one.value) for one in cell.measurements] == [("web", 8.0)]
     assert "host hv2: no disk" in run_table(documents[0])

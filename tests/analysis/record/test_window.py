@@ -117,10 +117,10 @@ def test_bytes_of_a_cell_are_those_between_its_two_readings(seconds: int, late: 
     assert opening is not None
     window = Window((OPENED, closed), (opening[0], read[0][0]), (opening[1], read[0][1]), float(math.ceil(closed)))
     found = disk_traffic(samples, window)
-    assert found is not None and found["exact"]
+    assert found is not None and found.exact
     expected = pytest.approx(64 * MIB * (seconds + 0.3), abs=4096)
-    assert found["read"]["host_bytes"] == expected
-    assert found["read"]["guests_bytes"] == expected
+    assert found.read.host_bytes == expected
+    assert found.read.guests_bytes == expected
 
 
 def test_a_guest_that_starts_again_costs_the_time_around_it_alone() -> None:
@@ -135,7 +135,7 @@ def test_a_guest_that_starts_again_costs_the_time_around_it_alone() -> None:
     )
     found = disk_traffic(samples, Window((101.0, 111.0), (101.002, 111.002), (101.006, 111.006), 111.0))
     assert found is not None
-    assert found["read"]["guests_bytes"] == pytest.approx(640 * MIB, rel=1e-4)
+    assert found.read.guests_bytes == pytest.approx(640 * MIB, rel=1e-4)
 
 
 def old_ticks(guest: Counter, count: int) -> list[Sample]:
@@ -157,10 +157,10 @@ def traffic_of_old(guest: Counter, since: float, until: float) -> TrafficDocumen
 
 def test_a_record_without_times_is_read_as_it_was_made_one_answer_late() -> None:
     found = traffic_of_old(moved((104.0, 107.0, 64.0)), 104.0, 107.0)
-    assert found["read"]["guests_bytes"] == found["read"]["host_bytes"] == 192 * MIB
-    assert not found["exact"], "its first and last tick may lie in part outside"
+    assert found.read.guests_bytes == found.read.host_bytes == 192 * MIB
+    assert not found.exact, "its first and last tick may lie in part outside"
     before = traffic_of_old(moved((103.0, 104.0, 64.0)), 104.0, 107.0)
-    assert before["read"]["guests_bytes"] == 0, "what was prepared is not the workloads'"
+    assert before.read.guests_bytes == 0, "what was prepared is not the workloads'"
 
 
 def test_the_span_of_a_cell_is_that_between_its_readings() -> None:

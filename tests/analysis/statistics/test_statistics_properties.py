@@ -6,7 +6,6 @@ import math
 import random
 import statistics
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
 from scipy import stats
@@ -186,7 +185,7 @@ def test_results_beyond_the_largest_float_are_infinite_and_no_figure() -> None:
     assert (statistic_of([HUGE, HUGE], "sum", True), statistic_of([HUGE, -HUGE], "sd", True)) == (None, None)
     assert (mean([HUGE] * 5), mean([HUGE, -HUGE]), mean([TINY] * 3)) == (HUGE, 0.0, TINY)
     assert percentile([-HUGE, HUGE], 75) == pytest.approx(HUGE / 2) and percentile([-HUGE, HUGE], 0) == -HUGE
-    cell = cast(CellDocument, {"repeat": 1, "outcome": "passed", "provision": {"snapshots": {}}})
+    cell = CellDocument(cell=1, repeat=1, outcome="passed")
     assert figure_of([cell], lambda cell: math.inf).state == MISSING
     assert figure_of([cell], lambda cell: 2.0, lambda values: math.inf).state == MISSING
     assert figure_of([cell], lambda cell: 2.0).state == "passed"

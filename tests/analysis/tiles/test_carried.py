@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from vmlab.workloads.target_limits import Target
 
 TARGET = Target("web", "latency_p95", "s", 0.5, at_least=False, implied=False)
 SAID = {"workloads": {"web": {"kind": "http"}}, "targets": {"web": {"latency_p95": "500 ms"}}}
-IDLE: BoundDocument = {"resource": "none", "where": "", "sentence": "the CPUs were 30 % busy", "evidence": {}}
-DISK: BoundDocument = {**IDLE, "resource": "disk", "where": "host", "sentence": "the disk was 99 % busy"}
+IDLE: BoundDocument = BoundDocument(resource="none", where="", sentence="the CPUs were 30 % busy", evidence={})
+DISK: BoundDocument = replace(IDLE, resource="disk", where="host", sentence="the disk was 99 % busy")
 Latencies = Mapping[str, Sequence[float | None]]
 """For each cache mode the latency in each repeat; None for a cell that is invalid."""
 
@@ -44,9 +45,7 @@ def _run(folder: Path, tiles: int, step: Latencies, bound: BoundDocument | None)
             story.end_cell("invalid" if invalid else "passed", ["the host swapped"] if invalid else (), wall=2.0)
     with RunReader(story.end()) as reader:
         document = run_document(reader)
-    for cell in document["cells"]:
-        cell["bound_by"] = bound
-    return document
+    return replace(document, cells=[replace(cell, bound_by=bound) for cell in document.cells])
 
 
 def ascent(documents: Sequence[RunDocument], stop: Stop = Stop.KNEE, **more: Any) -> Ascent:
@@ -83,7 +82,7 @@ def test_repeats_end_each_for_itself_and_give_their_lower_median(tmp_path: Path)
     assert [climb.tiles for climb in place.climbs] == [2, 1, 1, 2], "what is delivered above a miss is no load carried"
     assert (place.tiles, place.range, place.interval) == (1, (1, 2), None)
     assert place.because == "too few repeats"
-    assert [cell["repeat"] for cell in place.ended_by] == [2, 3]
+    assert [cell.repeat for cell in place.ended_by] == [2, 3]
 
 
 def test_enough_repeats_give_an_interval(tmp_path: Path) -> None:
@@ -127,7 +126,7 @@ def test_the_sentence_names_what_ran_out_first_with_its_evidence(
     assert said.startswith(
         f"this host carries 1 tile with cache none (one repeat, no spread known), where {first}{missed}"
     )
-    assert bound is None or said.endswith(f", while {bound['sentence']}")
+    assert bound is None or said.endswith(f", while {bound.sentence}")
 
 
 def test_a_guard_names_what_a_further_tile_would_have_used_up(tmp_path: Path) -> None:
@@ -161,8 +160,7 @@ def test_a_bar_is_half_full_at_the_limit_and_never_longer_than_itself() -> None:
 def one_run(folder: Path, steps: Sequence[Latencies], bound: BoundDocument | None = DISK) -> RunDocument:
     """The cells of all steps as those of one run."""
     first, *others = climbed(folder, steps, bound)
-    first["cells"] += [cell for other in others for cell in other["cells"]]
-    return first
+    return replace(first, cells=[*first.cells, *(cell for other in others for cell in other.cells)])
 
 
 def test_one_run_with_growing_tiles_tells_how_many_it_carries(tmp_path: Path) -> None:
@@ -189,5 +187,5 @@ def test_a_cell_that_does_not_count_leaves_the_number_unknown(tmp_path: Path) ->
 def test_a_run_that_does_not_begin_with_one_tile_tells_nothing(tmp_path: Path) -> None:
     assert tiles_answer(climbed(tmp_path, [{"none": [0.2]}])[0]) == []
     two = one_run(tmp_path / "two", [{"none": [0.2]}, {"none": [0.2]}, {"none": [0.9]}])
-    two["cells"] = two["cells"][1:]
+    two = replace(two, cells=two.cells[1:])
     assert climb_of(two) is None

@@ -119,7 +119,7 @@ def test_a_target_is_met_only_if_the_worst_host_met_it(
 ) -> None:
     document = _run(tmp_path, (1,), lambda host, tiles: latencies[host])
     (whole,) = cells_of_all_hosts(document)
-    assert [target["met"] for target in whole["targets"] if target["metric"] == "latency_p95"] == [met]
+    assert [target.met for target in whole.targets if target.metric == "latency_p95"] == [met]
     assert delivered(whole) is met
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from vmlab.analysis.comparison.compare import Side, compare
@@ -55,27 +57,26 @@ def _document(outcome: str = "passed", repeats: int = 1) -> RunDocument:
     timeline = RunTimeline.of(_events(outcome, repeats))
     cells = [cell_document(cell, "aborted", Directions({"web": "http"})) for cell in timeline.cells.values()]
     document = unrun_document("probe", {})
-    return {**document, "cells": cells, "together": together_documents(timeline, cells)}
+    return replace(document, cells=cells, together=together_documents(timeline, cells))
 
 
 def test_rates_add_up_and_the_worst_tile_of_any_host_stands_for_the_rest() -> None:
     """Over two hosts of two tiles each."""
-    (whole,) = _document()["together"]
-    assert whole["axes"] == {"cache": "none"}
-    assert (whole["start_skew_ms"], whole["skew_uncertainty_ms"]) == (4.0, 0.5)
-    figures = {one["metric"]: one for one in whole["over_hosts"]}
-    assert figures["requests_per_second"]["sum"] == pytest.approx(101 + 91 + 81 + 121)
-    assert (figures["run_time"]["sum"], figures["run_time"]["worst"]) == (None, 15.0)
-    assert figures["run_time"]["worst_host"] == "hv2"
+    (whole,) = _document().together
+    assert whole.axes == {"cache": "none"}
+    assert (whole.start_skew_ms, whole.skew_uncertainty_ms) == (4.0, 0.5)
+    figures = {one.metric: one for one in whole.over_hosts}
+    assert figures["requests_per_second"].sum == pytest.approx(101 + 91 + 81 + 121)
+    assert (figures["run_time"].sum, figures["run_time"].worst) == (None, 15.0)
+    assert figures["run_time"].worst_host == "hv2"
 
 
 def test_a_cell_of_all_hosts_is_compared_as_any_other() -> None:
     """Its sums against those of another run, under the value `all` of the axis host."""
     documents = [_document(repeats=8), _document(repeats=8)]
     (first, *_) = cells_of_all_hosts(documents[0])
-    assert first["axes"] == {"cache": "none", "host": "all"}
-    for place, document in enumerate(documents):
-        document["run"]["id"] = f"run-{place}"
+    assert first.axes == {"cache": "none", "host": "all"}
+    documents = [replace(one, run=replace(one.run, id=f"run-{place}")) for place, one in enumerate(documents)]
     found = compare([Side.of(str(place), document) for place, document in enumerate(documents)])
     (row,) = [row for row in found.rows if row.axes["host"] == "all" and row.metric == "requests_per_second"]
     assert row.figures[0].spread is not None
@@ -85,8 +86,8 @@ def test_a_cell_of_all_hosts_is_compared_as_any_other() -> None:
 def test_one_that_fails_leaves_no_figures_of_the_others() -> None:
     """Each cell has the outcome of all."""
     document = _document("failed")
-    assert [(cell["outcome"], cell["reasons"]) for cell in document["cells"]] == [("failed", ["host hv1 failed"])] * 2
-    assert cells_of_all_hosts(document)[0]["outcome"] == "failed"
+    assert [(cell.outcome, cell.reasons) for cell in document.cells] == [("failed", ["host hv1 failed"])] * 2
+    assert cells_of_all_hosts(document)[0].outcome == "failed"
 
 
 def test_the_table_names_the_worst_host_and_the_skew() -> None:
@@ -98,5 +99,5 @@ def test_the_table_names_the_worst_host_and_the_skew() -> None:
     assert column.heading == "cache none"
     words = dict(zip(table.labels, column.texts, strict=True))
     assert words["web, worst host (s)"].endswith("(hv2)")
-    assert skew_words(document["together"]) == "at most 5.0 ms apart (± 0.5 ms)"
+    assert skew_words(document.together) == "at most 5.0 ms apart (± 0.5 ms)"
     assert "all hosts together" in run_table(laid_out(document))

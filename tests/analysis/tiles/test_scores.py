@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.document import unrun_document
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.over_tiles import over_tiles
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
 from vmlab.analysis.tiles.knee import KneeVerdict
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
 from vmlab.analysis.tiles.tile_index import index_of, reference_of
+from vmlab.model.results import Measurement, Provision
 
 METRICS = {"web": "requests_per_second", "mail": "run_time"}
 UNITS = {"requests_per_second": "1/s", "run_time": "s"}
@@ -27,59 +30,29 @@ def cell(
 ) -> CellDocument:
     """A cell whose workloads ran in all tiles at the same time."""
     taken = [
-        {
-            "workload": name,
-            "tile": at,
-            "guest": "vm",
-            "metric": METRICS[name],
-            "value": value,
-            "unit": UNITS[METRICS[name]],
-        }
+        Measurement(name, at, "vm", METRICS[name], value, UNITS[METRICS[name]])
         for at, tile in enumerate(tiles, start=1)
         for name, value in tile.items()
     ]
-    ran = [{"workload": one["workload"], "tile": one["tile"], "began": 0.0, "ended": 30.0} for one in taken]
-    measured, workloads = cast(Any, taken), cast(Any, ran)
-    body = {
-        "cell": number,
-        "axes": {"tiles": len(tiles), "cache": cache},
-        "settings": settings,
-        "repeat": repeat,
-        "yardstick": None,
-        "speed_percent": None,
-        "outcome": outcome,
-        "reasons": [],
-        "wall_seconds": 30.0,
-        "provision": {"guests": 4, "snapshots": {}, "how": "restored"},
-        "workloads": workloads,
-        "measurements": measured,
-        "over_tiles": over_tiles(measured, workloads, Directions()),
-        "host": {},
-        "added_images": {},
-        "assets": {},
-        "bound_by": None,
-    }
-    return cast(CellDocument, body)
+    ran = [WorkloadDocument(one.workload, one.tile, one.guest, "passed", "", 0.0, 30.0) for one in taken]
+    return CellDocument(
+        cell=number,
+        axes={"tiles": len(tiles), "cache": cache},
+        settings=settings,
+        repeat=repeat,
+        outcome=outcome,
+        wall_seconds=30.0,
+        provision=Provision("restored", guests=4),
+        workloads=ran,
+        measurements=taken,
+        over_tiles=over_tiles(taken, ran, Directions()),
+    )
 
 
 def run(cells: Sequence[CellDocument], name: str = "one") -> RunDocument:
-    said: dict[str, Any] = {
-        "id": name,
-        "scenario": "tile",
-        "size": "smoke",
-        "axes": {},
-        "table": None,
-        "throughput": METRICS,
-        "measured_beside": [],
-        "speed": None,
-        "accelerator": "kvm",
-        "seed": 1,
-        "image": None,
-        "host": {},
-        "added_images": {},
-        "assets": {},
-    }
-    return cast(RunDocument, {"run": said, "cells": list(cells), "together": [], "scores": {"share_percent": 10}})
+    bare = replace(unrun_document("tile", {}).run, id=name, size="smoke", accelerator="kvm", seed=1)
+    said = replace(bare, throughput=METRICS)
+    return RunDocument(run=said, cells=list(cells), scores={"share_percent": 10})
 
 
 def rows(place: PlaceScores) -> dict[tuple[str | None, int], ScoreRow]:
@@ -153,9 +126,8 @@ def test_the_slowest_tile_is_named_where_it_is_always_the_same() -> None:
 
 def test_tiles_that_did_not_run_together_tell_no_knee() -> None:
     late = cell(2, TWO)
-    for one in late["workloads"]:
-        one["began"] = 15.0 if one["tile"] == 2 else 0.0
-    late["over_tiles"] = over_tiles(late["measurements"], late["workloads"], Directions())
+    workloads = [replace(one, began=15.0 if one.tile == 2 else 0.0) for one in late.workloads]
+    late = replace(late, workloads=workloads, over_tiles=over_tiles(late.measurements, workloads, Directions()))
     cells = [cell(1, ALONE), late]
     (place,) = scores_of(run(cells))
     assert all(row.apart and row.together == 0.5 for row in place.rows)
@@ -214,8 +186,8 @@ def test_properties_of_any_rates() -> None:
 
 def _figures(body: CellDocument) -> list[dict[str, float]]:
     tiles: dict[int, dict[str, float]] = {}
-    for one in body["measurements"]:
-        tiles.setdefault(one["tile"], {})[one["workload"]] = cast(float, one["value"])
+    for one in body.measurements:
+        tiles.setdefault(one.tile, {})[one.workload] = cast(float, one.value)
     return list(tiles.values())
 
 

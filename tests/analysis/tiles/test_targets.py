@@ -51,20 +51,20 @@ def tell(path: Path, figures: Figures, outcome: str = "passed", **said: Any) -> 
 
 def cell_of(path: Path) -> CellDocument:
     with RunReader(path) as reader:
-        (cell,) = run_document(reader)["cells"]
+        (cell,) = run_document(reader).cells
     return cell
 
 
 def test_a_figure_at_its_limit_meets_it_and_a_pace_is_a_target_of_its_own(tmp_path: Path) -> None:
     cell = cell_of(tell(tmp_path / "run.sqlite", GOOD))
-    told = [(one["metric"], one["tile"], one["limit"], one["at_least"], one["implied"]) for one in cell["targets"]]
+    told = [(one.metric, one.tile, one.limit, one.at_least, one.implied) for one in cell.targets]
     assert told == [
         ("latency_p95", 1, 0.5, False, False),
         ("latency_p95", 2, 0.5, False, False),
         ("delivered_percent", 1, 95.0, True, True),
         ("delivered_percent", 2, 95.0, True, True),
     ]
-    assert [(one["met"], one["load"]) for one in cell["targets"]] == [(True, 0.4), (True, 1.0), (True, 0.95), (True, 1)]
+    assert [(one.met, one.load) for one in cell.targets] == [(True, 0.4), (True, 1.0), (True, 0.95), (True, 1)]
     assert delivered(cell) is True
 
 
@@ -75,17 +75,17 @@ def test_one_tile_that_misses_one_target_is_enough(
     tmp_path: Path, metric: str, values: tuple[float, float], load: float
 ) -> None:
     cell = cell_of(tell(tmp_path / "run.sqlite", {**GOOD, metric: values}))
-    (missed,) = [one for one in cell["targets"] if one["met"] is False]
-    assert missed["metric"] == metric
-    assert missed["load"] == pytest.approx(load)
+    (missed,) = [one for one in cell.targets if one.met is False]
+    assert missed.metric == metric
+    assert missed.load == pytest.approx(load)
     assert delivered(cell) is False
-    assert cell["outcome"] == "passed", "a missed target makes no cell invalid"
+    assert cell.outcome == "passed", "a missed target makes no cell invalid"
 
 
 def test_an_own_limit_on_the_pace_takes_the_place_of_the_implied_one(tmp_path: Path) -> None:
     targets = {"web": {"delivered_percent": "99 %"}}
     cell = cell_of(tell(tmp_path / "run.sqlite", GOOD, targets=targets))
-    assert [(one["limit"], one["implied"], one["met"]) for one in cell["targets"]] == [
+    assert [(one.limit, one.implied, one.met) for one in cell.targets] == [
         (99.0, False, True),
         (99.0, False, False),
     ]
@@ -102,7 +102,7 @@ def test_a_cell_without_targets_has_no_verdict(tmp_path: Path) -> None:
     story = Story(tmp_path / "run.sqlite").begin({"cache": ["none"]})
     story.cell({"cache": "none"}, {"web": 3.0}, 3.0)
     cell = cell_of(story.end())
-    assert (cell["targets"], delivered(cell)) == ([], None)
+    assert (cell.targets, delivered(cell)) == ([], None)
 
 
 def test_targets_that_no_lab_writes_are_damage(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_targets_that_no_lab_writes_are_damage(tmp_path: Path) -> None:
 def test_the_table_says_what_was_asked_and_what_was_missed(tmp_path: Path) -> None:
     with RunReader(tell(tmp_path / "run.sqlite", {**GOOD, "latency_p95": (0.2, 0.6)})) as reader:
         document = run_document(reader)
-    for text in (run_table(document, 200), cell_text(document, document["cells"][0], 200)):
+    for text in (run_table(document, 200), cell_text(document, document.cells[0], 200)):
         assert "missed 1 target: web.latency_p95 600.0 ms in tile 2 (at most 500 ms)" in text
     assert "web.latency_p95 at most 500 ms, web.delivered_percent at least 95 %" in run_table(document, 200)
 
@@ -154,7 +154,7 @@ def test_a_target_that_a_cell_cannot_measure_is_not_applicable_there(tmp_path: P
     story.end_cell(wall=20.0)
     story.end()
     cell = cell_of(tmp_path / "run.sqlite")
-    assert [(one["metric"], one["applicable"], one["met"]) for one in cell["targets"]] == [
+    assert [(one.metric, one.applicable, one.met) for one in cell.targets] == [
         ("latency_p95", False, None),
         ("iops", True, True),
     ]
@@ -208,4 +208,4 @@ def test_a_figure_beside_its_target_has_the_unit_that_the_scenario_writes(
     figures = {**GOOD, "latency_p95": (0.001, 1.8)}
     cell = cell_of(tell(tmp_path / "run.sqlite", figures, targets={"web": {"latency_p95": said}}))
     assert words in verdict_words(cell)
-    assert [one["value"] for one in cell["targets"] if one["metric"] == "latency_p95"] == [0.001, 1.8], "base units"
+    assert [one.value for one in cell.targets if one.metric == "latency_p95"] == [0.001, 1.8], "base units"

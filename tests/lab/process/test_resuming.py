@@ -149,8 +149,8 @@ def all_measured_once(home: Home, ended: int, broke_off: list[int]) -> None:
     (end,) = home.events("RunEnded")
     assert (end["outcome"], end["exit_code"]) == ("passed", 0)
     document = document_of(home)
-    assert [cell["outcome"] for cell in document["cells"]] == ["passed"] * CELLS
-    assert any(f"cut off after {ended} of {CELLS} cells, and went on" in one for one in document["run"]["notices"])
+    assert [cell.outcome for cell in document.cells] == ["passed"] * CELLS
+    assert any(f"cut off after {ended} of {CELLS} cells, and went on" in one for one in document.run.notices)
 
 
 def test_a_run_that_was_killed_goes_on_with_the_cells_that_are_left(home: Home) -> None:
@@ -260,7 +260,7 @@ def test_times_go_on_without_a_gap_whatever_the_clocks_were_before(home: Home, a
     for event in events:
         if isinstance(event, CellEnded):
             assert spans.wall_at(event.mono) == pytest.approx(event.wall, abs=1.0)
-    assert any("went on about 48 h later" in one for one in document_of(home)["run"]["notices"])
+    assert any("went on about 48 h later" in one for one in document_of(home).run.notices)
 
 
 @pytest.mark.parametrize("known", ["kernel", "image"])
@@ -273,7 +273,7 @@ def test_a_host_that_is_another_by_now_is_refused_and_the_cells_are_kept(home: H
     code, _, words = resumed(home, run)
     assert code == 3, words
     assert f"{known}: then another, now " in words
-    assert [cell["outcome"] for cell in document_of(home)["cells"]] == ["passed"] * ended
+    assert [cell.outcome for cell in document_of(home).cells] == ["passed"] * ended
 
 
 def test_what_cannot_go_on_is_left_as_it_is(home: Home) -> None:

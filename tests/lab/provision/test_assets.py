@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> RunFolder:
 def test_a_run_has_the_digests_of_its_assets(folder: RunFolder) -> None:
     launcher.begin(folder, plan_of(folder))
     with RunReader(folder.store) as reader:
-        assert run_document(reader)["run"]["assets"] == {"unixbench": ASSET.sha256}
+        assert run_document(reader).run.assets == {"unixbench": ASSET.sha256}
 
 
 async def test_a_workload_is_staged_with_its_asset(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

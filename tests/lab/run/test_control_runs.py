@@ -39,14 +39,14 @@ async def test_both_sides_run_and_the_record_says_that_it_is_a_control_run(contr
     assert run.begun() == [(cell.index, cell.axes, cell.repeat) for cell in run.plan.cells]
     with RunReader(run.folder.store) as reader:
         document = run_document(reader)
-    assert document["run"]["control"] is control
+    assert document.run.control is control
     assert ("control run: one configuration as both sides" in run_table(document)) is control
     summary = summarise(run.folder.store)
     assert summary.control is control
     assert ("full, control  " in runs_text([summary], 120)) is control
     sides = sides_by_axis(document)
     assert [side.label for side in sides] == (["side A", "side B"] if control else ["cache none", "cache writeback"])
-    assert {cell["settings"]["cache"] for side in sides for cell in side.cells} == (
+    assert {cell.settings["cache"] for side in sides for cell in side.cells} == (
         {"none"} if control else {"none", "writeback"}
     )
     assert {found.readings for row in compare(sides).rows for found in row.differences} == {3}

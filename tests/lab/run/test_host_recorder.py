@@ -85,10 +85,10 @@ async def test_a_recording_is_a_run_without_workloads() -> None:
     (run,) = list_runs()
     assert (run.outcome, run.scenario, run.size, run.cells_done) == ("passed", "recording", OF_HOST, 1)
     document = document_of(folder.path)
-    (cell,) = document["cells"]
-    assert cell["outcome"] == "passed"
-    assert cell["host"]["cpu_count"]["mean"] == os.cpu_count()
-    assert document["recording"] is not None and document["recording"]["seconds"] > 0.15
+    (cell,) = document.cells
+    assert cell.outcome == "passed"
+    assert cell.host["cpu_count"].mean == os.cpu_count()
+    assert document.recording is not None and document.recording.seconds > 0.15
     assert folder.log.read_text() == ""
 
 
@@ -230,12 +230,12 @@ def test_guests_of_the_host_stand_in_document_and_text(tmp_path: Path) -> None:
     recorded(tmp_path / "run.sqlite")
     with RunReader(tmp_path / "run.sqlite") as reader:
         document = run_document(reader)
-    assert document["recording"] is not None
-    (domain,) = document["recording"]["domains"]
-    assert (domain["name"], domain["vcpus"]) == ("db", 2)
-    assert domain["figures"]["cpu_percent"]["mean"] == pytest.approx(52.0)
-    (disk,) = domain["disks"]
-    assert (disk["cache"], disk["o_direct"], disk["below"]) == ("none", True, "sda")
+    assert document.recording is not None
+    (domain,) = document.recording.domains
+    assert (domain.name, domain.vcpus) == ("db", 2)
+    assert domain.figures["cpu_percent"].mean == pytest.approx(52.0)
+    (disk,) = domain.disks
+    assert (disk.cache, disk.o_direct, disk.below) == ("none", True, "sda")
     text = run_table(document)
     assert [line.split() for line in text.splitlines() if line.startswith("db")] == [
         ["db", "52.0"],
@@ -275,14 +275,14 @@ def test_what_holds_a_disk_stands_in_document_and_text(tmp_path: Path) -> None:
     recorded(tmp_path / "run.sqlite", replace(DOMAIN, disks=(disk,), shares=("/srv",)))
     with RunReader(tmp_path / "run.sqlite") as reader:
         document = run_document(reader)
-    assert document["recording"] is not None
-    (domain,) = document["recording"]["domains"]
-    (found,) = domain["disks"]
-    assert (found["cache"], found["protocol"], found["file_system"], domain["shares"]) == (
+    assert document.recording is not None
+    (domain,) = document.recording.domains
+    (found,) = domain.disks
+    assert (found.cache, found.protocol, found.file_system, domain.shares) == (
         *("writeback", "rbd", ""),
         ["/srv"],
     )
-    assert found["backing"] == [{"file": "/base", "protocol": "file", "file_system": "", "below": ""}]
+    assert found.backing == (BackingFile("/base", "file"),)
     (line,) = [line.split() for line in run_table(document).splitlines() if line.startswith("db vda")]
     assert line == ["db", "vda", "network", "raw", "-", "-", "-", "4.00", "rbd"]
 
@@ -295,9 +295,9 @@ def test_a_recording_of_an_older_version_is_read(tmp_path: Path, monkeypatch: py
     recorded(tmp_path / "run.sqlite", made(Domain, old))
     with RunReader(tmp_path / "run.sqlite") as reader:
         document = run_document(reader)
-    assert document["recording"] is not None
-    (disk,) = document["recording"]["domains"][0]["disks"]
-    assert (disk["cache"], disk["below"], disk["protocol"], disk["file_system"]) == ("none", "sda", "unknown", "")
+    assert document.recording is not None
+    (disk,) = document.recording.domains[0].disks
+    assert (disk.cache, disk.below, disk.protocol, disk.file_system) == ("none", "sda", "unknown", "")
     assert "db vda" in run_table(document)
 
 

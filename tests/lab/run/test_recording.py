@@ -70,7 +70,7 @@ def test_a_rule_has_the_means_that_show_prints_also_where_the_span_cuts_a_tick(
 ) -> None:
     figures, path = recorded
     with RunReader(path) as reader:
-        shown = {name: one["mean"] for name, one in host_during(reader, *span).items() if name in NOISE}
+        shown = {name: one.mean for name, one in host_during(reader, *span).items() if name in NOISE}
     by_rule = {name: figures.mean(name, *span) for name in NOISE}
     assert {name: mean for name, mean in by_rule.items() if not math.isnan(mean)} == shown
     assert "cpu_outside_lab_percent" in shown

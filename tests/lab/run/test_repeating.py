@@ -66,9 +66,9 @@ async def test_cells_run_in_the_order_of_the_plan_and_their_document_has_block_a
     run = MemoryRun(CALM + "axes: {tiles: [1, 2], cache: [none, writeback]}\nrepeats: 2\n", IN_ORDER)
     assert await run.run() == PASSED
     assert run.begun() == [(cell.index, cell.axes, cell.repeat) for cell in run.plan.cells]
-    cells = document(run)["cells"]
-    assert [(cell["block"], cell["position"]) for cell in cells] == [(b, p) for b in (1, 2) for p in (1, 2, 3, 4)]
-    assert not any(cell["warm_up"] for cell in cells)
+    cells = document(run).cells
+    assert [(cell.block, cell.position) for cell in cells] == [(b, p) for b in (1, 2) for p in (1, 2, 3, 4)]
+    assert not any(cell.warm_up for cell in cells)
 
 
 async def test_until_ends_the_run_after_a_whole_block_and_the_run_says_so() -> None:
@@ -78,9 +78,9 @@ async def test_until_ends_the_run_after_a_whole_block_and_the_run_says_so() -> N
     (ended,) = run.of(RepeatsEnded)
     assert (ended.repeats, ended.cells, ended.reached) == (3, 6, True)
     assert [notice.text for notice in run.of(Notice)] == ["after 3 repeats every figure is known to ± 2 % or better"]
-    part = document(run)["run"]
-    assert part["cells_planned"] == summarise(run.folder.store).cells_planned == 6
-    assert part["until"] is None or part["until"]["reached"]
+    part = document(run).run
+    assert part.cells_planned == summarise(run.folder.store).cells_planned == 6
+    assert part.until is None or part.until.reached
 
 
 @pytest.mark.parametrize("kept", range(7))
@@ -189,15 +189,15 @@ async def test_a_warm_up_is_measured_first_and_counts_in_no_figure() -> None:
     assert await run.run() == PASSED
     assert [repeat for _, _, repeat in run.begun()] == [0, 1, 1, 2, 2]
     assert [event.figure.metric for event in run.of(MeasurementTaken) if event.cell == 1]
-    cells = document(run)["cells"]
-    assert [(cell["block"], cell["position"], cell["warm_up"]) for cell in cells] == [
+    cells = document(run).cells
+    assert [(cell.block, cell.position, cell.warm_up) for cell in cells] == [
         (0, 1, True),
         (1, 1, False),
         (1, 2, False),
         (2, 1, False),
         (2, 2, False),
     ]
-    counts = {entry["count"] for table in document(run)["tables"] for row in table["rows"] for entry in row["entries"]}
+    counts = {entry["count"] for table in document(run).tables for row in table["rows"] for entry in row["entries"]}
     assert counts == {2}
     assert "cell 1 (cache none) is the warm-up and counts in no figure" in run_table(document(run))
 

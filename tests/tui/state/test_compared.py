@@ -226,7 +226,7 @@ def test_what_is_drawn_and_the_hosts_means_are_of_cells_alike_that_passed(tmp_pa
         story.end_cell(outcome, wall=10.0)
     found = sides_of([Pick(story.end())])
     assert [(one.side.label, one.cell) for one in found] == [("cache none", 2), ("cache writeback", 4)]
-    assert [[cell["cell"] for cell in cells] for cells in cells_alike([one.side for one in found])] == [[2], [4]]
+    assert [[cell.cell for cell in cells] for cells in cells_alike([one.side for one in found])] == [[2], [4]]
 
 
 def test_latencies_of_the_guests_disks_stand_side_by_side_with_the_error_of_their_bins(tmp_path: Path) -> None:

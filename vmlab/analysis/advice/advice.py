@@ -79,28 +79,28 @@ class Advised:
 
 def advise(document: RunDocument) -> Advised:
     """Of a recording's document; of another run's all is empty."""
-    recording = document["recording"]
+    recording = document.recording
     if recording is None:
         return Advised((), ())
-    if recording["seconds"] < LEAST_SECONDS:
-        short = format_seconds(recording["seconds"])
+    if recording.seconds < LEAST_SECONDS:
+        short = format_seconds(recording.seconds)
         return Advised((), (Advice("the recording", f"it is {short} long, and less than a minute says nothing"),))
     found = [_of_disk(evidence) for evidence in evidence_of(document)] + list(_of_ksm(document))
     found.sort(key=lambda one: one[0], reverse=True)
     given = tuple(one for _, one in found if one.run)
-    return Advised(given, (*_of_cpus(recording["domains"]), *(one for _, one in found if not one.run)))
+    return Advised(given, (*_of_cpus(recording.domains), *(one for _, one in found if not one.run)))
 
 
 def advice_document(document: RunDocument) -> dict[str, Any]:
     """The document ``vmlab.advice/1`` of a recording. Raises UsageError for another run."""
     demand_recording(document)
-    return {"schema": "vmlab.advice/1", "run": document["run"]["id"], **asdict(advise(visible_values(document)))}
+    return {"schema": "vmlab.advice/1", "run": document.run.id, **asdict(advise(visible_values(document)))}
 
 
 def demand_recording(document: RunDocument) -> None:
     """Raises UsageError for a run that is no recording of the host."""
-    if document["recording"] is None:
-        raise UsageError(f"{document['run']['id']} is no recording of the host; `vmlab record` makes one")
+    if document.recording is None:
+        raise UsageError(f"{document.run.id} is no recording of the host; `vmlab record` makes one")
 
 
 def _of_disk(disk: DiskEvidence) -> tuple[float, Advice]:
@@ -213,16 +213,16 @@ def _busy(disk: DiskEvidence) -> Iterator[str]:
 def _of_cpus(domains: Sequence[DomainDocument]) -> Iterator[Advice]:
     """The guests that waited for a CPU, or whose own had no time left: no cache mode mends that."""
     for domain in domains:
-        vcpus = domain.get("vcpus") or math.nan
+        vcpus = domain.vcpus or math.nan
         delay, used = (
-            domain["figures"][name]["mean"] / vcpus if name in domain["figures"] else math.nan
+            domain.figures[name].mean / vcpus if name in domain.figures else math.nan
             for name in ("vcpu_delay_percent", "cpu_percent")
         )
         if delay >= DELAYED:
-            yield Advice(domain["name"], f"it waited {delay:.0f} % of the time for a CPU, which no cache mode changes")
+            yield Advice(domain.name, f"it waited {delay:.0f} % of the time for a CPU, which no cache mode changes")
         elif used >= CPU_BUSY:
             busy = f"its CPUs were {min(used, 100.0):.0f} % busy"
-            yield Advice(domain["name"], f"{busy}, which no cache mode changes")
+            yield Advice(domain.name, f"{busy}, which no cache mode changes")
 
 
 def _time(disk: DiskEvidence) -> str:
@@ -235,12 +235,12 @@ def _of_ksm(document: RunDocument) -> Sequence[tuple[float, Advice]]:
     What it yields is the saved memory less KSM's own structures (the kernel's ``general_profit``), where that is known.
     It is also a lower bound of what was saved, for recordings that have no zero pages in `ksm_saved_bytes`.
     """
-    host = next((cell["host"] for cell in document["cells"]), {})
+    host = next((cell.host for cell in document.cells), {})
     names = ("ksm_run", "ksm_saved_bytes", "ksmd_cpu_percent", "memory_total_bytes")
-    run, saved, cpu, memory = (host[name]["mean"] if name in host else math.nan for name in names)
+    run, saved, cpu, memory = (host[name].mean if name in host else math.nan for name in names)
     if not run >= 0.5 or saved + cpu + memory != saved + cpu + memory:
         return []
-    profit = host["ksm_profit_bytes"]["mean"] if "ksm_profit_bytes" in host else saved
+    profit = host["ksm_profit_bytes"].mean if "ksm_profit_bytes" in host else saved
     saved = max(profit, saved)
     own = f", less {format_bytes(saved - profit)} for its own structures" if profit < saved else ""
     yields = f"it saved {format_bytes(saved)}, {100 * saved / memory:.1f} % of the memory{own}"

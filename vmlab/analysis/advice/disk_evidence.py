@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vmlab.analysis.shape import AggregateDocument, DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
-from vmlab.model.checked import made
+from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
 from vmlab.model.domain import DomainDisk, Storage, storage_of
+from vmlab.telemetry.sample_summary import Summary
 
-Figures = Mapping[str, AggregateDocument]
+Figures = Mapping[str, Summary]
 _READ = "disk_read_bytes_per_second"
 _NOT_KNOWN = "what serves its reads is not known"
 
@@ -61,10 +61,10 @@ class DiskEvidence:
 
 def evidence_of(document: RunDocument) -> Iterator[DiskEvidence]:
     """That of every disk in a recording."""
-    recording = document["recording"]
-    host: Figures = next((cell["host"] for cell in document["cells"]), {})
-    for domain in recording["domains"] if recording else ():
-        for disk in domain["disks"]:
+    recording = document.recording
+    host: Figures = next((cell.host for cell in document.cells), {})
+    for domain in recording.domains if recording else ():
+        for disk in domain.disks:
             assert recording is not None
             yield _evidence(recording, domain, disk, host)
 
@@ -72,23 +72,22 @@ def evidence_of(document: RunDocument) -> Iterator[DiskEvidence]:
 def _evidence(
     recording: RecordingDocument, domain: DomainDocument, disk: DomainDiskDocument, host: Figures
 ) -> DiskEvidence:
-    known = made(DomainDisk, disk)
-    figures, below = disk["figures"], recording["disks"].get(disk["below"], {})
+    figures, below = disk.figures, recording.disks.get(disk.below, {})
     total, available = _mean(host, "memory_total_bytes"), _mean(host, "memory_available_bytes")
     return DiskEvidence(
-        name=f"{domain['name']} {disk['target']}",
-        not_local=_why_not_local(known),
-        cache=known.cache_words,
-        direct=known.direct,
-        seconds=recording["seconds"],
+        name=f"{domain.name} {disk.target}",
+        not_local=_why_not_local(disk),
+        cache=disk.cache_words,
+        direct=disk.direct,
+        seconds=recording.seconds,
         read_bytes=_area(figures, "disk_read_bytes_per_second"),
         written_bytes=_area(figures, "disk_write_bytes_per_second"),
         from_disk_bytes=_from_disk(domain, disk),
-        process_read_bytes=_area(domain["figures"], "host_read_bytes_per_second"),
-        process_written_bytes=_area(domain["figures"], "host_write_bytes_per_second"),
+        process_read_bytes=_area(domain.figures, "host_read_bytes_per_second"),
+        process_written_bytes=_area(domain.figures, "host_write_bytes_per_second"),
         await_ms=_mean(figures, "disk_await_ms"),
         queue=_mean(figures, "disk_queue_depth"),
-        below=disk["below"],
+        below=disk.below,
         busy_percent=_mean(below, "disk_util_percent"),
         below_await_ms=_mean(below, "disk_await_ms"),
         below_bytes=_area(below, "disk_read_bytes_per_second") + _area(below, "disk_write_bytes_per_second"),
@@ -99,7 +98,7 @@ def _evidence(
 
 
 def _why_not_local(disk: DomainDisk) -> str:
-    """The first of the disk's own file and those that it reads beside it of which too little is known."""
+    """The first of the disk's own file and those that it reads beside it of which too little is disk."""
     if why := _unknown(disk.protocol, disk.file_system, disk.below):
         return f"it {why}"
     for one in disk.backing:
@@ -139,23 +138,23 @@ def _from_disk(domain: DomainDocument, disk: DomainDiskDocument) -> float:
     The domain's own figure counts CD-ROMs, too. What QEMU reaches past the block layer is in no count of the process; a
     folder that it shares with its guest is, and nothing tells how much.
     """
-    if domain.get("shares"):
+    if domain.shares:
         return math.nan
-    own = _area(disk["figures"], _READ)
-    others = [(_past_block_layer(one), _area(one["figures"], _READ)) for one in domain["disks"] if one is not disk]
+    own = _area(disk.figures, _READ)
+    others = [(_past_block_layer(one), _area(one.figures, _READ)) for one in domain.disks if one is not disk]
     read = sum(area for is_past, area in others if not is_past)
-    every = _area(domain["figures"], _READ) - own - sum(area for is_past, area in others if is_past)
+    every = _area(domain.figures, _READ) - own - sum(area for is_past, area in others if is_past)
     read = max(read, every) if every == every else read
-    return _area(domain["figures"], "host_read_bytes_per_second") if read <= own / 20 else math.nan
+    return _area(domain.figures, "host_read_bytes_per_second") if read <= own / 20 else math.nan
 
 
 def _past_block_layer(disk: DomainDiskDocument) -> bool:
-    return made(DomainDisk, disk).storage in (Storage.NETWORK, Storage.DEVICE) and not disk.get("backing")
+    return disk.storage in (Storage.NETWORK, Storage.DEVICE) and not disk.backing
 
 
 def _mean(figures: Figures, name: str) -> float:
-    return figures[name]["mean"] if name in figures else math.nan
+    return figures[name].mean if name in figures else math.nan
 
 
 def _area(figures: Figures, name: str) -> float:
-    return figures[name]["area"] if name in figures else math.nan
+    return figures[name].area if name in figures else math.nan

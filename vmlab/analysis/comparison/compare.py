@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
 from vmlab.analysis.comparison.conditions import Differing, differing
@@ -70,19 +69,19 @@ class Side:
     @classmethod
     def of(cls, label: str, document: RunDocument, cell: int | None = None) -> Side:
         """All cells of a run that count, or the one numbered `cell`. Raises UsageError where there is no such cell."""
-        cells = [c for c in in_written_order(document) if cell is None or c["cell"] == cell]
+        cells = [c for c in in_written_order(document) if cell is None or c.cell == cell]
         if cell is None:
             cells = [*cells_of_all_hosts(document), *cells]
-        if cell is not None and cells and cells[0]["repeat"] == WARM_UP:
+        if cell is not None and cells and cells[0].repeat == WARM_UP:
             raise UsageError(f"{label}: cell {cell} is the warm-up, which is never counted")
-        if cell is not None and cells and cells[0].get("looped"):
+        if cell is not None and cells and cells[0].looped:
             raise UsageError(f"{label}: cell {cell} is a loop, whose figures do not count")
         if cell is not None and cells and was_switched(cells[0]):
             raise UsageError(f"{label}: cell {cell} was switched mid-run, which invalidates it")
-        cells = [c for c in cells if c["repeat"] != WARM_UP and not c.get("looped")]
+        cells = [c for c in cells if c.repeat != WARM_UP and not c.looped]
         if not cells:
             raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))
-        return cls(label, document["run"], tuple(cells))
+        return cls(label, document.run, tuple(cells))
 
 
 def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
@@ -99,7 +98,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
     if not places:
         raise UsageError("the runs have no cell with the same axes; name cells to compare, such as last:1 last:2")
     grouped = [
-        (place, [[(part.run["id"], _cells(part, place, single)) for part in side.parts] for side in sides])
+        (place, [[(part.run.id, _cells(part, place, single)) for part in side.parts] for side in sides])
         for place in places
     ]
     counted = [cell for _, groups in grouped for cell in _counted(groups)]
@@ -108,7 +107,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
     fixed: list[Row] = []
     indexed: list[Indexed] = []
     for place, groups in grouped:
-        timed = timed_of(_every(groups), sides[0].run["throughput"])
+        timed = timed_of(_every(groups), sides[0].run.throughput)
         follow = following_of(_every(groups)) if speed_span(_counted(groups)) else frozenset()
         here = list(_rows(place, groups, follow - timed.keys()))
         reference = _reference(sides[0], place, single)
@@ -119,7 +118,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         told = _with_differences(_marked(here, timed), asked_metrics(sides[0].run), noise, timed)
         rows += [row for row in told if not row.fixed]
         fixed += [row for row in told if row.fixed]
-    timed_everywhere = timed_of([cell for _, those in grouped for cell in _every(those)], sides[0].run["throughput"])
+    timed_everywhere = timed_of([cell for _, those in grouped for cell in _every(those)], sides[0].run.throughput)
     met = [(dict(place), [_cells(part, place, single) for part in parts]) for place in places]
     differs = tuple(differing([part.run for part in parts], met))
     doubts = noise.doubts(sides[0].label, sides[0].run) if noise else ()
@@ -133,7 +132,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         alone=() if single else tuple(_alone(sides, places)),
         indexed=tuple(indexed),
         speed=speed,
-        ordered=all_ordered_words(part.run["host"] for part in parts),
+        ordered=all_ordered_words(part.run.host for part in parts),
         accelerators=tuple(_accelerator(part, places, single) for part in parts),
         bound=tuple(_bound(side, places, single) for side in sides),
         neighbours=tuple(_neighbours(side, places, single) for side in sides),
@@ -166,15 +165,15 @@ def _accelerator(part: Side, places: Sequence[Place], single: bool) -> str | Non
 def _bound(side: Side, places: Sequence[Place], single: bool) -> tuple[str, ...]:
     """The resource at its limit in each compared cell of a side that passed and was watched."""
     cells = (cell for part in side.parts for place in places for cell in _cells(part, place, single))
-    known = (cell["bound_by"] for cell in cells if cell["outcome"] == Outcome.PASSED)
-    return tuple(one["resource"] for one in known if one is not None)
+    known = (cell.bound_by for cell in cells if cell.outcome == Outcome.PASSED)
+    return tuple(one.resource for one in known if one is not None)
 
 
 def _neighbours(side: Side, places: Sequence[Place], single: bool) -> tuple[NeighbourUse, ...] | None:
     """What the host's own guests took of each compared cell of a side that passed, the mean; None where unknown."""
     cells = (cell for part in side.parts for place in places for cell in _cells(part, place, single))
-    known = (cell.get("neighbours") for cell in cells if cell["outcome"] == Outcome.PASSED)
-    counted = [[NeighbourUse(**use) for use in one] for one in known if one is not None]
+    known = (cell.neighbours for cell in cells if cell.outcome == Outcome.PASSED)
+    counted = [one for one in known if one is not None]
     return mean_uses(counted) if counted else None
 
 
@@ -191,7 +190,7 @@ def _reference(baseline: Side, place: Place, single: bool) -> Reference | None:
     """What a tile of the baseline does at a place, whatever the number of tiles there."""
     rest = [(name, value) for name, value in place if name != "tiles"]
     cells = [cell for part in baseline.parts for cell in part.cells if single or _is_at(cell, rest)]
-    return reference_of(cells, baseline.run["throughput"])
+    return reference_of(cells, baseline.run.throughput)
 
 
 def _is_at(cell: CellDocument, rest: Sequence[tuple[str, AxisValue]]) -> bool:
@@ -204,7 +203,7 @@ def _every(groups: Groups) -> list[CellDocument]:
 
 def _counted(groups: Groups) -> list[CellDocument]:
     """The cells whose figures are compared."""
-    return [cell for group in groups for _, cells in group for cell in cells if cell["outcome"] == Outcome.PASSED]
+    return [cell for group in groups for _, cells in group for cell in cells if cell.outcome == Outcome.PASSED]
 
 
 def _cells(part: Side, place: Place, single: bool) -> tuple[CellDocument, ...]:
@@ -212,7 +211,7 @@ def _cells(part: Side, place: Place, single: bool) -> tuple[CellDocument, ...]:
 
 
 def _place(cell: CellDocument) -> Place:
-    return tuple(sorted(cell["axes"].items()))
+    return tuple(sorted(cell.axes.items()))
 
 
 def _at(side: Side, place: Place) -> tuple[CellDocument, ...]:
@@ -230,7 +229,7 @@ def cells_alike(sides: Sequence[Side]) -> list[tuple[CellDocument, ...]]:
     Sides of one cell each need no axes in common.
     """
     passed = [
-        replace(side, cells=tuple(cell for cell in side.cells if cell["outcome"] == Outcome.PASSED)) for side in sides
+        replace(side, cells=tuple(cell for cell in side.cells if cell.outcome == Outcome.PASSED)) for side in sides
     ]
     places = [] if all(len(side.cells) == 1 for side in sides) else _common_places(passed)
     return [tuple(cell for cell in side.cells if not places or _place(cell) in places) for side in passed]
@@ -246,17 +245,17 @@ def sides_by_axis(document: RunDocument) -> list[Side]:
     if axis is None:
         return []
     found: list[Side] = []
-    counted = [cell for cell in in_written_order(document) if cell["repeat"] != WARM_UP]
-    for value in dict.fromkeys(cell["axes"].get(axis) for cell in counted):
-        cells = [cell for cell in counted if cell["axes"].get(axis) == value]
-        rest = tuple(cast(CellDocument, {**cell, "axes": _without(cell, axis)}) for cell in cells)
+    counted = [cell for cell in in_written_order(document) if cell.repeat != WARM_UP]
+    for value in dict.fromkeys(cell.axes.get(axis) for cell in counted):
+        cells = [cell for cell in counted if cell.axes.get(axis) == value]
+        rest = tuple(replace(cell, axes=_without(cell, axis)) for cell in cells)
         label = f"no {axis}" if value is None else axes_words({axis: value})
-        found.append(Side(label, document["run"], rest))
+        found.append(Side(label, document.run, rest))
     return found
 
 
 def _without(cell: CellDocument, axis: str) -> dict[str, AxisValue]:
-    return {name: value for name, value in cell["axes"].items() if name != axis}
+    return {name: value for name, value in cell.axes.items() if name != axis}
 
 
 def asked_metrics(run: RunPart) -> frozenset[str]:
@@ -264,8 +263,8 @@ def asked_metrics(run: RunPart) -> frozenset[str]:
 
     The total wall clock belongs to the run times.
     """
-    table = run["table"]
-    return asked_of(table["metrics"] if table else ())
+    table = run.table
+    return asked_of(table.metrics if table else ())
 
 
 def asked_of(metrics: Sequence[str]) -> frozenset[str]:
@@ -352,8 +351,8 @@ def _rows(place: Place, groups: Groups, follow: Collection[str]) -> Iterator[Row
     axes = dict(place)
     cells = [cell for group in groups for _, those in group for cell in those]
     for workload in workloads_of(cells):
-        taken = [over for cell in cells for over in cell["over_tiles"] if over["workload"] == workload]
-        metrics = {(over["metric"], over["unit"]): over["more_is_better"] for over in taken}
+        taken = [over for cell in cells for over in cell.over_tiles if over.workload == workload]
+        metrics = {(over.metric, over.unit): over.more_is_better for over in taken}
         its_own = [[(run, as_of(workload, those)) for run, those in group] for group in groups]
         for (metric, unit), more in metrics.items():
             raw = over_tiles(workload, metric)
@@ -404,11 +403,11 @@ def _warnings(
 
 
 def _doubts(side: Side, places: Sequence[Place], single: bool) -> Iterator[str]:
-    for other in side.run["measured_beside"]:
-        yield f"{side.label}: run {other['run']} of {other['user']} measured on its host at the same time"
+    for other in side.run.measured_beside:
+        yield f"{side.label}: run {other.run} of {other.user} measured on its host at the same time"
     for cell in side.cells:
         if not single and _place(cell) not in places:
-            yield f"{side.label}: cell {cell['cell']}: left out, as it has no counterpart"
-        elif cell["outcome"] != Outcome.PASSED:
-            reasons = "; ".join(cell["reasons"])
-            yield f"{side.label}: cell {cell['cell']}: {cell['outcome']}" + (f", {reasons}" if reasons else "")
+            yield f"{side.label}: cell {cell.cell}: left out, as it has no counterpart"
+        elif cell.outcome != Outcome.PASSED:
+            reasons = "; ".join(cell.reasons)
+            yield f"{side.label}: cell {cell.cell}: {cell.outcome}" + (f", {reasons}" if reasons else "")

@@ -60,7 +60,7 @@ def differing(runs: Sequence[RunPart], places: Places) -> list[Differing]:
     The settings of two cells of one run follow from their axes, and so are what was asked about.
     """
     found = [*_of_runs(runs, places), *_of_provision(places)]
-    if any(run["id"] != runs[0]["id"] for run in runs):
+    if any(run.id != runs[0].id for run in runs):
         found += _of_places(places)
     return found
 
@@ -82,15 +82,15 @@ def _cut(text: str) -> str:
 
 def _of_runs(runs: Sequence[RunPart], places: Places) -> Iterator[Differing]:
     facts = [
-        {key: run.get(key) for key in _OF_RUNS}
-        | dict(_leaves(run["added_images"], "added image", " "))
-        | dict(_leaves(run["assets"], "asset", " "))
-        | dict(_leaves(run["host"], "host", " "))
+        {key: getattr(run, key) for key in _OF_RUNS}
+        | dict(_leaves(run.added_images, "added image", " "))
+        | dict(_leaves(run.assets, "asset", " "))
+        | dict(_leaves(run.host, "host", " "))
         for run in runs
     ]
-    known = all(cell["settings"].get("host") for _, sides in places for side in sides for cell in side)
+    known = all(cell.settings.get("host") for _, sides in places for side in sides for cell in side)
     left_out = _OF_THE_MOMENT | _ALSO_SETTINGS if known else _OF_THE_MOMENT
-    if any((run["host"].get("disk") or {}).get("emulated") for run in runs):
+    if any((run.host.get("disk") or {}).get("emulated") for run in runs):
         left_out = left_out | _OF_A_LOOP_DEVICE
     for what in dict.fromkeys(key for one in facts for key in one):
         if what not in left_out and _differ(values := [one.get(what) for one in facts]):
@@ -108,7 +108,7 @@ def _leaves(value: Mapping[str, Any], name: str, between: str) -> Iterator[tuple
 
 def _of_provision(places: Places) -> Iterator[Differing]:
     sides = zip(*(sides for _, sides in places), strict=True)
-    hows = [sorted({cell["provision"]["how"] or UNKNOWN for cells in side for cell in cells}) for side in sides]
+    hows = [sorted({cell.provision.how or UNKNOWN for cells in side for cell in cells}) for side in sides]
     if _differ(hows):
         yield Differing("provision", tuple(map("+".join, hows)))
 
@@ -127,12 +127,12 @@ def _of_places(places: Places) -> Iterator[Differing]:
 def _asked_about(sides: Sides) -> set[str]:
     """The last words of the axes whose values are not the same on all sides, which happens to single cells alone."""
     cells = [cell for side in sides for cell in side]
-    names = {name for cell in cells for name in cell["axes"]}
-    return {name.rpartition(".")[2] for name in names if _differ([cell["axes"].get(name) for cell in cells])}
+    names = {name for cell in cells for name in cell.axes}
+    return {name.rpartition(".")[2] for name in names if _differ([cell.axes.get(name) for cell in cells])}
 
 
 def _of_settings(sides: Sides, asked: set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    known = [all(cell["settings"] for cell in cells) for cells in sides]
+    known = [all(cell.settings for cell in cells) for cells in sides]
     if not all(known):
         if any(known):
             yield "record of settings", tuple("recorded" if one else UNKNOWN for one in known)
@@ -153,7 +153,7 @@ def _settings(cells: Sequence[CellDocument]) -> dict[str, list[str]]:
     """Each setting by its path, with its values in all repeats; and which guests and workloads there are."""
     found: dict[str, set[str]] = {}
     for cell in cells:
-        settings = cell["settings"]
+        settings = cell.settings
         names = {part: ", ".join(settings.get(part, {})) or "none" for part in ("guests", "workloads")}
         for path, value in (*names.items(), *_leaves(settings, "", ".")):
             found.setdefault(path, set()).add(value_words(value))
@@ -162,9 +162,7 @@ def _settings(cells: Sequence[CellDocument]) -> dict[str, list[str]]:
 
 def _of_snapshots(sides: Sides) -> Iterator[tuple[str, tuple[str, ...]]]:
     """By the first digits of their digests; guests that booted have none."""
-    taken = [
-        sorted({one[:_DIGITS] for cell in side for one in cell["provision"]["snapshots"].values()}) for side in sides
-    ]
+    taken = [sorted({one[:_DIGITS] for cell in side for one in cell.provision.snapshots.values()}) for side in sides]
     if all(taken) and _differ(taken):
         yield "snapshot", tuple(map("+".join, taken))
 

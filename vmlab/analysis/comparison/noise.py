@@ -34,12 +34,12 @@ class Noise:
     @property
     def run(self) -> str:
         """The id of the run."""
-        return self.of["id"]
+        return self.of.id
 
     @property
     def what(self) -> str:
         """What the run is in words."""
-        return "control run" if self.of["control"] else "run"
+        return "control run" if self.of.control else "run"
 
     def doubts(self, label: str, run: RunPart) -> Iterator[str]:
         """Why this may not be the noise of `run`, which is called `label`: a line for each reason."""
@@ -56,8 +56,8 @@ class Noise:
         """Where the noise of a comparison comes from, as it stands in ``vmlab.compare/2``."""
         return {
             "run": self.run,
-            "control": self.of["control"],
-            "started": self.of["started"],
+            "control": self.of.control,
+            "started": self.of.started,
             "readings": self.repeats,
             "blocks": self.blocks,
             "figures": [

@@ -18,21 +18,21 @@ def noise_of(document: RunDocument) -> Noise:
 
     Raises UsageError where the run has not two sides, or too few repeats for an interval.
     """
-    run, sides = document["run"], sides_by_axis(document)
+    run, sides = document.run, sides_by_axis(document)
     if len(sides) != 2:
-        raise UsageError(f"run {run['id']} is no control run: it has not two sides")
+        raise UsageError(f"run {run.id} is no control run: it has not two sides")
     rows = compare(sides).rows
     percents = _percents((row, row.differences[0]) for row in rows)
     if not percents:
-        raise UsageError(f"run {run['id']} has too few repeats to show how noisy its host is")
+        raise UsageError(f"run {run.id} has too few repeats to show how noisy its host is")
     at_best = ((row, found) for row in rows for found in row.at_best_speed if found is not None)
     return Noise(
         of=run,
         repeats=max(row.differences[0].readings for row in rows),
-        blocks=len({cell["block"] for cell in document["cells"] if not cell["warm_up"]}),
+        blocks=len({cell.block for cell in document.cells if not cell.warm_up}),
         percents=percents,
         at_best_speed=_percents(at_best),
-        alike=run["control"] or _alike(sides),
+        alike=run.control or _alike(sides),
     )
 
 
@@ -48,8 +48,6 @@ def _percents(differences: Iterable[tuple[Row, Difference]]) -> dict[Key, float]
 
 def _alike(sides: Sequence[Side]) -> bool:
     """Whether the record says that both sides are configured alike at all places."""
-    recorded = all(cell["settings"] for side in sides for cell in side.cells)
-    configured = [
-        {json.dumps([cell["axes"], cell["settings"]], sort_keys=True) for cell in side.cells} for side in sides
-    ]
+    recorded = all(cell.settings for side in sides for cell in side.cells)
+    configured = [{json.dumps([cell.axes, cell.settings], sort_keys=True) for cell in side.cells} for side in sides]
     return recorded and all(one == configured[0] for one in configured)

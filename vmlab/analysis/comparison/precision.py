@@ -40,14 +40,14 @@ def _places(cells: Sequence[CellDocument]) -> list[list[CellDocument]]:
     groups: dict[str, list[CellDocument]] = {}
     for cell in cells:
         if counts(cell):
-            groups.setdefault(repr(sorted(cell["axes"].items())), []).append(cell)
+            groups.setdefault(repr(sorted(cell.axes.items())), []).append(cell)
     return list(groups.values())
 
 
 def _figures(place: Sequence[CellDocument], metrics: Sequence[str], timed: Mapping[str, str]) -> Iterator[Figure]:
     # Figures of the host need the samples of its recorder, and are no measurements of a workload.
     asked = [metric for metric in metrics if not of_cells_alone(metric)]
-    passed = [cell for cell in place if cell["outcome"] == Outcome.PASSED]
+    passed = [cell for cell in place if cell.outcome == Outcome.PASSED]
     for workload in workloads_of(passed):
         yield from (read(place, Asked(first_metric(metric, workload, timed), workload)).figure for metric in asked)
     if (RUN_TIME in metrics and WALL_CLOCK not in timed) or WALL_SECONDS in metrics:

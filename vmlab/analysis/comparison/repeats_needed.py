@@ -126,7 +126,7 @@ def detectable_by(document: RunDocument, repeats: int) -> Detectable | None:
     steady = [size for one in corrected if (size := _with_repeats(one, repeats)) is not None]
     if not measured:
         return None
-    return Detectable(document["run"]["id"], repeats, median(measured), median(steady) if steady else None)
+    return Detectable(document.run.id, repeats, median(measured), median(steady) if steady else None)
 
 
 def _with_repeats(found: Difference, repeats: int) -> float | None:

@@ -120,9 +120,9 @@ class _Maker:
 
     def __post_init__(self) -> None:
         # A table that names its figures has those.
-        asked = self.document["run"]["table"]
-        if not (asked and asked["metrics"]) and self.layout.metrics == (RUN_TIME,):
-            self.timed = timed_of(self.block.cells, self.document["run"]["throughput"])
+        asked = self.document.run.table
+        if not (asked and asked.metrics) and self.layout.metrics == (RUN_TIME,):
+            self.timed = timed_of(self.block.cells, self.document.run.throughput)
 
     def table(self) -> ResultTable | None:
         layout = self.layout
@@ -151,7 +151,7 @@ class _Maker:
         layout = self.layout
         if not (layout.simple and layout.rows == (WORKLOADS,)):
             return self._heads(layout.rows)
-        tiles = max((over["tiles"] for cell in self.block.cells for over in cell["over_tiles"]), default=1)
+        tiles = max((over.tiles for cell in self.block.cells for over in cell.over_tiles), default=1)
         heads: list[Head] = []
         for name in workloads_of(self.block.cells):
             of_tiles = ("mean", "worst") if tiles > 1 else ()
@@ -210,7 +210,7 @@ class _Maker:
 
     def _sides(self, axes: Place) -> Iterator[tuple[_Figure, Sides]]:
         workloads = workloads_of(self.block.cells)
-        for metric in sorted({*asked_metrics(self.document["run"]), *self.layout.metrics}):
+        for metric in sorted({*asked_metrics(self.document.run), *self.layout.metrics}):
             alone = of_cells_alone(metric)
             if metric == WALL_SECONDS and WALL_CLOCK in self.timed:
                 continue

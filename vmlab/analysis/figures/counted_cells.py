@@ -8,9 +8,9 @@ from vmlab.model.run import WARM_UP
 
 def counts(cell: CellDocument) -> bool:
     """Whether a cell's figures count: not those of a warm-up, of a loop, or of a cell that was changed while it ran."""
-    return cell["repeat"] != WARM_UP and not cell.get("looped") and not was_switched(cell)
+    return cell.repeat != WARM_UP and not cell.looped and not was_switched(cell)
 
 
 def was_switched(cell: CellDocument) -> bool:
     """Whether a cell's cache mode, KSM or tiles changed while its workloads ran, which invalidates it."""
-    return bool(cell.get("switches") or cell.get("tile_changes"))
+    return bool(cell.switches or cell.tile_changes)

@@ -100,7 +100,7 @@ def figure_of_runs(cells: Sequence[RunCells], value: Value) -> Figure:
 
 
 def _figure(all_cells: Sequence[RunCells], value: Value, reduced: Reduced | None) -> Figure:
-    all_cells = [(run, [cell for cell in cells if cell["repeat"] != WARM_UP]) for run, cells in all_cells]
+    all_cells = [(run, [cell for cell in cells if cell.repeat != WARM_UP]) for run, cells in all_cells]
     count = sum(len(cells) for _, cells in all_cells)
     for state in (Outcome.PASSED, Outcome.INVALID):
         runs = [found for run, cells in all_cells if (found := _readings(run, cells, value, state))]
@@ -114,15 +114,15 @@ def _figure(all_cells: Sequence[RunCells], value: Value, reduced: Reduced | None
             if made is None:
                 return Figure(MISSING)
             return Figure(str(state), Spread(made, None, len(values)), count - len(values))
-    outcomes = {cell["outcome"] for _, cells in all_cells for cell in cells} - {Outcome.PASSED, Outcome.INVALID}
+    outcomes = {cell.outcome for _, cells in all_cells for cell in cells} - {Outcome.PASSED, Outcome.INVALID}
     return Figure(max(outcomes, default=MISSING, key=_gravity), None, count)
 
 
 def _readings(run: str, cells: Sequence[CellDocument], value: Value, state: Outcome) -> list[OneReading]:
     return [
-        OneReading(taken, cell["repeat"], run, cell["provision"]["snapshots"])
+        OneReading(taken, cell.repeat, run, cell.provision.snapshots)
         for cell in cells
-        if counts(cell) and cell["outcome"] == state and (taken := finite(value(cell))) is not None
+        if counts(cell) and cell.outcome == state and (taken := finite(value(cell))) is not None
     ]
 
 
@@ -135,8 +135,8 @@ def over_tiles(workload: str, metric: str = RUN_TIME, part: Statistic = "mean") 
     """A statistic of a workload's metric over the tiles of a cell."""
 
     def value(cell: CellDocument) -> float | None:
-        found = (o for o in cell["over_tiles"] if o["workload"] == workload and o["metric"] == metric)
-        return next((over[part] for over in found), None)
+        found = (o for o in cell.over_tiles if o.workload == workload and o.metric == metric)
+        return next((getattr(over, part) for over in found), None)
 
     return value
 
@@ -146,10 +146,9 @@ def of_tile(workload: str, metric: str, tile: int) -> Value:
 
     def value(cell: CellDocument) -> float | None:
         found = [
-            taken["value"]
-            for taken in cell["measurements"]
-            if (taken["workload"], taken["metric"], taken["tile"]) == (workload, metric, tile)
-            and taken["value"] is not None
+            taken.value
+            for taken in cell.measurements
+            if (taken.workload, taken.metric, taken.tile) == (workload, metric, tile) and taken.value is not None
         ]
         return mean(found) if found else None
 
@@ -158,15 +157,15 @@ def of_tile(workload: str, metric: str, tile: int) -> Value:
 
 def wall_seconds(cell: CellDocument) -> float | None:
     """The total wall clock of a cell."""
-    return cell["wall_seconds"]
+    return cell.wall_seconds
 
 
 def host_mean(name: str) -> Value:
     """A host figure's mean, from a cell's document; None where the cell has none."""
 
     def value(cell: CellDocument) -> float | None:
-        aggregate = cell["host"].get(name)
-        return aggregate["mean"] if aggregate else None
+        aggregate = cell.host.get(name)
+        return aggregate.mean if aggregate else None
 
     return value
 
@@ -175,6 +174,6 @@ def workloads_of(cells: Sequence[CellDocument]) -> list[str]:
     """The workloads of `cells`, in the order in which their tiles' first ones are met."""
     names: dict[str, None] = {}
     for cell in cells:
-        names.update((workload["workload"], None) for workload in cell["workloads"])
-        names.update((taken["workload"], None) for taken in cell["measurements"])
+        names.update((workload.workload, None) for workload in cell.workloads)
+        names.update((taken.workload, None) for taken in cell.measurements)
     return list(names)

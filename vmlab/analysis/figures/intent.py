@@ -56,7 +56,7 @@ def axes_of(texts: Mapping[str, str]) -> dict[str, AxisDocument]:
     Raises StoreError where the document is not what the lab writes.
     """
     said = _axes(texts)
-    return {name: {"values": axis["values"], "label": str(axis.get("label") or "")} for name, axis in said.items()}
+    return {name: AxisDocument(axis["values"], str(axis.get("label") or "")) for name, axis in said.items()}
 
 
 def absent_of(texts: Mapping[str, str]) -> list[AbsentDocument]:
@@ -66,7 +66,7 @@ def absent_of(texts: Mapping[str, str]) -> list[AbsentDocument]:
         points = axis.get("points", {})
         for value in axis["values"]:
             if (reason := points.get(value, {}).get("absent")) is not None:
-                found.append({"axes": {name: value}, "reason": reason})
+                found.append(AbsentDocument(axes={name: value}, reason=reason))
     return found
 
 
@@ -97,19 +97,19 @@ def table_document(said: Mapping[str, Any]) -> TableDocument:
     baseline = said.get("baseline")
     by_part: dict[str, AxisValue] = baseline if isinstance(baseline, dict) else {}
     first = by_part.get(columns[0]) if isinstance(baseline, dict) else baseline
-    return {
-        "columns": columns[0],
-        "rows": rows[0],
-        "baseline": first,
-        "column_parts": columns,
-        "row_parts": rows,
-        "metrics": _words(said.get("metrics")),
-        "statistics": _words(said.get("statistics")),
-        "over": str(said.get("over") or "tiles"),
-        "relative": said.get("relative"),
-        "baseline_place": by_part,
-        "best_of": said.get("best_of"),
-    }
+    return TableDocument(
+        columns=columns[0],
+        rows=rows[0],
+        baseline=first,
+        column_parts=columns,
+        row_parts=rows,
+        metrics=_words(said.get("metrics")),
+        statistics=_words(said.get("statistics")),
+        over=str(said.get("over") or "tiles"),
+        relative=said.get("relative"),
+        baseline_place=by_part,
+        best_of=said.get("best_of"),
+    )
 
 
 _is_until = check_of(
@@ -131,15 +131,15 @@ def until_of(texts: Mapping[str, str], ended: RepeatsEnded | None) -> UntilDocum
         return None
     if not _is_until(said):
         raise StoreError("the stored scenario has an `until` of an unknown form")
-    return {
-        "spread_percent": said["spread"],
-        "looks": said.get("looks"),
-        "at_least": said["at_least"],
-        "at_most": said["at_most"],
-        "repeats": ended.repeats if ended else None,
-        "widest_percent": ended.widest_percent if ended else None,
-        "reached": ended.reached if ended else None,
-    }
+    return UntilDocument(
+        spread_percent=said["spread"],
+        looks=said.get("looks"),
+        at_least=said["at_least"],
+        at_most=said["at_most"],
+        repeats=ended.repeats if ended else None,
+        widest_percent=ended.widest_percent if ended else None,
+        reached=ended.reached if ended else None,
+    )
 
 
 def _words(said: Any) -> list[str]:

@@ -56,20 +56,20 @@ class Lookup:
         asked = Asked(metric, workload, cast(Statistic, place.get(STATISTICS, statistic)), best_of=best_of, tile=tile)
         reading = read(cells, asked)
         what = "" if reading.figure.state != MISSING else f"{axes_words(axes)}: {metric} was not measured"
-        return Found(reading, tuple(cell["cell"] for cell in cells), what)
+        return Found(reading, tuple(cell.cell for cell in cells), what)
 
     def _cells(self, axes: Place) -> tuple[list[CellDocument], str]:
         """Cells that are repeats of one another, or the reason why there are none."""
         for name, value in axes.items():
             if (reason := absent_reason(self.document, name, value)) is not None:
                 return [], absent_words(name, [value], reason)
-        known = {name for cell in self.document["cells"] for name in cell["axes"]}
-        if not self.document["cells"]:
+        known = {name for cell in self.document.cells for name in cell.axes}
+        if not self.document.cells:
             return [], "nothing has been measured"
-        cells = cells_at(self.document["cells"], axes)
+        cells = cells_at(self.document.cells, axes)
         if not cells or not set(axes) <= known:
             return [], f"{NO_CELL} with {axes_words(axes)}"
-        rest = {tuple((n, v) for n, v in cell["axes"].items() if n not in axes) for cell in cells}
+        rest = {tuple((n, v) for n, v in cell.axes.items() if n not in axes) for cell in cells}
         if len(rest) > 1:
             names = sorted({name for one in rest for name, _ in one})
             return [], f"{axes_words(axes)} names cells that differ in {', '.join(names)}"
@@ -81,7 +81,7 @@ class Lookup:
             return None, ""
         if WORKLOADS in place:
             return str(place[WORKLOADS]), ""
-        having = {over["workload"] for cell in cells for over in cell["over_tiles"] if over["metric"] == metric}
+        having = {over.workload for cell in cells for over in cell.over_tiles if over.metric == metric}
         if len(having) == 1:
             return having.pop(), ""
         names = workloads_of(cells)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.shape import MeasurementDocument, OverTilesDocument, WorkloadDocument
+from vmlab.analysis.shape import OverTilesDocument, WorkloadDocument
 from vmlab.analysis.statistics.descriptive import finite, jain, mean, standard_deviation, total, variation
+from vmlab.model.results import Measurement
 from vmlab.model.scenarios.table_words import Statistic
 
 
@@ -33,13 +34,13 @@ def statistic_of(values: Sequence[float], statistic: Statistic, more_is_better: 
 
 
 def over_tiles(
-    measurements: Iterable[MeasurementDocument], workloads: Sequence[WorkloadDocument], directions: Directions
+    measurements: Iterable[Measurement], workloads: Sequence[WorkloadDocument], directions: Directions
 ) -> list[OverTilesDocument]:
     """Every workload's metrics over the tiles, in the order in which they first came."""
     groups: dict[tuple[str, str, str], list[float]] = {}
     for taken in measurements:
-        if taken["value"] is not None:
-            groups.setdefault((taken["workload"], taken["metric"], taken["unit"]), []).append(taken["value"])
+        if taken.value is not None:
+            groups.setdefault((taken.workload, taken.metric, taken.unit), []).append(taken.value)
     return [
         _document(
             *key,
@@ -55,21 +56,21 @@ def over_tiles(
 def _document(
     workload: str, metric: str, unit: str, values: Sequence[float], more: bool | None, overlap: float | None
 ) -> OverTilesDocument:
-    return {
-        "workload": workload,
-        "metric": metric,
-        "unit": unit,
-        "tiles": len(values),
-        "mean": mean(values),
-        "worst": statistic_of(values, "worst", more),
-        "best": statistic_of(values, "best", more),
-        "sum": finite(total(values)),
-        "sd": statistic_of(values, "sd", more),
-        "cv": variation(values),
-        "jain": jain(values),
-        "more_is_better": more,
-        "overlap": overlap,
-    }
+    return OverTilesDocument(
+        workload=workload,
+        metric=metric,
+        unit=unit,
+        tiles=len(values),
+        mean=mean(values),
+        worst=statistic_of(values, "worst", more),
+        best=statistic_of(values, "best", more),
+        sum=finite(total(values)),
+        sd=statistic_of(values, "sd", more),
+        cv=variation(values),
+        jain=jain(values),
+        more_is_better=more,
+        overlap=overlap,
+    )
 
 
 def overlap_of(workloads: Sequence[WorkloadDocument], name: str) -> float | None:
@@ -77,7 +78,7 @@ def overlap_of(workloads: Sequence[WorkloadDocument], name: str) -> float | None
 
     None where the beginning or the end of one is not known.
     """
-    spans = [(one["began"], one["ended"]) for one in workloads if one["workload"] == name]
+    spans = [(one.began, one.ended) for one in workloads if one.workload == name]
     begins = [begin for begin, _ in spans if begin is not None]
     ends = [end for _, end in spans if end is not None]
     if not spans or len(begins) < len(spans) or len(ends) < len(spans):

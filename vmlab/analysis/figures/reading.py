@@ -85,8 +85,8 @@ def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
         return Reading(figure_of(cells, value, _reduced(asked, more)), *_after(asked.statistic, unit, more))
     if asked.workload is None:
         return NO_READING
-    found = [over for cell in cells for over in cell["over_tiles"] if _is_of(over, asked)]
-    more = found[0]["more_is_better"] if found else None
+    found = [over for cell in cells for over in cell.over_tiles if _is_of(over, asked)]
+    more = found[0].more_is_better if found else None
     part = asked.statistic if asked.over == "tiles" else "mean"
     own = as_of(asked.workload, cells)
     value = over_tiles(asked.workload, asked.metric, part)
@@ -95,7 +95,7 @@ def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
     figure = figure_of(own, value, _reduced(asked, more))
     if figure.spread is None and figure.state not in (MISSING, "failed", "aborted", "running"):
         figure = replace(figure, state=MISSING)
-    unit = found[0]["unit"] if found else ""
+    unit = found[0].unit if found else ""
     overlap = _overlap(found) if asked.over == "tiles" and asked.statistic in _FOR_ONE_SPAN else 1.0
     apart = unit.endswith("/s") and ran_apart(overlap)
     least = None
@@ -105,7 +105,7 @@ def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
 
 
 def _is_of(over: OverTilesDocument, asked: Asked) -> bool:
-    return over["workload"] == asked.workload and over["metric"] == asked.metric
+    return over.workload == asked.workload and over.metric == asked.metric
 
 
 def _of_the_cell(metric: str) -> tuple[Value, str, bool | None]:
@@ -138,17 +138,17 @@ def _least_sum(asked: Asked) -> Value:
     """What all tiles do together while they all run, over the whole span in which any does."""
 
     def value(cell: CellDocument) -> float | None:
-        found = next((over for over in cell["over_tiles"] if _is_of(over, asked)), None)
-        if found is None or found["overlap"] is None or found["sum"] is None:
+        found = next((over for over in cell.over_tiles if _is_of(over, asked)), None)
+        if found is None or found.overlap is None or found.sum is None:
             return None
-        return found["sum"] * found["overlap"]
+        return found.sum * found.overlap
 
     return value
 
 
 def _overlap(found: Sequence[OverTilesDocument]) -> float | None:
     """The smallest overlap of the cells that have several tiles; 1 where none has."""
-    several = [over["overlap"] for over in found if over["tiles"] > 1]
+    several = [over.overlap for over in found if over.tiles > 1]
     known = [overlap for overlap in several if overlap is not None]
     if len(known) < len(several):
         return None

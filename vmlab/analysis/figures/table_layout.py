@@ -29,7 +29,7 @@ class Block:
 
 def cells_at(cells: Sequence[CellDocument], axes: Place) -> list[CellDocument]:
     """The cells that have these values of axes, or do not vary them at all."""
-    return [cell for cell in cells if all(cell["axes"].get(name, value) == value for name, value in axes.items())]
+    return [cell for cell in cells if all(cell.axes.get(name, value) == value for name, value in axes.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class TableLayout:
 
 def layout_of(document: RunDocument) -> TableLayout:
     """The layout that the run's table asks for; a table without one, or of axes that the run has not, has no axis."""
-    asked = document["run"]["table"]
+    asked = document.run.table
     known = _axis_names(document)
-    if asked is not None and not {*asked["column_parts"], *asked["row_parts"]} <= {*known, *PARTS}:
+    if asked is not None and not {*asked.column_parts, *asked.row_parts} <= {*known, *PARTS}:
         asked = None
     columns, rows = _sides(asked)
     sides = [part for part in (*columns, *rows) if part not in PARTS]
@@ -80,12 +80,12 @@ def layout_of(document: RunDocument) -> TableLayout:
     return TableLayout(
         columns=columns,
         rows=rows,
-        metrics=tuple(asked["metrics"] if asked else ()) or (RUN_TIME,),
-        statistics=cast(tuple[Statistic, ...], tuple(asked["statistics"] if asked else ())),
-        over=asked["over"] if asked else "tiles",
+        metrics=tuple(asked.metrics if asked else ()) or (RUN_TIME,),
+        statistics=cast(tuple[Statistic, ...], tuple(asked.statistics if asked else ())),
+        over=asked.over if asked else "tiles",
         relative=_relative(asked) if asked else None,
         baseline=_baseline(document, asked, columns, rows) if asked else {},
-        best_of=asked["best_of"] if asked else None,
+        best_of=asked.best_of if asked else None,
         simple=simple,
         axes=(*sides, *rest),
         values={name: axis_values(document, name) for name in known},
@@ -97,34 +97,34 @@ def _sides(asked: TableDocument | None) -> tuple[tuple[str, ...], tuple[str, ...
     """Columns and rows. Several metrics that are on no side go to the top, statistics to the side."""
     if asked is None:
         return (), (WORKLOADS,)
-    columns, rows = tuple(asked["column_parts"]), tuple(asked["row_parts"])
+    columns, rows = tuple(asked.column_parts), tuple(asked.row_parts)
     if columns == rows == (WORKLOADS,):
         return (), rows
-    if len(asked["metrics"]) > 1 and METRICS not in (*columns, *rows):
+    if len(asked.metrics) > 1 and METRICS not in (*columns, *rows):
         columns = (*columns, METRICS)
-    if asked["statistics"] and STATISTICS not in (*columns, *rows):
+    if asked.statistics and STATISTICS not in (*columns, *rows):
         rows = (*rows, STATISTICS)
     return columns, rows
 
 
 def _is_simple(asked: TableDocument) -> bool:
-    one_word = len(asked["column_parts"]) == len(asked["row_parts"]) == 1
-    return one_word and not (asked["metrics"] or asked["statistics"] or asked["relative"])
+    one_word = len(asked.column_parts) == len(asked.row_parts) == 1
+    return one_word and not (asked.metrics or asked.statistics or asked.relative)
 
 
 def _relative(asked: TableDocument) -> Relative | None:
-    if asked["relative"] is not None:
-        return cast(Relative, asked["relative"])
+    if asked.relative is not None:
+        return cast(Relative, asked.relative)
     if _is_simple(asked):
         return "difference"
-    if asked["baseline_place"] or asked["baseline"] is not None:
+    if asked.baseline_place or asked.baseline is not None:
         return "ratio"
     return "difference" if _shows_differences(asked) else None
 
 
 def _shows_differences(asked: TableDocument) -> bool:
     """Whether a table that names no baseline has differences from its first value: one of figures with their spread."""
-    return not (asked["statistics"] or asked["best_of"] is not None)
+    return not (asked.statistics or asked.best_of is not None)
 
 
 def _baseline(
@@ -134,12 +134,12 @@ def _baseline(
 
     Where metrics stand in the table that is the first value of an axis.
     """
-    if asked["baseline_place"]:
-        return dict(asked["baseline_place"])
+    if asked.baseline_place:
+        return dict(asked.baseline_place)
     heads = {part: _heads_of(document, asked, part) for part in (*columns, *rows)}
     for part, values in heads.items():
-        if asked["baseline"] in values and asked["baseline"] is not None:
-            return {part: asked["baseline"]}
+        if asked.baseline in values and asked.baseline is not None:
+            return {part: asked.baseline}
     first = next(iter(heads), None)
     measured = [value for value in heads[first] if absent_reason(document, first, value) is None] if first else []
     if _is_simple(asked):
@@ -159,29 +159,29 @@ def _first_of_axis(document: RunDocument, heads: Mapping[str, Sequence[AxisValue
 def _heads_of(document: RunDocument, asked: TableDocument, part: str) -> tuple[AxisValue, ...]:
     if part == WORKLOADS:
         # A simple table has workloads at the top or at the side, and compares with the first one at the top.
-        return tuple(dict.fromkeys(one["workload"] for cell in document["cells"] for one in _named(cell)))
+        return tuple(dict.fromkeys(one["workload"] for cell in document.cells for one in _named(cell)))
     if part in (METRICS, STATISTICS):
-        return tuple(asked["metrics"] if part == METRICS else asked["statistics"])
+        return tuple(asked.metrics if part == METRICS else asked.statistics)
     return axis_values(document, part)
 
 
 def _named(cell: CellDocument) -> Iterator[Mapping[str, str]]:
-    yield from ({"workload": one["workload"]} for one in cell["workloads"])
-    yield from ({"workload": one["workload"]} for one in cell["measurements"])
+    yield from ({"workload": one.workload} for one in cell.workloads)
+    yield from ({"workload": one.workload} for one in cell.measurements)
 
 
 def _axis_names(document: RunDocument) -> list[str]:
-    names = dict.fromkeys(document["run"]["axes"])
-    for cell in document["cells"]:
-        names.update(dict.fromkeys(cell["axes"]))
+    names = dict.fromkeys(document.run.axes)
+    for cell in document.cells:
+        names.update(dict.fromkeys(cell.axes))
     return list(names)
 
 
 def axis_values(document: RunDocument, name: str) -> tuple[AxisValue, ...]:
     """The values of an axis: those of the scenario, and others that cells really had; none for what is no axis."""
-    axis = document["run"]["axes"].get(name)
-    values = dict.fromkeys(axis["values"] if axis else ())
-    values.update((cell["axes"][name], None) for cell in document["cells"] if name in cell["axes"])
+    axis = document.run.axes.get(name)
+    values = dict.fromkeys(axis.values if axis else ())
+    values.update((cell.axes[name], None) for cell in document.cells if name in cell.axes)
     return tuple(values)
 
 
@@ -190,14 +190,14 @@ def in_written_order(document: RunDocument) -> list[CellDocument]:
     names = _axis_names(document)
     places = {name: {value: at for at, value in enumerate(axis_values(document, name))} for name in names}
     return sorted(
-        document["cells"],
-        key=lambda cell: [places[name][cell["axes"][name]] if name in cell["axes"] else -1 for name in names],
+        document.cells,
+        key=lambda cell: [places[name][cell.axes[name]] if name in cell.axes else -1 for name in names],
     )
 
 
 def absent_reason(document: RunDocument, name: str | None, value: AxisValue) -> str | None:
     """Why a value of an axis has no cells; None where it has some, or should have."""
-    reasons = (absent["reason"] for absent in document["run"]["absent"] if absent["axes"] == {name: value})
+    reasons = (absent.reason for absent in document.run.absent if absent.axes == {name: value})
     return next(reasons, None)
 
 
@@ -205,14 +205,14 @@ def axis_title(document: RunDocument, name: str | None) -> str:
     """The name of an axis in headings: the scenario's own, or the axis' name; empty for no axis."""
     if name is None:
         return ""
-    axis = document["run"]["axes"].get(name)
-    return axis["label"] if axis and axis["label"] else name
+    axis = document.run.axes.get(name)
+    return axis.label if axis and axis.label else name
 
 
 def varied_axis(document: RunDocument) -> str | None:
     """The first axis of the layout that has two values among the cells: by it they are set side by side."""
     for name in layout_of(document).axes:
-        if len({str(cell["axes"][name]) for cell in document["cells"] if name in cell["axes"]}) > 1:
+        if len({str(cell.axes[name]) for cell in document.cells if name in cell.axes}) > 1:
             return name
     return None
 
@@ -223,8 +223,8 @@ def _blocks(document: RunDocument, rest: Sequence[str]) -> Iterator[Block]:
     A cell that lacks an axis, as its point leaves it out, belongs to the blocks of all values of that axis.
     """
     cells = in_written_order(document)
-    places = {cell["cell"]: {(n, cell["axes"][n]) for n in rest if n in cell["axes"]} for cell in cells}
-    order = list(dict.fromkeys(tuple((n, c["axes"][n]) for n in rest if n in c["axes"]) for c in cells))
+    places = {cell.cell: {(n, cell.axes[n]) for n in rest if n in cell.axes} for cell in cells}
+    order = list(dict.fromkeys(tuple((n, c.axes[n]) for n in rest if n in c.axes) for c in cells))
     for place in order:
         if not any(set(place) < set(other) for other in order):
-            yield Block(dict(place), tuple(c for c in cells if places[c["cell"]] <= set(place)))
+            yield Block(dict(place), tuple(c for c in cells if places[c.cell] <= set(place)))

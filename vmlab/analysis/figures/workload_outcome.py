@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import replace
 
 from vmlab.analysis.shape import CellDocument
 from vmlab.model.run import Outcome, worst
@@ -15,12 +15,12 @@ def as_of(workload: str, cells: Sequence[CellDocument]) -> list[CellDocument]:
     Where all of its tiles passed, the outcome is ``invalid``: it was measured, but beside a workload that did not do
     its work. A workload that did not begin failed with its cell.
     """
-    return [_own(workload, cell) if cell["outcome"] == Outcome.FAILED else cell for cell in cells]
+    return [_own(workload, cell) if cell.outcome == Outcome.FAILED else cell for cell in cells]
 
 
 def _own(workload: str, cell: CellDocument) -> CellDocument:
-    ended = [one["outcome"] for one in cell["workloads"] if one["workload"] == workload]
+    ended = [one.outcome for one in cell.workloads if one.workload == workload]
     if not ended:
         return cell
     own = Outcome.FAILED if Outcome.FAILED in ended else worst(ended)
-    return cast(CellDocument, {**cell, "outcome": str(Outcome.INVALID if own == Outcome.PASSED else own)})
+    return replace(cell, outcome=str(Outcome.INVALID if own == Outcome.PASSED else own))

@@ -9,9 +9,9 @@ from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 
 def accelerator_of(run: RunPart, cells: Iterable[CellDocument]) -> str | None:
     """The accelerator behind the figures of these cells of `run`; None where only the host worked."""
-    return run["accelerator"] if any(cell["provision"]["guests"] for cell in cells) else None
+    return run.accelerator if any(cell.provision.guests for cell in cells) else None
 
 
 def accelerators_of(document: RunDocument) -> list[str | None]:
     """That behind the figures of each cell of a run."""
-    return [accelerator_of(document["run"], [cell]) for cell in document["cells"]]
+    return [accelerator_of(document.run, [cell]) for cell in document.cells]

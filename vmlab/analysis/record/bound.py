@@ -104,9 +104,9 @@ def bound_over(cells: Sequence[BoundDocument]) -> BoundDocument:
 
     `cells` is not empty.
     """
-    names = dict.fromkeys(name for one in cells for name in one["evidence"])
-    evidence = {name: fmean(one["evidence"].get(name, 0.0) for one in cells) for name in names}
-    (((resource, where), _),) = Counter((one["resource"], one["where"]) for one in cells).most_common(1)
+    names = dict.fromkeys(name for one in cells for name in one.evidence)
+    evidence = {name: fmean(one.evidence.get(name, 0.0) for one in cells) for name in names}
+    (((resource, where), _),) = Counter((one.resource, one.where) for one in cells).most_common(1)
     if where not in ("", _HOST):
         return _of_guest(where, evidence)
     return _document(resource, where, evidence, _SENTENCES[resource](evidence))
@@ -141,7 +141,7 @@ def _busiest_guest(samples: Sequence[Sample], window: Window, vcpus: Mapping[str
 def _document(resource: str, where: str, evidence: dict[str, float], sentence: str) -> BoundDocument:
     if resource != "disk":
         sentence += f"; the disk was busy for {_share(evidence['disk_busy_percent'])} of the time"
-    return {"resource": resource, "where": where, "sentence": sentence, "evidence": evidence}
+    return BoundDocument(resource=resource, where=where, sentence=sentence, evidence=evidence)
 
 
 def _cpu_words(evidence: Mapping[str, float]) -> str:
@@ -203,8 +203,8 @@ def idle_disk_words(cells: Sequence[CellDocument]) -> str | None:
     The time in which the disk was busy is the most that could be spent waiting for it.
     """
     (figure,) = COMPARED_FIGURES
-    watched = [cell for cell in cells if cell["repeat"] != WARM_UP and figure in cell["host"]]
-    busy = [cell["host"][figure]["mean"] for cell in watched]
+    watched = [cell for cell in cells if cell.repeat != WARM_UP and figure in cell.host]
+    busy = [cell.host[figure].mean for cell in watched]
     if len({_cache_of(cell) for cell in watched}) < 2 or max(busy) >= IDLE_DISK:
         return None
     return (
@@ -215,6 +215,6 @@ def idle_disk_words(cells: Sequence[CellDocument]) -> str | None:
 
 def _cache_of(cell: CellDocument) -> str:
     """The cache mode of a cell, or the modes of its guests."""
-    mode = cell["axes"].get("cache") or cell["settings"].get("cache")
-    guests = cell["settings"].get("guests") or {}
+    mode = cell.axes.get("cache") or cell.settings.get("cache")
+    guests = cell.settings.get("guests") or {}
     return str(mode) if mode else axes_words({name: str(guest.get("cache")) for name, guest in guests.items()})

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from vmlab.analysis.shape import DiskLatencyDocument, OneDiskLatency, PercentilesDocument
 from vmlab.model.event import DiskLatencyRead
+from vmlab.model.jsonable import fields_of
 from vmlab.telemetry.latency_bins import OPERATIONS, LatencyBins, Packed, bins_of
 
 Place = tuple[int, str, str]
@@ -19,13 +20,13 @@ def latency_document(readings: Sequence[DiskLatencyRead]) -> DiskLatencyDocument
     bins = bins_of(*readings[-1].scale)
     places = counted(readings)
     over = [percentiles(bins, operation, _of(places.values(), operation)) for operation in OPERATIONS]
-    return {
-        "error_percent": bins.error_percent,
-        "least_ms": bins.least_ms,
-        "most_ms": bins.most_ms,
-        "over_disks": over,
-        "disks": list(_disks(bins, places)),
-    }
+    return DiskLatencyDocument(
+        error_percent=bins.error_percent,
+        least_ms=bins.least_ms,
+        most_ms=bins.most_ms,
+        over_disks=over,
+        disks=list(_disks(bins, places)),
+    )
 
 
 def within(
@@ -50,13 +51,13 @@ def counted(readings: Sequence[DiskLatencyRead]) -> dict[Place, dict[str, list[P
 def percentiles(bins: LatencyBins, operation: str, packed: Iterable[Packed]) -> PercentilesDocument:
     """The percentiles of what was counted of one operation."""
     counts = bins.total(packed)
-    return {
-        "operation": operation,
-        "requests": sum(counts),
-        "p50_ms": bins.percentile_ms(counts, 50),
-        "p95_ms": bins.percentile_ms(counts, 95),
-        "p99_ms": bins.percentile_ms(counts, 99),
-    }
+    return PercentilesDocument(
+        operation=operation,
+        requests=sum(counts),
+        p50_ms=bins.percentile_ms(counts, 50),
+        p95_ms=bins.percentile_ms(counts, 95),
+        p99_ms=bins.percentile_ms(counts, 99),
+    )
 
 
 def _of(disks: Iterable[dict[str, list[Packed]]], operation: str) -> Iterator[Packed]:
@@ -68,5 +69,5 @@ def _disks(bins: LatencyBins, places: dict[Place, dict[str, list[Packed]]]) -> I
     for (tile, guest, disk), operations in places.items():
         for operation in OPERATIONS:
             if operation in operations:
-                place = {"guest": guest, "tile": tile, "disk": disk}
-                yield {**place, **percentiles(bins, operation, operations[operation])}  # type: ignore[typeddict-item]
+                found = percentiles(bins, operation, operations[operation])
+                yield OneDiskLatency(guest, tile, disk, **fields_of(found))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from vmlab.analysis.shape import AggregateDocument, DomainDiskDocument, DomainDocument, RecordingDocument
+from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RecordingDocument
 from vmlab.model.domain import Domain, DomainDisk
+from vmlab.model.jsonable import fields_of
 from vmlab.model.sample import Sample, split_name
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
 from vmlab.telemetry.host.disk import METRICS as OF_HOST_DISK
@@ -23,11 +24,11 @@ def recording_document(
     """
     domains = list(domains)
     found = summarise(samples, since, until, instances=True, names=_Wanted(domains))
-    return {
-        "seconds": sum(seconds for one in samples if (seconds := seconds_within(one, since, until)) > 0),
-        "domains": [_domain(one, found) for one in sorted(domains, key=lambda one: one.name)],
-        "disks": {below: _figures(found, OF_HOST_DISK, below) for below in _below(domains)},
-    }
+    return RecordingDocument(
+        seconds=sum(seconds for one in samples if (seconds := seconds_within(one, since, until)) > 0),
+        domains=[_domain(one, found) for one in sorted(domains, key=lambda one: one.name)],
+        disks={below: _figures(found, OF_HOST_DISK, below) for below in _below(domains)},
+    )
 
 
 class _Wanted:
@@ -46,40 +47,23 @@ def _below(domains: Iterable[Domain]) -> list[str]:
 
 
 def _domain(domain: Domain, found: Found) -> DomainDocument:
-    return {
-        "name": domain.name,
-        "source": domain.source,
-        "vcpus": domain.vcpus,
-        "memory_bytes": domain.memory_bytes,
-        "accelerator": domain.accelerator,
-        "shares": list(domain.shares),
-        "figures": _figures(found, METRICS, domain.name),
-        "disks": [_disk(domain, disk, found) for disk in domain.disks],
-    }
+    return DomainDocument(
+        name=domain.name,
+        source=domain.source,
+        vcpus=domain.vcpus,
+        memory_bytes=domain.memory_bytes,
+        accelerator=domain.accelerator,
+        shares=list(domain.shares),
+        figures=_figures(found, METRICS, domain.name),
+        disks=[_disk(domain, disk, found) for disk in domain.disks],
+    )
 
 
 def _disk(domain: Domain, disk: DomainDisk, found: Found) -> DomainDiskDocument:
-    return {
-        "target": disk.target,
-        "file": disk.file,
-        "format": disk.format,
-        "cache": disk.cache,
-        "o_direct": disk.o_direct,
-        "below": disk.below,
-        "protocol": disk.protocol,
-        "file_system": disk.file_system,
-        "backing": [
-            {"file": one.file, "protocol": one.protocol, "file_system": one.file_system, "below": one.below}
-            for one in disk.backing
-        ],
-        "figures": _figures(found, OF_DISK, f"{domain.name}/{disk.target}"),
-    }
+    return DomainDiskDocument(**fields_of(disk), figures=_figures(found, OF_DISK, f"{domain.name}/{disk.target}"))
 
 
-def _figures(found: Found, metrics: Iterable[str], instance: str) -> dict[str, AggregateDocument]:
+def _figures(found: Found, metrics: Iterable[str], instance: str) -> dict[str, Summary]:
     """By metric without ``domain_``; what was never read is left out."""
     known = {metric: found[name] for metric in metrics if (name := f"{metric}[{instance}]") in found}
-    return {
-        metric.removeprefix("domain_"): AggregateDocument(mean=one.mean, max=one.max, p95=one.p95, area=one.area)
-        for metric, one in known.items()
-    }
+    return {metric.removeprefix("domain_"): one for metric, one in known.items()}

@@ -20,15 +20,15 @@ _MEMORY_STEP = 64 * 2**20
 def host_documents(known: RunTimeline) -> list[FleetHostDocument]:
     """The hosts, in the order in which they joined."""
     return [
-        {
-            "name": name,
-            "run": joined.run,
-            "accelerator": joined.accelerator,
-            "facts": dict(joined.facts),
-            "offset_ms": finite(joined.offset_ms),
-            "uncertainty_ms": finite(joined.uncertainty_ms),
-            "left_out": known.left_out[name].reason if name in known.left_out else None,
-        }
+        FleetHostDocument(
+            name=name,
+            run=joined.run,
+            accelerator=joined.accelerator,
+            facts=dict(joined.facts),
+            offset_ms=finite(joined.offset_ms),
+            uncertainty_ms=finite(joined.uncertainty_ms),
+            left_out=known.left_out[name].reason if name in known.left_out else None,
+        )
         for name, joined in known.hosts.items()
     ]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable
 
-from vmlab.analysis.shape import AggregateDocument
 from vmlab.model.sample import OWN_NAMES, Sample
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import read_samples
 from vmlab.telemetry.host.host_figures import headlines
-from vmlab.telemetry.sample_summary import summarise
+from vmlab.telemetry.sample_summary import Summary, summarise
 
 
-def host_during(reader: RunReader, since: float, until: float) -> dict[str, AggregateDocument]:
+def host_during(reader: RunReader, since: float, until: float) -> dict[str, Summary]:
     """Mean, maximum, 95th percentile and area of every host figure from `since` to `until`; {} without samples.
 
     The headlines come first, in their order; others follow by name, the recorder's own apart.
@@ -25,7 +24,7 @@ def host_during(reader: RunReader, since: float, until: float) -> dict[str, Aggr
 
 def host_of(
     samples: Iterable[Sample], since: float, until: float, names: Container[str] | None = None
-) -> dict[str, AggregateDocument]:
+) -> dict[str, Summary]:
     """As `host_during`, of samples that were read already; only of the figures called `names`, if given."""
     found = summarise(samples, since, until, names=names)
     # Damaged bytes may be read as infinity, which is not a figure.
@@ -34,7 +33,4 @@ def host_of(
     }
     first = [figure.name for figure in headlines() if figure.name in found]
     ordered = [*first, *sorted(found.keys() - {*first, *OWN_NAMES})]
-    return {
-        name: AggregateDocument(mean=one.mean, max=one.max, p95=one.p95, area=one.area)
-        for name, one in ((name, found[name]) for name in ordered)
-    }
+    return {name: found[name] for name in ordered}

@@ -8,28 +8,11 @@ that of the slowest tile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from vmlab.analysis.shape import LoopRow
+from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.event import RoundEnded
 from vmlab.model.run import RUN_TIME, Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class LoopRow:
-    """A workload in one tile, or in all for `tile` None, over its `rounds`. Figures are None where they are not known.
-
-    `throughput` is in `unit`: that of its kind's metric, or of rounds in a second (`of_rounds`) where the kind has
-    none. `latency` is in seconds, of the metric that is named.
-    """
-
-    workload: str
-    tile: int | None
-    rounds: int
-    throughput: float | None
-    unit: str
-    of_rounds: bool
-    latency: float | None
-    latency_metric: str
 
 
 def loop_rows(rounds: Iterable[RoundEnded], newest: int | None = None) -> list[LoopRow]:
@@ -48,15 +31,15 @@ def _rows(tiles: dict[int, list[RoundEnded]], newest: int | None) -> Iterator[Lo
     each = [_row(tiles[tile][-newest if newest else 0 :], len(tiles[tile])) for tile in sorted(tiles)]
     yield from each
     rates = [row.throughput for row in each if row.throughput is not None]
-    latencies = [row.latency for row in each if row.latency is not None]
+    latencies = [row.latency_seconds for row in each if row.latency_seconds is not None]
     yield LoopRow(
         workload=each[0].workload,
         tile=None,
         rounds=sum(row.rounds for row in each),
-        throughput=sum(rates) if len(rates) == len(each) else None,
+        throughput=finite(sum(rates)) if len(rates) == len(each) else None,
         unit=each[0].unit,
         of_rounds=each[0].of_rounds,
-        latency=max(latencies) if len(latencies) == len(each) else None,
+        latency_seconds=finite(max(latencies)) if len(latencies) == len(each) else None,
         latency_metric=each[0].latency_metric,
     )
 
@@ -69,10 +52,10 @@ def _row(rounds: Sequence[RoundEnded], count: int) -> LoopRow:
         workload=first.workload,
         tile=first.tile,
         rounds=count,
-        throughput=len(rates) / sum(1 / rate for rate in rates) if rates else None,
+        throughput=finite(len(rates) / sum(1 / rate for rate in rates)) if rates else None,
         unit="1/s" if first.throughput == RUN_TIME else first.units.get(first.throughput, ""),
         of_rounds=first.throughput == RUN_TIME,
-        latency=_median(latencies) if latencies else None,
+        latency_seconds=finite(_median(latencies)) if latencies else None,
         latency_metric=first.latency,
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TypedDict
+from dataclasses import dataclass, field, replace
 
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.event import (
@@ -52,7 +51,8 @@ _BETWEEN = {
 """What lies between two phases; None stands for the cell's beginning and end."""
 
 
-class StepTime(TypedDict):
+@dataclass(frozen=True, slots=True)
+class StepTime:
     """One step of a cell. `began` is in seconds after the cell's beginning, `tile` 0 for a step of the whole cell."""
 
     part: str
@@ -63,7 +63,8 @@ class StepTime(TypedDict):
     seconds: float | None
 
 
-class CellTime(TypedDict):
+@dataclass(frozen=True, slots=True)
+class CellTime:
     """One cell: its `seconds` are the sum of its `parts`. Those of one that has no end count to its last event."""
 
     cell: int
@@ -76,7 +77,8 @@ class CellTime(TypedDict):
     steps: list[StepTime]
 
 
-class RunTime(TypedDict):
+@dataclass(frozen=True, slots=True)
+class RunTime:
     """A run: `seconds` from its first event to its last, `outside_seconds` of them in no cell, `parts` of all cells.
 
     `accelerator` is that of its guests, None where no cell has had one, and `ordered` has the words for parts of the
@@ -145,29 +147,29 @@ class _Cell:
     def _step(self, part: str, step: str, tile: int, place: str, mono: float, seconds: float) -> None:
         began = max(0.0, mono - seconds - self.start.mono)
         self.steps.append(
-            {
-                "part": part,
-                "step": step,
-                "tile": tile,
-                "place": place,
-                "began": finite(began),
-                "seconds": finite(seconds),
-            }
+            StepTime(
+                part=part,
+                step=step,
+                tile=tile,
+                place=place,
+                began=finite(began),
+                seconds=finite(seconds),
+            )
         )
 
     def told(self) -> CellTime:
         """What is known of the cell."""
         parts = {name: self.parts[name] for name in _in_order(self.parts)}
-        return {
-            "cell": self.start.cell,
-            "axes": dict(self.start.axes),
-            "repeat": self.start.repeat,
-            "guests": self.start.guests,
-            "outcome": self.outcome,
-            "seconds": sum(parts.values()),
-            "parts": parts,
-            "steps": sorted(self.steps, key=lambda step: step["began"] or 0.0),
-        }
+        return CellTime(
+            cell=self.start.cell,
+            axes=dict(self.start.axes),
+            repeat=self.start.repeat,
+            guests=self.start.guests,
+            outcome=self.outcome,
+            seconds=sum(parts.values()),
+            parts=parts,
+            steps=sorted(self.steps, key=lambda step: step.began or 0.0),
+        )
 
 
 def run_time(reader: RunReader) -> RunTime:
@@ -197,33 +199,33 @@ def time_of(events: Iterable[Event]) -> RunTime:
         cell.broken_off(last)
     told = [cell.told() for cell in cells.values()]
     seconds = 0.0 if began is None else last - began
-    return {
-        "schema": SCHEMA,
-        "run": run,
-        "accelerator": _accelerator(probed.accelerator if probed else None, told),
-        "ordered": list(ordered_words(probed.host)) if probed else [],
-        "seconds": seconds,
-        "outside_seconds": max(0.0, seconds - sum(one["seconds"] for one in told)),
-        "parts": summed(told),
-        "cells": told,
-    }
+    return RunTime(
+        schema=SCHEMA,
+        run=run,
+        accelerator=_accelerator(probed.accelerator if probed else None, told),
+        ordered=list(ordered_words(probed.host)) if probed else [],
+        seconds=seconds,
+        outside_seconds=max(0.0, seconds - sum(one.seconds for one in told)),
+        parts=summed(told),
+        cells=told,
+    )
 
 
 def of_cell(time: RunTime, cell: int) -> RunTime:
     """The same with one cell alone; what lies outside of cells is still the run's."""
-    cells = [one for one in time["cells"] if one["cell"] == cell]
-    return {**time, "accelerator": _accelerator(time["accelerator"], cells), "cells": cells, "parts": summed(cells)}
+    cells = [one for one in time.cells if one.cell == cell]
+    return replace(time, accelerator=_accelerator(time.accelerator, cells), cells=cells, parts=summed(cells))
 
 
 def _accelerator(probed: str | None, cells: Iterable[CellTime]) -> str | None:
-    return probed if any(cell["guests"] for cell in cells) else None
+    return probed if any(cell.guests for cell in cells) else None
 
 
 def summed(cells: Iterable[CellTime]) -> dict[str, float]:
     """The parts of several cells together."""
     total: dict[str, float] = {}
     for cell in cells:
-        for name, seconds in cell["parts"].items():
+        for name, seconds in cell.parts.items():
             total[name] = total.get(name, 0.0) + seconds
     return {name: total[name] for name in _in_order(total)}
 

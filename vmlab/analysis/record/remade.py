@@ -11,11 +11,6 @@ from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.event import FiguresRemade
 
 
-def remade_documents(cell: CellTimeline) -> list[RemadeDocument]:
-    """Each figure of a cell that changed, in the order of the changes."""
-    return [one for event in cell.remade for one in changes_of(event)]
-
-
 def remade_notices(cells: Iterable[CellTimeline]) -> Iterator[str]:
     """A line for each version of the program that made figures again, with the cells and the last time."""
     versions: dict[str, list[FiguresRemade]] = {}
@@ -35,14 +30,14 @@ def changes_of(event: FiguresRemade) -> Iterator[RemadeDocument]:
     """Each figure that changed."""
     at = datetime.fromtimestamp(event.wall, UTC).isoformat(timespec="milliseconds")
     for metric, unit in event.units.items():
-        yield {
-            "workload": event.workload,
-            "tile": event.tile,
-            "guest": event.guest,
-            "metric": metric,
-            "was": finite(event.was.get(metric)),
-            "value": finite(event.values.get(metric)),
-            "unit": unit,
-            "version": event.version,
-            "at": at,
-        }
+        yield RemadeDocument(
+            workload=event.workload,
+            tile=event.tile,
+            guest=event.guest,
+            metric=metric,
+            was=finite(event.was.get(metric)),
+            value=finite(event.values.get(metric)),
+            unit=unit,
+            version=event.version,
+            at=at,
+        )

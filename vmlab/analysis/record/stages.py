@@ -45,10 +45,10 @@ def stages_of(reader: RunReader, cell: CellTimeline, signs: Sequence[WorkloadPro
         for (stage, since), end in zip(began, until, strict=True):
             if stage in _AFTER:
                 break
-            yield {
-                "workload": key[0],
-                "tile": key[1],
-                "stage": stage,
-                "seconds": max(0.0, end - since),
-                "host": host_during(reader, since, end) if end > since else {},
-            }
+            yield StageDocument(
+                workload=key[0],
+                tile=key[1],
+                stage=stage,
+                seconds=max(0.0, end - since),
+                host=host_during(reader, since, end) if end > since else {},
+            )

@@ -7,55 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.record.disk_latency import latency_document, within
 from vmlab.analysis.record.host_means import host_of
-from vmlab.analysis.record.loop_documents import loop_documents
+from vmlab.analysis.record.loops import loop_rows
 from vmlab.analysis.record.timeline import CellTimeline
-from vmlab.analysis.shape import SpanDocument, SwitchDocument, SwitchPrice, TileChangeDocument
-from vmlab.analysis.statistics.descriptive import finite
-from vmlab.model.event import CacheSwitched, KsmSwitched, Switched, TilesChanged
-from vmlab.model.jsonable import time_of_day
+from vmlab.analysis.shape import SpanDocument
+from vmlab.model.event import CacheSwitched, KsmSwitched, TilesChanged
 from vmlab.model.sample import Sample
-
-
-def switch_documents(cell: CellTimeline) -> list[SwitchDocument]:
-    """The switches of a cell, in order."""
-    began = cell.executed[0] if cell.executed else cell.start.mono
-    return [
-        {
-            "what": one.what,
-            "at": time_of_day(one.wall),
-            "seconds": one.mono - began,
-            "origin": one.origin,
-            "before": one.before,
-            "after": one.after,
-            **_price(one),
-        }
-        for one in cell.switches
-    ]
-
-
-def _price(one: Switched) -> SwitchPrice:
-    if isinstance(one, KsmSwitched):
-        return {"pauses_ms": {}, "drained_seconds": None, "drained_bytes": None}
-    return {
-        "pauses_ms": {guest: finite(pause) for guest, pause in one.pauses_ms.items()},
-        "drained_seconds": finite(one.drained_seconds),
-        "drained_bytes": one.drained_bytes,
-    }
-
-
-def tile_change_documents(cell: CellTimeline) -> list[TileChangeDocument]:
-    """The tiles that were added and retired, in order."""
-    began = cell.executed[0] if cell.executed else cell.start.mono
-    return [
-        {
-            "at": time_of_day(one.wall),
-            "seconds": one.mono - began,
-            "origin": one.origin,
-            "before": one.before,
-            "after": one.after,
-        }
-        for one in cell.tile_changes
-    ]
 
 
 def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[SpanDocument]:
@@ -77,16 +33,16 @@ def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[Sp
                 case TilesChanged(after=count):
                     tiles = count
         rounds = [one for one in cell.rounds if begin < one.mono <= end]
-        yield {
-            "since": begin - since,
-            "until": end - since,
-            "cache": cache,
-            "ksm": ksm,
-            "tiles": tiles,
-            "host": host_of(samples, begin, end),
-            "disk_latency": latency_document(within(cell.latency, begin, end, last=end == until)),
-            "loop": loop_documents(rounds),
-        }
+        yield SpanDocument(
+            since=begin - since,
+            until=end - since,
+            cache=cache,
+            ksm=ksm,
+            tiles=tiles,
+            host=host_of(samples, begin, end),
+            disk_latency=latency_document(within(cell.latency, begin, end, last=end == until)),
+            loop=loop_rows(rounds),
+        )
 
 
 def _at_first(cell: CellTimeline) -> tuple[str | None, str | None, int | None]:

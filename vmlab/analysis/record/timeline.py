@@ -142,6 +142,11 @@ class CellTimeline:
     """In a record of an older version, how a cell with guests on two hosts has ended on the other one."""
 
     @property
+    def began(self) -> float:
+        """The moment from which what happened in it is told: the start of its workloads, or its own."""
+        return self.executed[0] if self.executed else self.start.mono
+
+    @property
     def execution(self) -> tuple[float, float] | None:
         """Beginning and end of the execute phase; of a cell that broke off in it, the end is its last event."""
         if self.executed is None:

@@ -25,19 +25,19 @@ def disk_traffic(samples: Sequence[Sample], window: Window) -> TrafficDocument |
     a share that memory served is the least that it can be.
     """
     read, written = (_moved(samples, direction, window) for direction in ("read", "write"))
-    if read["guests_bytes"] is None and written["guests_bytes"] is None:
+    if read.guests_bytes is None and written.guests_bytes is None:
         return None
     return _document(read, written, exact=window.is_exact)
 
 
 def traffic_over(cells: Sequence[TrafficDocument]) -> TrafficDocument:
     """The bytes of several cells together."""
-    read, written = (_sum([one[way] for one in cells]) for way in ("read", "written"))
-    return _document(read, written, exact=all(one["exact"] for one in cells))
+    read, written = (_sum([getattr(one, way) for one in cells]) for way in ("read", "written"))
+    return _document(read, written, exact=all(one.exact for one in cells))
 
 
 def _sum(moved: Sequence[MovedDocument]) -> MovedDocument:
-    asked, host = [one["guests_bytes"] for one in moved], [one["host_bytes"] for one in moved]
+    asked, host = [one.guests_bytes for one in moved], [one.host_bytes for one in moved]
     return _moved_document(
         None if None in asked else sum(one or 0.0 for one in asked),
         None if None in host else sum(one or 0.0 for one in host),
@@ -46,7 +46,7 @@ def _sum(moved: Sequence[MovedDocument]) -> MovedDocument:
 
 def _document(read: MovedDocument, written: MovedDocument, *, exact: bool) -> TrafficDocument:
     parts = [text for text in (_words("read", read), _words("write", written)) if text]
-    return {"read": read, "written": written, "sentence": "; ".join(parts), "exact": exact}
+    return TrafficDocument(read=read, written=written, sentence="; ".join(parts), exact=exact)
 
 
 def _moved(samples: Sequence[Sample], direction: str, window: Window) -> MovedDocument:
@@ -67,7 +67,7 @@ def _moved(samples: Sequence[Sample], direction: str, window: Window) -> MovedDo
 
 
 def _moved_document(asked: float | None, moved: float | None) -> MovedDocument:
-    return {"guests_bytes": asked, "host_bytes": moved, "memory_percent": _memory_percent(asked, moved)}
+    return MovedDocument(guests_bytes=asked, host_bytes=moved, memory_percent=_memory_percent(asked, moved))
 
 
 def _memory_percent(asked: float | None, moved: float | None) -> float | None:
@@ -77,7 +77,7 @@ def _memory_percent(asked: float | None, moved: float | None) -> float | None:
 
 
 def _words(direction: str, moved: MovedDocument) -> str:
-    asked, host, percent = moved["guests_bytes"], moved["host_bytes"], moved["memory_percent"]
+    asked, host, percent = moved.guests_bytes, moved.host_bytes, moved.memory_percent
     if asked is None or host is None:
         return ""
     verb, part = _WORDS[direction]

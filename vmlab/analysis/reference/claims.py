@@ -174,8 +174,8 @@ def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
 
     Where the run is looked at several times while it goes on, each look has its share of the error.
     """
-    until = document["run"]["until"]
-    looks = len(until["looks"] or (1,)) if until else 1
+    until = document.run.until
+    looks = len(until.looks or (1,)) if until else 1
     combinations = [dict(zip(claim.each, chosen, strict=True)) for chosen in itertools.product(*claim.each.values())]
     return answered(
         claim,

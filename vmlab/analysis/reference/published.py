@@ -93,15 +93,15 @@ class BesideReference:
     @property
     def has_run(self) -> bool:
         """Whether there is a run, and not the publication alone."""
-        return bool(self.document["run"]["id"])
+        return bool(self.document.run.id)
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.reference/1``."""
-        run = self.document["run"]
-        named = {key: run[key] for key in ("id", "scenario", "size", "outcome", "started", "accelerator")}
+        run = self.document.run
+        named = {key: getattr(run, key) for key in ("id", "scenario", "size", "outcome", "started", "accelerator")}
         return {
             "schema": SCHEMA,
-            "scenario": run["scenario"],
+            "scenario": run.scenario,
             "run": named if self.has_run else None,
             "source": self.reference.source,
             "host": self.reference.host,
@@ -111,7 +111,7 @@ class BesideReference:
             "figures": [figure.to_json() for figure in self.figures],
             "claims": [claim.to_json() for claim in self.claims],
             "unasked": [finding.model_dump() for finding in self.reference.unasked],
-            "tables": self.document["tables"],
+            "tables": self.document.tables,
             "notes": self.reference.notes,
         }
 
@@ -124,8 +124,8 @@ def beside_reference(reader: RunReader) -> BesideReference:
     document, texts = run_document(reader), reader.documents()
     reference = _reference_of(texts)
     if reference is None:
-        raise UsageError(f"run {document['run']['id']}: its scenario names no publication")
-    return _beside(document, reference, tuple(departures_of(texts, document["run"]["size"])))
+        raise UsageError(f"run {document.run.id}: its scenario names no publication")
+    return _beside(document, reference, tuple(departures_of(texts, document.run.size)))
 
 
 def _reference_of(texts: Mapping[str, str]) -> Reference | None:
@@ -175,8 +175,8 @@ def _beside(document: RunDocument, reference: Reference, departures: tuple[str, 
 
 def _answered(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:
     answered = _figure(document, figure, compares=compares)
-    run, behind = document["run"], (cell for cell in document["cells"] if cell["cell"] in answered.cells)
-    ordered = ordered_words(run["host"]) if answered.cells else ()
+    run, behind = document.run, (cell for cell in document.cells if cell.cell in answered.cells)
+    ordered = ordered_words(run.host) if answered.cells else ()
     return replace(answered, accelerator=accelerator_of(run, behind), ordered=ordered)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from dataclasses import replace
 
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
 from vmlab.analysis.record.fleet_hosts import HOST_AXIS
@@ -12,6 +12,7 @@ from vmlab.analysis.shape import (
     BoundDocument,
     CellDocument,
     OverHostsDocument,
+    OverTilesDocument,
     RunDocument,
     TargetDocument,
     TogetherDocument,
@@ -19,6 +20,7 @@ from vmlab.analysis.shape import (
 from vmlab.analysis.statistics.descriptive import finite, total
 from vmlab.analysis.tiles.target_results import load_of
 from vmlab.analysis.tiles.throughput import rates_of
+from vmlab.model.results import Measurement
 
 ALL_HOSTS = "all"
 """The value of the axis host that stands for all of them; no host has that name."""
@@ -26,23 +28,23 @@ ALL_HOSTS = "all"
 
 def together_documents(known: RunTimeline, cells: Sequence[CellDocument]) -> list[TogetherDocument]:
     """Those that have ended, in the order in which they did; [] for a run whose hosts did not run together."""
-    numbered = {cell["cell"]: cell for cell in cells}
+    numbered = {cell.cell: cell for cell in cells}
     found: list[TogetherDocument] = []
     for ended in known.together:
         own = [numbered[number] for number in ended.cells if number in numbered]
         if own:
             found.append(
-                {
-                    "cells": [cell["cell"] for cell in own],
-                    "axes": {name: value for name, value in own[0]["axes"].items() if name != HOST_AXIS},
-                    "repeat": own[0]["repeat"],
-                    "outcome": ended.outcome,
-                    "reason": ended.reason,
-                    "start_skew_ms": finite(ended.skew_ms),
-                    "skew_uncertainty_ms": finite(ended.skew_uncertainty_ms),
-                    "starts_ms": dict(ended.starts_ms),
-                    "over_hosts": list(_over_hosts(own)),
-                }
+                TogetherDocument(
+                    cells=[cell.cell for cell in own],
+                    axes={name: value for name, value in own[0].axes.items() if name != HOST_AXIS},
+                    repeat=own[0].repeat,
+                    outcome=ended.outcome,
+                    reason=ended.reason,
+                    start_skew_ms=finite(ended.skew_ms),
+                    skew_uncertainty_ms=finite(ended.skew_uncertainty_ms),
+                    starts_ms=dict(ended.starts_ms),
+                    over_hosts=list(_over_hosts(own)),
+                )
             )
     return found
 
@@ -51,24 +53,22 @@ def _over_hosts(cells: Sequence[CellDocument]) -> Iterator[OverHostsDocument]:
     """Each metric of which every host has a figure. Rates add up over tiles and hosts; a host is as bad as its worst
     tile.
     """
-    metrics = dict.fromkeys(
-        (one["workload"], one["metric"], one["unit"]) for cell in cells for one in cell["over_tiles"]
-    )
+    metrics = dict.fromkeys((one.workload, one.metric, one.unit) for cell in cells for one in cell.over_tiles)
     for workload, metric, unit in metrics:
         of_hosts = [
-            (str(cell["hypervisor"]), one)
+            (str(cell.hypervisor), one)
             for cell in cells
-            for one in cell["over_tiles"]
-            if (one["workload"], one["metric"]) == (workload, metric)
+            for one in cell.over_tiles
+            if (one.workload, one.metric) == (workload, metric)
         ]
         if len(of_hosts) == len(cells):
-            more = of_hosts[0][1]["more_is_better"]
-            worsts = [(one["worst"], host) for host, one in of_hosts if one["worst"] is not None]
+            more = of_hosts[0][1].more_is_better
+            worsts = [(one.worst, host) for host, one in of_hosts if one.worst is not None]
             worst, host = (max, min)[bool(more)](worsts) if worsts else (None, None)
-            sums = [one["sum"] for _, one in of_hosts if one["sum"] is not None and unit.endswith("/s")]
+            sums = [one.sum for _, one in of_hosts if one.sum is not None and unit.endswith("/s")]
             whole = finite(total(sums)) if len(sums) == len(cells) else None
             yield _over(workload, metric, unit, more, whole, worst, host)
-    walls = [(cell["wall_seconds"], str(cell["hypervisor"])) for cell in cells]
+    walls = [(cell.wall_seconds, str(cell.hypervisor)) for cell in cells]
     known = [(seconds, host) for seconds, host in walls if seconds is not None]
     if len(known) == len(cells):
         yield _over(WALL_CLOCK, WALL_SECONDS, "s", False, None, *max(known))
@@ -83,15 +83,15 @@ def _over(
     worst: float | None,
     worst_host: str | None,
 ) -> OverHostsDocument:
-    return {
-        "workload": workload,
-        "metric": metric,
-        "unit": unit,
-        "more_is_better": more_is_better,
-        "sum": total,
-        "worst": worst,
-        "worst_host": worst_host,
-    }
+    return OverHostsDocument(
+        workload=workload,
+        metric=metric,
+        unit=unit,
+        more_is_better=more_is_better,
+        sum=total,
+        worst=worst,
+        worst_host=worst_host,
+    )
 
 
 def cells_of_all_hosts(document: RunDocument) -> list[CellDocument]:
@@ -103,8 +103,8 @@ def cells_of_all_hosts(document: RunDocument) -> list[CellDocument]:
 
 def cells_with_hosts(document: RunDocument) -> list[tuple[CellDocument, list[CellDocument]]]:
     """The same, each with the cells of the hosts."""
-    numbered = {cell["cell"]: cell for cell in document["cells"]}
-    found = ((one, [numbered[at] for at in one["cells"] if at in numbered]) for one in document["together"])
+    numbered = {cell.cell: cell for cell in document.cells}
+    found = ((one, [numbered[at] for at in one.cells if at in numbered]) for one in document.together)
     return [(_cell(cells, one), cells) for one, cells in found if cells]
 
 
@@ -124,80 +124,72 @@ def _worst_targets(cells: Sequence[CellDocument]) -> list[TargetDocument]:
     One that was missed on some host is missed; where none is known to be, but not all are known, nothing is known.
     """
     found: dict[tuple[str, str, int, float, bool], list[TargetDocument]] = {}
-    for target in (target for cell in cells for target in cell["targets"]):
-        key = (target["workload"], target["metric"], target["tile"], target["limit"], target["at_least"])
+    for target in (target for cell in cells for target in cell.targets):
+        key = (target.workload, target.metric, target.tile, target.limit, target.at_least)
         found.setdefault(key, []).append(target)
     return [_worst(those) for those in found.values()]
 
 
 def _worst(targets: Sequence[TargetDocument]) -> TargetDocument:
-    known = [one for one in targets if one["met"] is not None]
+    known = [one for one in targets if one.met is not None]
     worst = max(known, key=load_of, default=targets[0])
-    if worst["met"] is not False and len(known) < len(targets):
-        return next(one for one in targets if one["met"] is None)
+    if worst.met is not False and len(known) < len(targets):
+        return next(one for one in targets if one.met is None)
     return worst
 
 
 def _bound_of_worst(cells: Sequence[CellDocument], targets: Sequence[TargetDocument]) -> BoundDocument | None:
     """What bound the host whose target is the worst of all; None where no target was measured."""
-    worst = max((one for one in targets if one["met"] is not None), key=load_of, default=None)
-    return next((cell["bound_by"] for cell in cells if worst is not None and worst in cell["targets"]), None)
+    worst = max((one for one in targets if one.met is not None), key=load_of, default=None)
+    return next((cell.bound_by for cell in cells if worst is not None and worst in cell.targets), None)
 
 
 def _overlap(cells: Sequence[CellDocument], one: OverHostsDocument) -> float | None:
     """The smallest share of their span in which the tiles of any host ran; None where one is not known."""
-    place = one["workload"], one["metric"]
-    shares = [
-        over["overlap"] for cell in cells for over in cell["over_tiles"] if (over["workload"], over["metric"]) == place
-    ]
+    place = one.workload, one.metric
+    shares = [over.overlap for cell in cells for over in cell.over_tiles if (over.workload, over.metric) == place]
     known = [share for share in shares if share is not None]
     return min(known) if known and len(known) == len(shares) else None
 
 
 def _cell(cells: Sequence[CellDocument], together: TogetherDocument) -> CellDocument:
     first, targets = cells[0], _worst_targets(cells)
-    figures = [(one, one["worst"] if one["sum"] is None else one["sum"]) for one in together["over_hosts"]]
-    taken = [(one, value) for one, value in figures if value is not None and one["metric"] != WALL_SECONDS]
-    wall = next((value for one, value in figures if one["metric"] == WALL_SECONDS), None)
-    changed = {
-        "axes": {**together["axes"], HOST_AXIS: ALL_HOSTS},
-        "hypervisor": None,
-        "outcome": together["outcome"],
-        "reasons": [together["reason"]] if together["reason"] else [],
-        "wall_seconds": wall,
-        "start_skew_ms": together["start_skew_ms"],
-        "skew_uncertainty_ms": together["skew_uncertainty_ms"],
-        "workloads": [],
-        "measurements": [
-            {
-                "workload": one["workload"],
-                "tile": 1,
-                "guest": "",
-                "metric": one["metric"],
-                "value": value,
-                "unit": one["unit"],
-            }
-            for one, value in taken
-        ],
-        "over_tiles": [
-            {
-                "workload": one["workload"],
-                "metric": one["metric"],
-                "unit": one["unit"],
-                "tiles": 1,
-                **dict.fromkeys(("mean", "worst", "best", "sum"), value),
-                "sd": None,
-                "cv": None,
-                "jain": None,
-                "more_is_better": one["more_is_better"],
-                "overlap": _overlap(cells, one),
-            }
-            for one, value in taken
-        ],
-        "targets": targets,
-        "host": {},
-        "bound_by": _bound_of_worst(cells, targets),
-        "disk_latency": None,
-        "neighbours": None,
-    }
-    return cast(CellDocument, {**first, **changed})
+    figures = [(one, one.worst if one.sum is None else one.sum) for one in together.over_hosts]
+    taken = [(one, value) for one, value in figures if value is not None and one.metric != WALL_SECONDS]
+    wall = next((value for one, value in figures if one.metric == WALL_SECONDS), None)
+    return replace(
+        first,
+        axes={**together.axes, HOST_AXIS: ALL_HOSTS},
+        hypervisor=None,
+        outcome=together.outcome,
+        reasons=[together.reason] if together.reason else [],
+        wall_seconds=wall,
+        start_skew_ms=together.start_skew_ms,
+        skew_uncertainty_ms=together.skew_uncertainty_ms,
+        workloads=[],
+        measurements=[Measurement(one.workload, 1, "", one.metric, value, one.unit) for one, value in taken],
+        over_tiles=[_of_one(one, value, _overlap(cells, one)) for one, value in taken],
+        targets=targets,
+        host={},
+        bound_by=_bound_of_worst(cells, targets),
+        disk_latency=None,
+        neighbours=None,
+    )
+
+
+def _of_one(one: OverHostsDocument, value: float, overlap: float | None) -> OverTilesDocument:
+    return OverTilesDocument(
+        workload=one.workload,
+        metric=one.metric,
+        unit=one.unit,
+        tiles=1,
+        mean=value,
+        worst=value,
+        best=value,
+        sum=value,
+        sd=None,
+        cv=None,
+        jain=None,
+        more_is_better=one.more_is_better,
+        overlap=overlap,
+    )

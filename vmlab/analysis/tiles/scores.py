@@ -105,14 +105,14 @@ def scores_of(document: RunDocument, share_percent: float | None = None) -> list
 
     The share is the document's own unless it is given.
     """
-    share = document["scores"]["share_percent"] if share_percent is None else share_percent
+    share = document.scores["share_percent"] if share_percent is None else share_percent
     places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
     for cell in in_written_order(document):
         if counts(cell):
-            places[tuple((name, value) for name, value in cell["axes"].items() if name != _TILES)].append(cell)
-    metrics = document["run"]["throughput"]
+            places[tuple((name, value) for name, value in cell.axes.items() if name != _TILES)].append(cell)
+    metrics = document.run.throughput
     found = [
-        _place(dict(place), cells, metrics, share, {cell["cell"]: rates_of(cell, metrics) for cell in cells})
+        _place(dict(place), cells, metrics, share, {cell.cell: rates_of(cell, metrics) for cell in cells})
         for place, cells in places.items()
     ]
     return [one for one in (*_of_fleet(document, metrics, share), *found) if one.rows]
@@ -124,8 +124,8 @@ def _of_fleet(document: RunDocument, metrics: Mapping[str, str], share: float) -
     rates: dict[int, Rates] = {}
     for whole, of_hosts in cells_with_hosts(document):
         if counts(whole):
-            places[tuple((name, value) for name, value in whole["axes"].items() if name != _TILES)].append(whole)
-            rates[whole["cell"]] = summed_rates(of_hosts, metrics)
+            places[tuple((name, value) for name, value in whole.axes.items() if name != _TILES)].append(whole)
+            rates[whole.cell] = summed_rates(of_hosts, metrics)
     for place, cells in places.items():
         yield _place(dict(place), cells, metrics, share, rates)
 
@@ -163,7 +163,7 @@ class _Scored:
         return dict(sorted(found.items()))
 
     def rates(self, cell: CellDocument) -> dict[int, float] | None:
-        return tile_rates(self.of_cells[cell["cell"]], self.workloads)
+        return tile_rates(self.of_cells[cell.cell], self.workloads)
 
     def figure(self, tiles: int, value: Callable[[Sequence[float]], float | None]) -> Figure:
         """A figure of the rates of all tiles; only of cells that passed."""
@@ -206,7 +206,7 @@ class _Scored:
         found = set()
         for cell in self.by_count.get(tiles, []):
             rates = self.rates(cell)
-            if rates is not None and cell["outcome"] == Outcome.PASSED:
+            if rates is not None and cell.outcome == Outcome.PASSED:
                 found |= {tile for tile, rate in rates.items() if compared(rate, min(rates.values())) == 0}
         return found.pop() if len(found) == 1 else None
 

@@ -21,7 +21,7 @@ from vmlab.workloads.target_limits import Configured, Said, Target, targets_of
 
 def target_documents(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> list[TargetDocument]:
     """Each target in each tile of a cell, by the settings that the cell had; [] for records without settings."""
-    values = {(one["workload"], one["tile"], one["metric"]): one["value"] for one in cell["measurements"]}
+    values = {(one.workload, one.tile, one.metric): one.value for one in cell.measurements}
     tiles = range(1, tiles_of(cell) + 1)
     return [
         _document(target, tile, values.get((target.workload, tile, target.metric)))
@@ -37,7 +37,7 @@ def cell_targets(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> 
 
 def configured(cell: CellDocument) -> dict[str, Configured]:
     """The workloads of each tile of a cell, by the settings that it had; {} for records without settings."""
-    workloads: Mapping[str, Mapping[str, Any]] = cell["settings"].get("workloads") or {}
+    workloads: Mapping[str, Mapping[str, Any]] = cell.settings.get("workloads") or {}
     return {name: Configured(str(one.get("kind", "")), _params(one)) for name, one in workloads.items()}
 
 
@@ -81,8 +81,8 @@ def delivered(cell: CellDocument) -> bool | None:
     None where that is not known: the cell is not to be believed, has no target that applies to it, or a figure was not
     measured and none that was is missed.
     """
-    verdicts = [one["met"] for one in cell["targets"] if one["applicable"]]
-    if cell["outcome"] != Outcome.PASSED or was_switched(cell) or not verdicts:
+    verdicts = [one.met for one in cell.targets if one.applicable]
+    if cell.outcome != Outcome.PASSED or was_switched(cell) or not verdicts:
         return None
     if False in verdicts:
         return False
@@ -91,21 +91,21 @@ def delivered(cell: CellDocument) -> bool | None:
 
 def load_of(target: TargetDocument) -> float:
     """How much of its limit a measured target took; infinite for nothing of what should be much."""
-    return math.inf if target["load"] is None else target["load"]
+    return math.inf if target.load is None else target.load
 
 
 def _document(target: Target, tile: int, value: float | None) -> TargetDocument:
-    return {
-        "workload": target.workload,
-        "tile": tile,
-        "metric": target.metric,
-        "unit": target.unit,
-        "limit": target.limit,
-        "at_least": target.at_least,
-        "implied": target.implied,
-        "applicable": target.applicable,
-        "written_in": target.written_in,
-        "value": value,
-        "load": None if value is None else finite(target.load(value)),
-        "met": None if value is None else target.met_by(value),
-    }
+    return TargetDocument(
+        workload=target.workload,
+        tile=tile,
+        metric=target.metric,
+        unit=target.unit,
+        limit=target.limit,
+        at_least=target.at_least,
+        implied=target.implied,
+        applicable=target.applicable,
+        written_in=target.written_in,
+        value=value,
+        load=None if value is None else finite(target.load(value)),
+        met=None if value is None else target.met_by(value),
+    )

@@ -22,10 +22,10 @@ def throughput_metrics(kind_of: Mapping[str, str]) -> dict[str, str]:
 
 def tiles_of(cell: CellDocument) -> int:
     """The number of tiles that a cell was to have, by its axes or its settings; else those that were measured."""
-    said = cell["axes"].get("tiles", cell["settings"].get("tiles"))
+    said = cell.axes.get("tiles", cell.settings.get("tiles"))
     if isinstance(said, int) and not isinstance(said, bool):
         return said
-    return max((one["tile"] for one in (*cell["workloads"], *cell["measurements"])), default=1)
+    return max((*(one.tile for one in cell.workloads), *(one.tile for one in cell.measurements)), default=1)
 
 
 def rates_of(cell: CellDocument, metrics: Mapping[str, str]) -> dict[str, dict[int, float]]:
@@ -35,11 +35,11 @@ def rates_of(cell: CellDocument, metrics: Mapping[str, str]) -> dict[str, dict[i
     it names that. Only workloads that were measured in every tile of the cell, with a positive figure.
     """
     found: dict[str, dict[int, float]] = {}
-    for taken in cell["measurements"]:
-        name, value = taken["workload"], taken["value"]
+    for taken in cell.measurements:
+        name, value = taken.workload, taken.value
         metric = metrics.get(name, RUN_TIME)
-        if taken["metric"] == metric and value is not None and value > 0 and math.isfinite(1 / value):
-            found.setdefault(name, {})[taken["tile"]] = 1 / value if metric == RUN_TIME else value
+        if taken.metric == metric and value is not None and value > 0 and math.isfinite(1 / value):
+            found.setdefault(name, {})[taken.tile] = 1 / value if metric == RUN_TIME else value
     every = set(range(1, tiles_of(cell) + 1))
     return {name: rates for name, rates in found.items() if rates.keys() == every}
 
@@ -63,7 +63,7 @@ def together_of(cells: Iterable[CellDocument], metrics: Mapping[str, str], workl
 
     Only of cells that passed; 1 for a cell of one tile.
     """
-    shares = [_together(cell, metrics, workloads) for cell in cells if cell["outcome"] == Outcome.PASSED]
+    shares = [_together(cell, metrics, workloads) for cell in cells if cell.outcome == Outcome.PASSED]
     known = [share for share in shares if share is not None]
     return min(known) if known and len(known) == len(shares) else None
 
@@ -72,9 +72,9 @@ def _together(cell: CellDocument, metrics: Mapping[str, str], workloads: Sequenc
     if tiles_of(cell) == 1:
         return 1.0
     overlaps = [
-        over["overlap"]
-        for over in cell["over_tiles"]
-        if over["workload"] in workloads and over["metric"] == metrics.get(over["workload"], RUN_TIME)
+        over.overlap
+        for over in cell.over_tiles
+        if over.workload in workloads and over.metric == metrics.get(over.workload, RUN_TIME)
     ]
     known = [overlap for overlap in overlaps if overlap is not None]
     return min(known) if known and len(known) == len(overlaps) else None

@@ -77,7 +77,7 @@ def reference_of(cells: Sequence[CellDocument], metrics: Mapping[str, str]) -> R
 
     None where none passed, and where they have not the same workloads in all tiles.
     """
-    passed = [cell for cell in cells if cell["outcome"] == Outcome.PASSED and counts(cell)]
+    passed = [cell for cell in cells if cell.outcome == Outcome.PASSED and counts(cell)]
     if not passed:
         return None
     fewest = min(map(tiles_of, passed))
@@ -128,11 +128,11 @@ def index_figures(reference: Reference, groups: Sequence[Sequence[RunCells]]) ->
 
 
 def _names(cell: CellDocument) -> list[str]:
-    return [one["workload"] for one in cell["workloads"]] or [one["workload"] for one in cell["measurements"]]
+    return [one.workload for one in cell.workloads] or [one.workload for one in cell.measurements]
 
 
 def _work(cell: CellDocument, name: str) -> Any:
-    said = cell["settings"].get("workloads", {}).get(name)
+    said = cell.settings.get("workloads", {}).get(name)
     return {key: said.get(key) for key in ("kind", "params")} if isinstance(said, dict) else None
 
 

@@ -27,6 +27,7 @@ from vmlab.analysis.tiles.over_hosts import ALL_HOSTS, cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.model.axes import axes_words
+from vmlab.model.jsonable import jsonable
 from vmlab.model.run import AxisValue
 
 _TILES = "tiles"
@@ -90,11 +91,11 @@ class Carried:
     @property
     def ran_out(self) -> BoundDocument | None:
         """What was at its limit in the first cells that missed, in most of them; None where nothing is known."""
-        found = [bound for cell in self.ended_by if (bound := cell["bound_by"]) is not None]
+        found = [bound for cell in self.ended_by if (bound := cell.bound_by) is not None]
         if not found:
             return None
-        (most, _), *_ = Counter(bound["resource"] for bound in found).most_common()
-        return next(bound for bound in found if bound["resource"] == most)
+        (most, _), *_ = Counter(bound.resource for bound in found).most_common()
+        return next(bound for bound in found if bound.resource == most)
 
 
 def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
@@ -103,15 +104,15 @@ def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
     Where hosts of a fleet ran cells together, all of them are a place, too: with so many tiles on every host.
     """
     found: dict[tuple[tuple[str, AxisValue], ...], dict[int, list[CellDocument]]] = {}
-    every = (cell for document in documents for cell in (*cells_of_all_hosts(document), *document["cells"]))
+    every = (cell for document in documents for cell in (*cells_of_all_hosts(document), *document.cells))
     for cell in filter(counts, every):
-        place = tuple(without_tiles(cell["axes"]).items())
+        place = tuple(without_tiles(cell.axes).items())
         found.setdefault(place, {}).setdefault(tiles_of(cell), []).append(cell)
     # Cells run in random order; the first run's axes have the scenario's.
-    order = documents[0]["run"]["axes"] if documents else {}
+    order = documents[0].run.axes if documents else {}
 
     def rank(place: tuple[tuple[str, AxisValue], ...]) -> list[int]:
-        known = [(order[name]["values"] if name in order else [], value) for name, value in place]
+        known = [(order[name].values if name in order else [], value) for name, value in place]
         # All hosts together, which no axis has among its values, come before each of them.
         last = [-1 if value == ALL_HOSTS else len(values) for values, value in known]
         return [
@@ -122,14 +123,14 @@ def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
 
 
 def _carried(axes: dict[str, AxisValue], by_tiles: dict[int, list[CellDocument]]) -> Carried:
-    cells = {tiles: tuple(sorted(by_tiles[tiles], key=lambda cell: cell["repeat"])) for tiles in sorted(by_tiles)}
-    climbs = tuple(_climb(repeat, cells) for repeat in dict.fromkeys(c["repeat"] for c in next(iter(cells.values()))))
+    cells = {tiles: tuple(sorted(by_tiles[tiles], key=lambda cell: cell.repeat)) for tiles in sorted(by_tiles)}
+    climbs = tuple(_climb(repeat, cells) for repeat in dict.fromkeys(c.repeat for c in next(iter(cells.values()))))
     told = sorted(climb.tiles for climb in climbs if climb.end is not ClimbEnd.UNKNOWN)
     tiles = median_low(told) if told else None
     open_at = max((climb.tiles for climb in climbs if climb.end is ClimbEnd.OPEN), default=None)
     return Carried(
         axes=axes,
-        label=place_label(axes, next(iter(cells.values()))[0]["settings"].get("cache")),
+        label=place_label(axes, next(iter(cells.values()))[0].settings.get("cache")),
         cells=cells,
         climbs=climbs,
         tiles=tiles,
@@ -144,7 +145,7 @@ def _climb(repeat: int, cells: dict[int, tuple[CellDocument, ...]]) -> Climb:
     """How far one repeat got; a repeat without a cell at a number of tiles ended for an unknown reason there."""
     reached, last = 0, next(iter(cells.values()))[0]
     for tiles, those in cells.items():
-        cell = next((one for one in those if one["repeat"] == repeat), None)
+        cell = next((one for one in those if one.repeat == repeat), None)
         verdict = None if cell is None else delivered(cell)
         last = last if cell is None else cell
         if verdict is not True:
@@ -178,8 +179,8 @@ def nearest(cells: Sequence[CellDocument]) -> TargetDocument | None:
 
     A share of the pace is always near its limit where it is kept, so it counts only where it is missed, or alone.
     """
-    measured = [one for cell in cells for one in cell["targets"] if one["met"] is not None]
-    telling = [one for one in measured if not one["implied"] or not one["met"]] or measured
+    measured = [one for cell in cells for one in cell.targets if one.met is not None]
+    telling = [one for one in measured if not one.implied or not one.met] or measured
     return max(telling, key=load_of, default=None)
 
 
@@ -196,5 +197,5 @@ def carried_json(place: Carried) -> dict[str, Any]:
         "because": place.because,
         "readings_needed": readings_needed(),
         "repeats": [{"repeat": climb.repeat, "tiles": climb.tiles, "ended": str(climb.end)} for climb in place.climbs],
-        "ran_out": dict(bound) if bound else None,
+        "ran_out": jsonable(bound) if bound else None,
     }

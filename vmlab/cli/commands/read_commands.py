@@ -12,6 +12,7 @@ from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.cli.gate_options import GateOptions, gate_options
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.gate_text import gate_text
@@ -73,11 +74,11 @@ def show(
         document = laid_out(document, share)
     chosen = document if cell is None else only_cell(document, cell)
     if as_json:
-        write_json(chosen)
+        write_json(jsonable(chosen))
     elif cell is None:
         write_figures(run_table(document, page_width()))
     else:
-        write_figures(cell_text(document, chosen["cells"][0], page_width()))
+        write_figures(cell_text(document, chosen.cells[0], page_width()))
 
 
 def _show_phases(reader: RunReader, cell: int | None, as_json: bool) -> None:
@@ -87,10 +88,10 @@ def _show_phases(reader: RunReader, cell: int | None, as_json: bool) -> None:
 
     time = run_time(reader)
     if cell is not None:
-        demand_cell(time["run"], time["cells"], cell)
+        demand_cell(time.run, time.cells, cell)
         time = of_cell(time, cell)
     if as_json:
-        write_json(time)
+        write_json(jsonable(time))
     else:
         write_text(phases_text(time, page_width()))
 

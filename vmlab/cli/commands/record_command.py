@@ -22,6 +22,7 @@ from vmlab.lab.process.host_recording import (
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, StoreError, UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
 from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
@@ -99,7 +100,7 @@ def _print(folder: RunFolder, as_json: bool) -> None:
     with RunReader(folder.store) as reader:
         document = run_document(reader)
     if as_json:
-        write_json(document)
+        write_json(jsonable(document))
     else:
         write_figures(run_table(document, page_width()))
     sys.exit(ExitCode.PASSED)

@@ -40,8 +40,8 @@ def reparse(run: str, dry_run: bool, as_json: bool) -> int:
 def _lines(found: Reparsed, *, dry_run: bool) -> Iterator[str]:
     changes = [(event.cell, change) for event in found.changed for change in changes_of(event)]
     for cell, one in changes:
-        was, value = ("none" if figure is None else f"{figure:.6g}" for figure in (one["was"], one["value"]))
-        place = f"cell {cell}, {one['workload']} of tile {one['tile']}, {one['metric']}"
-        yield visible_line(f"{place}: {was} -> {value} (unit {one['unit']})")
+        was, value = ("none" if figure is None else f"{figure:.6g}" for figure in (one.was, one.value))
+        place = f"cell {cell}, {one.workload} of tile {one.tile}, {one.metric}"
+        yield visible_line(f"{place}: {was} -> {value} (unit {one.unit})")
     done = "would change" if dry_run else "changed"
     yield f"{plural(found.read, 'workload')} read again, {plural(len(changes), 'figure')} {done}"

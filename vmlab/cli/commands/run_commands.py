@@ -23,6 +23,7 @@ from vmlab.lab.process.removed_runs import demand_free
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides
@@ -194,13 +195,13 @@ def _by_targets(folder: RunFolder) -> ExitCode:
     """Of a run that passed, the exit code by its targets: PASSED unless the run was started with `--targets`."""
     with RunReader(folder.store) as reader:
         document = run_document(reader)
-    cells = document["cells"]
-    if not document["run"]["targets_decide"]:
+    cells = document.cells
+    if not document.run.targets_decide:
         return ExitCode.PASSED
     if missed := missed_sentence(cells):
         say(f"vmlab: {missed}")
         return ExitCode.FAILED
-    asked = [cell for cell in cells if any(one["applicable"] for one in cell["targets"])]
+    asked = [cell for cell in cells if any(one.applicable for one in cell.targets)]
     unknown = [cell for cell in asked if delivered(cell) is None]
     if asked and not unknown:
         return ExitCode.PASSED
@@ -214,7 +215,7 @@ def _print_result(folder: RunFolder, as_json: bool) -> None:
     reader = RunReader(folder.store)
     try:
         if as_json:
-            write_json(run_document(reader))
+            write_json(jsonable(run_document(reader)))
         else:
             write_figures(run_table(run_document(reader), page_width()))
     finally:

@@ -86,7 +86,7 @@ def scale(
             told = [*behind_runs(ascent), sentence(ascent)]
             write_text("\n".join(["", *(line for text in told for line in paragraph(text, page_width()))]))
     except OutputLost:
-        say(f"the runs are over and kept: {', '.join(one['run']['id'] for one in ascent.documents)}")
+        say(f"the runs are over and kept: {', '.join(one.run.id for one in ascent.documents)}")
         if code == ExitCode.PASSED:
             raise
     sys.exit(code)
@@ -203,7 +203,7 @@ def _with(ascent: Ascent, document: RunDocument | None) -> Ascent:
 
 def _why(folder: RunFolder, ascent: Ascent) -> str:
     """Why a run ended the climb."""
-    own = [one["run"] for one in ascent.documents if one["run"]["id"] == folder.id]
-    outcome = own[0]["outcome"] if own else str(Outcome.ABORTED)
-    reason = own[0]["reason"] if own else ""
+    own = [one.run for one in ascent.documents if one.run.id == folder.id]
+    outcome = own[0].outcome if own else str(Outcome.ABORTED)
+    reason = own[0].reason if own else ""
     return f"run {folder.id} was {outcome}" + (f", {reason}" if reason else "")

@@ -22,6 +22,7 @@ from vmlab.model.event import (
     RunStarted,
     WorkloadEnded,
 )
+from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
@@ -56,7 +57,7 @@ class Reparsed:
             "version": __version__,
             "dry_run": dry_run,
             "workloads_read": self.read,
-            "changes": [{"cell": event.cell, **change} for event in self.changed for change in changes_of(event)],
+            "changes": [{"cell": one.cell, **jsonable(change)} for one in self.changed for change in changes_of(one)],
             "problems": list(self.problems),
             "beyond": list(self.beyond),
         }

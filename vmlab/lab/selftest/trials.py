@@ -237,7 +237,7 @@ class Trials:
             self._note(RECORDER, FAILS, "no workload ran long enough")
             return
         with RunReader(folder.store) as reader:
-            recorded = {name: one["mean"] for name, one in host_during(reader, *span).items()}
+            recorded = {name: one.mean for name, one in host_during(reader, *span).items()}
         self._note(RECORDER, *recorder_verdict(recorded, kernel, host_memory().total))
 
     def _switch(self, folder: RunFolder) -> None:

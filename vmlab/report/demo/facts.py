@@ -77,14 +77,14 @@ class Facts:
 def facts_of(reader: RunReader) -> Facts:
     """What the store tells. Raises StoreError for a damaged one, UsageError for one without a host or a cell."""
     document = run_document(reader)
-    run, host = document["run"], document["run"]["host"]
-    if not host or not document["cells"]:
+    run, host = document.run, document.run.host
+    if not host or not document.cells:
         raise UsageError(f"{reader.path}: the run was over before its first cell")
     return Facts(
-        date=(run["started"] or NOT_MEASURED)[:10],
+        date=(run.started or NOT_MEASURED)[:10],
         host=f"{host.get('cpus')} x {host.get('cpu')}",
-        guests="emulated (TCG)" if run["accelerator"] == EMULATED else f"on {(run['accelerator'] or '?').upper()}",
-        cells={cell["cell"]: _cell(cell) for cell in document["cells"]},
+        guests="emulated (TCG)" if run.accelerator == EMULATED else f"on {(run.accelerator or '?').upper()}",
+        cells={cell.cell: _cell(cell) for cell in document.cells},
         place=_place(document),
         carried=_carried(document),
         command=_command(document),
@@ -92,11 +92,11 @@ def facts_of(reader: RunReader) -> Facts:
 
 
 def _cell(cell: CellDocument) -> CellFacts:
-    evidence = cell["bound_by"]["evidence"] if cell["bound_by"] else {}
+    evidence = cell.bound_by.evidence if cell.bound_by else {}
     target = nearest([cell])
     return CellFacts(
         tiles=plural(tiles_of(cell), "tile"),
-        guests=cell["provision"]["guests"],
+        guests=cell.provision.guests or 0,
         cache=_axis(cell, "cache"),
         cpu=_percent(evidence, "cpu_busy_percent"),
         disk=_percent(evidence, "disk_busy_percent"),
@@ -108,7 +108,7 @@ def _cell(cell: CellDocument) -> CellFacts:
 
 
 def _axis(cell: CellDocument, name: str) -> str:
-    value = cell["axes"].get(name)
+    value = cell.axes.get(name)
     return NOT_MEASURED if value is None else axis_word(value)
 
 
@@ -123,27 +123,27 @@ def _share(share: float) -> str:
 
 
 def _switch(cell: CellDocument) -> SwitchFacts | None:
-    first = next((one for one in cell["switches"] if one["what"] == "cache"), None)
+    first = next((one for one in cell.switches if one.what == "cache"), None)
     if first is None:
         return None
-    pauses = [pause for pause in first["pauses_ms"].values() if pause is not None]
+    pauses = [pause for pause in first.pauses_ms.values() if pause is not None]
     return SwitchFacts(
-        before=first["before"],
-        after=first["after"],
+        before=first.before,
+        after=first.after,
         pause=f"{number(max(pauses))} ms" if pauses else NOT_MEASURED,
         busy_before=_disk_busy_before(cell),
     )
 
 
 def _disk_busy_before(cell: CellDocument) -> str:
-    spans = cell["spans"]
-    found = spans[0]["host"].get("disk_util_percent") if spans else None
-    return NOT_MEASURED if found is None else _share(found["mean"])
+    spans = cell.spans
+    found = spans[0].host.get("disk_util_percent") if spans else None
+    return NOT_MEASURED if found is None else _share(found.mean)
 
 
 def _place(document: RunDocument) -> str:
     """What guests have in place of the host's own, or that they have the host's own."""
-    host: Any = document["run"]["host"]
+    host: Any = document.run.host
     disk, ordered = host.get("disk") or {}, host.get("ordered") or {}
     found = [f"an {EMULATED_DISK} {disk['profile']}"] if disk.get("emulated") else []
     found += [f"an {ORDERED_HOST} of {size_words(ordered['cpus'], ordered['memory_bytes'])}"] if ordered else []
@@ -157,10 +157,10 @@ def _carried(document: RunDocument) -> str:
 
 def _command(document: RunDocument) -> str:
     """The command that makes such a run, without the switch."""
-    run: Any = document["run"]
+    run = document.run
     axes = [
-        f" --{name} {','.join(dict.fromkeys(axis_word(cell['axes'][name]) for cell in document['cells']))}"
+        f" --{name} {','.join(dict.fromkeys(axis_word(cell.axes[name]) for cell in document.cells))}"
         for name in ("tiles", "cache")
-        if all(name in cell["axes"] for cell in document["cells"])
+        if all(name in cell.axes for cell in document.cells)
     ]
-    return f"vmlab run {run['scenario']} --size {run['size']}{''.join(axes)}"
+    return f"vmlab run {run.scenario} --size {run.size}{''.join(axes)}"

@@ -52,7 +52,7 @@ def export_runs(
             for side, run in named
         ]
         for exported, (_, run) in zip(opened, named, strict=True):
-            if run.cell is not None and not exported.document()["cells"]:
+            if run.cell is not None and not exported.document().cells:
                 raise UsageError(f"{run.name}: has no cell {run.cell}")
         if one.write_folder is not None:
             with _naming_what_lacks(name):

@@ -59,7 +59,7 @@ def write_fio(reader: RunReader, folder: Path) -> int:
 
 
 def _reports(reader: RunReader) -> Iterator[_Report]:
-    cells = {cell["cell"]: cell for cell in run_document(reader)["cells"]}
+    cells = {cell.cell: cell for cell in run_document(reader).cells}
     for number, output in reader.raw_outputs():
         cell = cells.get(number)
         params = _params(cell, output.workload) if cell is not None else None
@@ -67,15 +67,15 @@ def _reports(reader: RunReader) -> Iterator[_Report]:
             continue
         yield _Report(
             file=f"{params['rw']}-{params['depth']}-{params['jobs']}.json",
-            parts=(output.workload, f"tile-{output.tile}", f"repeat-{cell['repeat']}", f"block-{params['block']}"),
-            axes={_NUMBER: str(number), **{name: axis_word(value) for name, value in cell["axes"].items()}},
+            parts=(output.workload, f"tile-{output.tile}", f"repeat-{cell.repeat}", f"block-{params['block']}"),
+            axes={_NUMBER: str(number), **{name: axis_word(value) for name, value in cell.axes.items()}},
             text=output.text,
         )
 
 
 def _params(cell: CellDocument, workload: str) -> dict[str, str] | None:
     """The parameters that the names need; None for another kind."""
-    settings = cell["settings"].get("workloads", {}).get(workload, {})
+    settings = cell.settings.get("workloads", {}).get(workload, {})
     params = settings.get("params") or {}
     if settings.get("kind") != "fio" or not {"rw", "depth", "jobs", "block"} <= params.keys():
         return None

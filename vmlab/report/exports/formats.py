@@ -36,7 +36,7 @@ def _write_fio(run: Exported, folder: Path) -> int:
 
 def _pack(runs: Sequence[Exported], file: BinaryIO) -> None:
     (run,) = runs
-    pack(run.reader, run.document()["run"]["id"], file)
+    pack(run.reader, run.document().run.id, file)
 
 
 CSV = ExportFormat(

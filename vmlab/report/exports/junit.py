@@ -25,11 +25,11 @@ _FAILURES = (Outcome.FAILED,)
 def write_junit(runs: Sequence[Exported], file: BinaryIO) -> None:
     """Write the suites. A cell that did not pass, or was not begun, has a case of its own that says why."""
     documents = [(run, visible_values(run.document())) for run in runs]
-    root = etree.Element("testsuites", name=documents[0][1]["run"]["scenario"] or "run")
+    root = etree.Element("testsuites", name=documents[0][1].run.scenario or "run")
     for run, document in documents:
-        for cell in document["cells"]:
+        for cell in document.cells:
             root.append(_suite(document, cell))
-        missing = document["run"]["cells_planned"] - len(document["cells"])
+        missing = document.run.cells_planned - len(document.cells)
         if run.cell is None and missing > 0:
             root.append(_missing(document, missing))
     _number(root)
@@ -48,68 +48,68 @@ def _number(root: etree._Element) -> None:
 
 
 def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:
-    run = document["run"]
-    name = f"{run['scenario']}: {axes_words(cell['axes'])}, repeat {cell['repeat']}"
-    suite = etree.Element("testsuite", name=name, id=str(cell["cell"]), time=_seconds(cell["wall_seconds"]))
-    if run["started"] is not None:
+    run = document.run
+    name = f"{run.scenario}: {axes_words(cell.axes)}, repeat {cell.repeat}"
+    suite = etree.Element("testsuite", name=name, id=str(cell.cell), time=_seconds(cell.wall_seconds))
+    if run.started is not None:
         # The format has no zone, so it is UTC here as everywhere in documents.
-        moment = datetime.fromisoformat(run["started"])
+        moment = datetime.fromisoformat(run.started)
         suite.set("timestamp", moment.replace(tzinfo=None).isoformat(timespec="seconds"))
-    if hostname := cell["hypervisor"] or run["host"].get("hostname"):
+    if hostname := cell.hypervisor or run.host.get("hostname"):
         suite.set("hostname", str(hostname))
     properties = etree.SubElement(suite, "properties")
     for key, value in _properties(document, cell):
         etree.SubElement(properties, "property", name=key, value=value)
-    for workload in cell["workloads"]:
-        suite.append(_case(cell, workload, run["scenario"]))
-    suite.append(_whole(cell, run["scenario"], targets_decide=run["targets_decide"]))
+    for workload in cell.workloads:
+        suite.append(_case(cell, workload, run.scenario))
+    suite.append(_whole(cell, run.scenario, targets_decide=run.targets_decide))
     return counted(suite)
 
 
 def _properties(document: RunDocument, cell: CellDocument) -> Iterator[tuple[str, str]]:
-    run = document["run"]
-    yield from (("run", run["id"]), ("size", run["size"]), ("accelerator", str(run["accelerator"])))
-    yield from (("ordered", word) for word in ordered_words(run["host"]))
-    yield from ((name, str(value)) for name, value in cell["axes"].items())
-    if cell["targets"]:
+    run = document.run
+    yield from (("run", run.id), ("size", run.size), ("accelerator", str(run.accelerator)))
+    yield from (("ordered", word) for word in ordered_words(run.host))
+    yield from ((name, str(value)) for name, value in cell.axes.items())
+    if cell.targets:
         yield "targets", verdict_words(cell)
-    for taken in cell["measurements"]:
-        if taken["value"] is not None and taken["metric"] != RUN_TIME:
-            name = f"{taken['workload']} of tile {taken['tile']}: {taken['metric']}"
-            unit = "" if taken["unit"] == "1" else f" {taken['unit']}"
-            yield name, f"{taken['value']!r}{unit}"
+    for taken in cell.measurements:
+        if taken.value is not None and taken.metric != RUN_TIME:
+            name = f"{taken.workload} of tile {taken.tile}: {taken.metric}"
+            unit = "" if taken.unit == "1" else f" {taken.unit}"
+            yield name, f"{taken.value!r}{unit}"
 
 
 def _case(cell: CellDocument, workload: WorkloadDocument, scenario: str) -> etree._Element:
     times = [
-        taken["value"]
-        for taken in cell["measurements"]
-        if (taken["workload"], taken["tile"], taken["metric"]) == (workload["workload"], workload["tile"], RUN_TIME)
+        taken.value
+        for taken in cell.measurements
+        if (taken.workload, taken.tile, taken.metric) == (workload.workload, workload.tile, RUN_TIME)
     ]
-    name = f"{workload['workload']} of tile {workload['tile']}"
+    name = f"{workload.workload} of tile {workload.tile}"
     case = etree.Element(
         "testcase", name=name, classname=_class(cell, scenario), time=_seconds(next(iter(times), None))
     )
-    _told(case, workload["outcome"], workload["reason"])
+    _told(case, workload.outcome, workload.reason)
     return case
 
 
 def _whole(cell: CellDocument, scenario: str, *, targets_decide: bool) -> etree._Element:
     """The cell itself: it may be invalid while each of its workloads passed, or fail by a target if these decide."""
-    time = _seconds(cell["wall_seconds"])
-    case = etree.Element("testcase", name=f"cell {cell['cell']}", classname=_class(cell, scenario), time=time)
+    time = _seconds(cell.wall_seconds)
+    case = etree.Element("testcase", name=f"cell {cell.cell}", classname=_class(cell, scenario), time=time)
     if targets_decide and delivered(cell) is False:
         etree.SubElement(case, "failure", type="target", message=verdict_words(cell))
     else:
-        _told(case, cell["outcome"], "; ".join(cell["reasons"]))
+        _told(case, cell.outcome, "; ".join(cell.reasons))
     return case
 
 
 def _missing(document: RunDocument, count: int) -> etree._Element:
-    run = document["run"]
-    suite = etree.Element("testsuite", name=f"{run['scenario']}: not begun", time="0")
-    case = etree.SubElement(suite, "testcase", name=plural(count, "cell"), classname=run["scenario"], time="0")
-    _told(case, Outcome.ABORTED, run["reason"])
+    run = document.run
+    suite = etree.Element("testsuite", name=f"{run.scenario}: not begun", time="0")
+    case = etree.SubElement(suite, "testcase", name=plural(count, "cell"), classname=run.scenario, time="0")
+    _told(case, Outcome.ABORTED, run.reason)
     return counted(suite)
 
 
@@ -132,7 +132,7 @@ def as_file(root: etree._Element) -> bytes:
 
 
 def _class(cell: CellDocument, scenario: str) -> str:
-    return f"{scenario}.{axes_words(cell['axes'])}"
+    return f"{scenario}.{axes_words(cell.axes)}"
 
 
 def _seconds(value: float | None) -> str:

@@ -34,7 +34,7 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
     """
     table = measurements(*runs)
     documents = [run.document() for run in runs]
-    is_fleet = any(document["run"]["hosts"] for document in documents)
+    is_fleet = any(document.run.hosts for document in documents)
     left_out = _OF_RUN - ({"run"} if run_label else set()) - ({"host"} if is_fleet else set())
     families: dict[tuple[str, str], list[str]] = {}
     met = Counter[str]()
@@ -97,8 +97,8 @@ def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator
     """Runs as labels of a gauge, of a fleet each host, with the time of their beginning where all lines have times."""
     # A gauge and not an info: the parser of textfile collectors knows the types of the older format alone.
     yield head_of("vmlab_run_info", "")
-    for document in {document["run"]["id"]: document for document in documents}.values():
-        hosts: list[str | None] = [one["name"] for one in document["run"]["hosts"]]
+    for document in {document.run.id: document for document in documents}.values():
+        hosts: list[str | None] = [one.name for one in document.run.hosts]
         for host in hosts or [None]:
             values = dict(zip(RUN_COLUMNS, of_run(document, host), strict=True))
             labels = {name: _word(value) for name, value in values.items() if value is not None}
@@ -139,13 +139,13 @@ def _points(
 
 def _places(document: RunDocument, host: str | None, *, run_label: bool) -> dict[int | None, dict[str, str]]:
     """The labels of each cell, and of ticks between cells; `host` is that of a fleet whose ticks these are."""
-    run = {"scenario": document["run"]["scenario"], **({"run": document["run"]["id"]} if run_label else {})}
+    run = {"scenario": document.run.scenario, **({"run": document.run.id} if run_label else {})}
     if host:
         run["host"] = host
     places: dict[int | None, dict[str, str]] = {None: run}
-    for cell in document["cells"]:
-        axes = {f"{AXIS}{name}": axis_word(value) for name, value in cell["axes"].items()}
-        places[cell["cell"]] = {**run, "cell": str(cell["cell"]), "repeat": str(cell["repeat"]), **axes}
+    for cell in document.cells:
+        axes = {f"{AXIS}{name}": axis_word(value) for name, value in cell.axes.items()}
+        places[cell.cell] = {**run, "cell": str(cell.cell), "repeat": str(cell.repeat), **axes}
     return places
 
 

@@ -36,7 +36,7 @@ def write_perfkit(runs: Sequence[Exported], file: BinaryIO) -> None:
 
 def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
     table = measurements(run)
-    cells = {cell["cell"]: cell for cell in document["cells"]}
+    cells = {cell.cell: cell for cell in document.cells}
     ended, met = _timestamp(document), Counter[str]()
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
@@ -56,9 +56,9 @@ def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
             **{name: named[name] for name in _IN_SAMPLE},
             "metadata": {**metadata, **_configuration(document, cells.get(named["cell"]))},  # type: ignore[arg-type]
             "timestamp": ended,
-            "test": document["run"]["scenario"],
+            "test": document.run.scenario,
             "product_name": _PRODUCT,
-            "run_uri": document["run"]["id"],
+            "run_uri": document.run.id,
             "sample_uri": str(uuid.uuid5(_NAMESPACE, place)),
         }
 
@@ -66,19 +66,19 @@ def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
 def _configuration(document: RunDocument, cell: CellDocument | None) -> dict[str, Any]:
     """The host, and what the cell is configured as: without them a figure cannot be compared."""
     if cell is None:
-        return {"seed": document["run"]["seed"], "host": document["run"]["host"]}
-    own = (one["facts"] for one in document["run"]["hosts"] if one["name"] == cell["hypervisor"])
-    fleet = {} if cell["hypervisor"] is None else {"hypervisor": cell["hypervisor"]}
+        return {"seed": document.run.seed, "host": document.run.host}
+    own = (one.facts for one in document.run.hosts if one.name == cell.hypervisor)
+    fleet = {} if cell.hypervisor is None else {"hypervisor": cell.hypervisor}
     return {
-        "seed": document["run"]["seed"],
-        "host": next(own, document["run"]["host"]),
+        "seed": document.run.seed,
+        "host": next(own, document.run.host),
         **fleet,
-        "settings": cell["settings"],
-        "provision": cell["provision"]["how"],
+        "settings": cell.settings,
+        "provision": cell.provision.how,
     }
 
 
 def _timestamp(document: RunDocument) -> float:
     """Seconds since the epoch at the end of the run, or at its beginning where it has not ended."""
-    stamp = document["run"]["ended"] or document["run"]["started"]
+    stamp = document.run.ended or document.run.started
     return 0.0 if stamp is None else datetime.fromisoformat(stamp).timestamp()

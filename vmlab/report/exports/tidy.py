@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import WALL_SECONDS
 from vmlab.analysis.record.spans import RunSpans
-from vmlab.analysis.shape import CellDocument, MeasurementDocument, RunDocument
+from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
-from vmlab.model.results import NeighbourUse
+from vmlab.model.results import Measurement
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible, visible_line
@@ -51,7 +51,7 @@ class Exported:
         document = run_document(self.reader)
         if self.cell is None:
             return document
-        return {**document, "cells": [cell for cell in document["cells"] if cell["cell"] == self.cell]}
+        return replace(document, cells=[cell for cell in document.cells if cell.cell == self.cell])
 
 
 def measurements(*runs: Exported) -> Tidy:
@@ -75,9 +75,9 @@ def measurements(*runs: Exported) -> Tidy:
         "value": "number",
     }
     rows = (
-        (*_of_side(run, runs), *of_run(document, cell["hypervisor"]), *_of_cell(cell, axes), *row)
+        (*_of_side(run, runs), *of_run(document, cell.hypervisor), *_of_cell(cell, axes), *row)
         for run, document in zip(runs, documents, strict=True)
-        for cell in document["cells"]
+        for cell in document.cells
         for row in _rows_of_cell(cell)
     )
     return Tidy(columns, _visible(rows))
@@ -103,19 +103,19 @@ def per_cell(*runs: Exported) -> Tidy:
         "speed_percent": "number",
     }
     rows = (
-        (*_of_side(run, runs), *of_run(document, cell["hypervisor"]), *_of_cell(cell, axes), *_whole_cell(cell))
+        (*_of_side(run, runs), *of_run(document, cell.hypervisor), *_of_cell(cell, axes), *_whole_cell(cell))
         for run, document in zip(runs, documents, strict=True)
-        for cell in document["cells"]
+        for cell in document.cells
     )
     return Tidy(columns, _visible(rows))
 
 
 def _whole_cell(cell: CellDocument) -> tuple[Cell, ...]:
-    bound = cell["bound_by"]
+    bound = cell.bound_by
     return (
-        *(cell["block"], cell["position"], cell["warm_up"], cell["looped"], "; ".join(cell["reasons"])),
-        None if bound is None else bound["resource"],
-        *(cell["wall_seconds"], cell["start_skew_ms"], cell["speed_percent"]),
+        *(cell.block, cell.position, cell.warm_up, cell.looped, "; ".join(cell.reasons)),
+        None if bound is None else bound.resource,
+        *(cell.wall_seconds, cell.start_skew_ms, cell.speed_percent),
     )
 
 
@@ -143,14 +143,14 @@ _CELL_COLUMNS: dict[str, Kind] = {"cell": "whole", "repeat": "whole", "cell_outc
 
 def of_run(document: RunDocument, hypervisor: str | None = None) -> tuple[Cell, ...]:
     """The values of `RUN_COLUMNS`; of a fleet's run those of the host `hypervisor`, by its name in the fleet."""
-    run = document["run"]
-    started = None if run["started"] is None else datetime.fromisoformat(run["started"])
-    own = next((one for one in run["hosts"] if one["name"] == hypervisor), None)
-    host = run["host"] if own is None else own["facts"]
-    accelerator = run["accelerator"] if own is None else own["accelerator"]
+    run = document.run
+    started = None if run.started is None else datetime.fromisoformat(run.started)
+    own = next((one for one in run.hosts if one.name == hypervisor), None)
+    host = run.host if own is None else own.facts
+    accelerator = run.accelerator if own is None else own.accelerator
     versions = (_text(host.get(name)) for name in ("kernel", "qemu", "libvirt"))
-    name = hypervisor if run["hosts"] else _text(host.get("hostname"))
-    before = (run["id"], run["scenario"], run["size"], started, name)
+    name = hypervisor if run.hosts else _text(host.get("hostname"))
+    before = (run.id, run.scenario, run.size, started, name)
     return (*before, *versions, accelerator, ", ".join(ordered_words(host)))
 
 
@@ -167,13 +167,13 @@ def _of_side(run: Exported, runs: Sequence[Exported]) -> tuple[Cell, ...]:
 
 
 def _of_cell(cell: CellDocument, axes: Mapping[str, Kind]) -> tuple[Cell, ...]:
-    return (cell["cell"], cell["repeat"], cell["outcome"], *axis_values(cell["axes"], axes))
+    return (cell.cell, cell.repeat, cell.outcome, *axis_values(cell.axes, axes))
 
 
 def axis_kinds(documents: Sequence[RunDocument]) -> dict[str, Kind]:
     """The kind of each axis of runs, by the values that their cells have; text where they are of several kinds."""
-    named: dict[str, Kind] = {name: _kind(()) for document in documents for name in document["run"]["axes"]}
-    return named | kinds_of([cell["axes"] for document in documents for cell in document["cells"]])
+    named: dict[str, Kind] = {name: _kind(()) for document in documents for name in document.run.axes}
+    return named | kinds_of([cell.axes for document in documents for cell in document.cells])
 
 
 def kinds_of(places: Sequence[Mapping[str, AxisValue]]) -> dict[str, Kind]:
@@ -200,35 +200,34 @@ def axis_values(axes: Mapping[str, AxisValue], kinds: Mapping[str, Kind]) -> tup
 
 
 def _rows_of_cell(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
-    outcomes = {(one["workload"], one["tile"]): one for one in cell["workloads"]}
-    for taken in cell["measurements"]:
-        ended = outcomes.get((taken["workload"], taken["tile"]))
-        yield _row(taken, ended["outcome"] if ended else None)
-    timed = {(one["workload"], one["tile"]) for one in cell["measurements"] if one["metric"] == RUN_TIME}
+    outcomes = {(one.workload, one.tile): one for one in cell.workloads}
+    for taken in cell.measurements:
+        ended = outcomes.get((taken.workload, taken.tile))
+        yield _row(taken, ended.outcome if ended else None)
+    timed = {(one.workload, one.tile) for one in cell.measurements if one.metric == RUN_TIME}
     for place, ended in outcomes.items():
         if place not in timed:
-            yield (ended["workload"], ended["tile"], ended["guest"], ended["outcome"], RUN_TIME, "s", None)
-    yield (None, None, None, None, WALL_SECONDS, "s", cell["wall_seconds"])
+            yield (ended.workload, ended.tile, ended.guest, ended.outcome, RUN_TIME, "s", None)
+    yield (None, None, None, None, WALL_SECONDS, "s", cell.wall_seconds)
     yield from _latency_rows(cell)
-    for one in cell["neighbours"] or ():
-        use = NeighbourUse(**one)
+    for use in cell.neighbours or ():
         for metric in FIGURES:
             yield (None, None, use.name, None, f"neighbour_{metric}", unit_of(metric), getattr(use, metric))
 
 
 def _latency_rows(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
     """The percentiles of each disk of a guest, of no workload."""
-    known = cell["disk_latency"]
-    for disk in known["disks"] if known else ():
-        for percent, value in ((50, disk["p50_ms"]), (95, disk["p95_ms"]), (99, disk["p99_ms"])):
-            metric = f"{disk['disk']}_disk_{disk['operation']}_latency_p{percent}"
-            yield (None, disk["tile"], disk["guest"], None, metric, "s", None if value is None else value / 1e3)
+    known = cell.disk_latency
+    for disk in known.disks if known else ():
+        for percent, value in ((50, disk.p50_ms), (95, disk.p95_ms), (99, disk.p99_ms)):
+            metric = f"{disk.disk}_disk_{disk.operation}_latency_p{percent}"
+            yield (None, disk.tile, disk.guest, None, metric, "s", None if value is None else value / 1e3)
 
 
-def _row(taken: MeasurementDocument, outcome: str | None) -> tuple[Cell, ...]:
+def _row(taken: Measurement, outcome: str | None) -> tuple[Cell, ...]:
     return (
-        *(taken["workload"], taken["tile"], taken["guest"], outcome),
-        *(taken["metric"], taken["unit"], taken["value"]),
+        *(taken.workload, taken.tile, taken.guest, outcome),
+        *(taken.metric, taken.unit, taken.value),
     )
 
 
@@ -275,11 +274,9 @@ def _rows_of_reader(
 ) -> Iterator[tuple[Cell, ...]]:
     """The rows of one host, of the cell `only` where it is given; `of` are their first columns."""
     spans = RunSpans.read(reader)
-    cells = {
-        cell["cell"]: (cell["cell"], cell["repeat"], *axis_values(cell["axes"], axes)) for cell in document["cells"]
-    }
+    cells = {cell.cell: (cell.cell, cell.repeat, *axis_values(cell.axes, axes)) for cell in document.cells}
     between: tuple[Cell, ...] = (None, None, *(None for _ in axes))
-    current().begin(f"writing the samples of {document['run']['id']}", reader.sample_count(), "samples")
+    current().begin(f"writing the samples of {document.run.id}", reader.sample_count(), "samples")
     for _, sample in samples(reader):
         layout = sample.layout
         places: dict[float, tuple[Cell, ...] | None] = {}

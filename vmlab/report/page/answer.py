@@ -47,7 +47,7 @@ def answers(results: Results) -> list[str]:
 
 def missed_words(document: RunDocument) -> str:
     """The sentence on missed targets; empty where none was missed."""
-    missed = missed_sentence(document["cells"])
+    missed = missed_sentence(document.cells)
     return f"{capital(missed)}." if missed else ""
 
 
@@ -191,23 +191,23 @@ def _over_places(known: Sequence[Difference]) -> str:
 
 
 def _limits(document: RunDocument) -> Iterator[str]:
-    counted = [cell["bound_by"] for cell in document["cells"] if cell["repeat"] != WARM_UP]
-    bound = [one["resource"] for one in counted if one is not None]
+    counted = [cell.bound_by for cell in document.cells if cell.repeat != WARM_UP]
+    bound = [one.resource for one in counted if one is not None]
     if bound:
         for name in dict.fromkeys(bound):
             word = "none of the host's resources" if name == "none" else resource_word(name)
             cells = f"{bound.count(name)} of {plural(len(bound), 'cell')}"
             yield f"{capital(word)} was at its limit in {cells}."
-    note = idle_disk_words(document["cells"])
+    note = idle_disk_words(document.cells)
     if note is not None:
         yield f"{capital(note)}."
 
 
 def _doubts(document: RunDocument) -> Iterator[str]:
-    run = document["run"]
-    bad = [cell for cell in document["cells"] if cell["outcome"] != Outcome.PASSED]
+    run = document.run
+    bad = [cell for cell in document.cells if cell.outcome != Outcome.PASSED]
     if bad:
-        yield f"{len(bad)} of {plural(len(document['cells']), 'cell')} did not pass and are not counted."
-    missing = run["cells_planned"] - len(document["cells"])
+        yield f"{len(bad)} of {plural(len(document.cells), 'cell')} did not pass and are not counted."
+    missing = run.cells_planned - len(document.cells)
     if missing > 0:
-        yield f"{plural(missing, 'cell')} of {run['cells_planned']} {'was' if missing == 1 else 'were'} never begun."
+        yield f"{plural(missing, 'cell')} of {run.cells_planned} {'was' if missing == 1 else 'were'} never begun."

@@ -210,7 +210,7 @@ def axis_charts(document: RunDocument) -> list[Chart]:
     charts = []
     for asked in _asked(document, layout.metrics):
         found = {
-            name: [read(cells_at(document["cells"], {axis: x, **other}), asked) for x in values]
+            name: [read(cells_at(document.cells, {axis: x, **other}), asked) for x in values]
             for name, other in places.items()
         }
         units = {one.unit for those in found.values() for one in those if one.figure.spread}
@@ -234,12 +234,12 @@ def _asked(document: RunDocument, metrics: Sequence[str]) -> Iterator[Asked]:
 
     A workload of fixed duration has its throughput in place of its run time.
     """
-    timed = timed_of(document["cells"], document["run"]["throughput"])
+    timed = timed_of(document.cells, document.run.throughput)
     for metric in metrics:
         if of_cells_alone(metric):
             yield Asked(metric)
         else:
-            workloads = workloads_of(document["cells"])
+            workloads = workloads_of(document.cells)
             yield from (Asked(first_metric(metric, workload, timed), workload) for workload in workloads)
     if RUN_TIME in metrics and WALL_CLOCK not in timed:
         yield Asked(WALL_SECONDS)
@@ -255,8 +255,8 @@ def host_charts(document: RunDocument) -> list[Chart]:
     """The host while the workloads ran: a bar for each place of the axes, over its repeats, in the tables' order."""
     places: dict[str, list[CellDocument]] = {}
     for cell in in_written_order(document):
-        if cell["host"]:
-            places.setdefault(axes_words(cell["axes"]), []).append(cell)
+        if cell.host:
+            places.setdefault(axes_words(cell.axes), []).append(cell)
     rows = list(places)[:MOST_ROWS]
     if not rows:
         return []

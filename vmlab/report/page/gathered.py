@@ -70,7 +70,7 @@ def gather(label: str, reader: RunReader, names: Sequence[str]) -> Gathered:
         summary=visible_line(summary_of(texts)),
         scenario=visible(texts.get("scenario.yaml", "")),
         outputs=tuple((cell, _visible_output(one)) for cell, one in reader.raw_outputs()),
-        courses=_courses(reader, document, names, [one["name"] for one in domains_of(read)[:_MOST_GUESTS]]),
+        courses=_courses(reader, document, names, [one.name for one in domains_of(read)[:_MOST_GUESTS]]),
     )
 
 
@@ -89,16 +89,16 @@ def _courses(
     reader: RunReader, document: RunDocument, names: Sequence[str], guests: Sequence[str]
 ) -> dict[int, CellCourse]:
     """Of a visible `document`; `guests` of the host's own have the names that their values are kept by."""
-    ordered = ordered_words(document["run"]["host"])
+    ordered = ordered_words(document.run.host)
     found = {}
     with HostReaders(reader) as readers:
         every = {one: RunSpans.read(one).phases for one in readers.all()}
-        for cell in document["cells"]:
-            of_host = readers.of(cell["hypervisor"] or "")
-            own = [span for span in every.get(of_host, ()) if span.cell == cell["cell"]]
+        for cell in document.cells:
+            of_host = readers.of(cell.hypervisor or "")
+            own = [span for span in every.get(of_host, ()) if span.cell == cell.cell]
             if own:
                 began = own[0].since
-                found[cell["cell"]] = CellCourse(
+                found[cell.cell] = CellCourse(
                     phases=tuple((visible_line(span.phase), span.since - began, span.until - began) for span in own),
                     workloads=tuple(_worked(cell, own)),
                     values={name: _course(of_host, name, began, _span(name, own, ordered)) for name in names},
@@ -128,9 +128,9 @@ def _span(name: str, spans: Sequence[PhaseSpan], ordered: Sequence[str]) -> tupl
 def _marks(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[float, str]]:
     """Switches on the cell's clock."""
     start = _start(spans)
-    for one in cell["switches"]:
+    for one in cell.switches:
         if start is not None:
-            yield start + one["seconds"], f"{one['what']} {one['after']}"
+            yield start + one.seconds, f"{one.what} {one.after}"
 
 
 def _start(spans: Sequence[PhaseSpan]) -> float | None:
@@ -141,9 +141,9 @@ def _start(spans: Sequence[PhaseSpan]) -> float | None:
 def _worked(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[str, float, float]]:
     """Workloads on the cell's clock; theirs begins with the common start, which the execute phase begins with."""
     start = _start(spans)
-    for one in cell["workloads"]:
-        if start is not None and one["began"] is not None and one["ended"] is not None:
-            yield f"{one['workload']} {one['tile']}", start + one["began"], start + one["ended"]
+    for one in cell.workloads:
+        if start is not None and one.began is not None and one.ended is not None:
+            yield f"{one.workload} {one.tile}", start + one.began, start + one.ended
 
 
 def _course(reader: RunReader, name: str, began: float, span: tuple[float, float]) -> Course:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import ordered_title, ordered_words
 from vmlab.model.run import WARM_UP
 from vmlab.model.visible import visible_values
@@ -42,7 +43,7 @@ _NO_OUTPUT = "More was printed than fits here; `vmlab show RUN --raw` has all of
 
 def html_report(runs: Sequence[Gathered], sides: Sequence[Side] = ()) -> bytes:
     """The page of one run, or of several as `sides`, by default one a run, of which the first is the baseline."""
-    title = " and ".join(run.document["run"]["scenario"] or "run" for run in runs[:2])
+    title = " and ".join(run.document.run.scenario or "run" for run in runs[:2])
     return html_page(title, _blocks(runs, sides, drawn=True))
 
 
@@ -61,7 +62,7 @@ def _blocks(runs: Sequence[Gathered], sides: Sequence[Side], *, drawn: bool) -> 
 
 def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     document = run.document
-    results, recorded = results_of(document), document["recording"] is not None
+    results, recorded = results_of(document), document.recording is not None
     what, *rest = heading(document)
     told = doubts(document)
     first, more, host = _charts(results) if drawn else ([], [], [])
@@ -81,7 +82,7 @@ def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     if host:
         yield Section("the host" if recorded else "the host while the workloads ran", [_of_host(document), *host])
     yield Section("cells", list(_cells(run, drawn=drawn)))
-    notices = document["run"]["notices"]
+    notices = document.run.notices
     if not set(notices) <= set(told):
         yield Section("all notices", [Notes(notices)])
     yield Section("configuration", list(_configuration(run)))
@@ -96,7 +97,7 @@ def _charts(results: Results) -> tuple[list[Chart], list[Chart], list[Chart]]:
     document = results.document
     charts, whole = result_charts(results.tables), places_chart(results.tables)
     first, more = ([whole], charts) if whole else (charts[:2], charts[2:])
-    behind = behind_words(accelerators_of(document), ordered_words(document["run"]["host"]))
+    behind = behind_words(accelerators_of(document), ordered_words(document.run.host))
     host = host_charts(document)
     return _titled(first, behind), _titled([*more, *axis_charts(document)], behind), _titled(host, behind)
 
@@ -107,7 +108,7 @@ def _titled(charts: Iterable[Chart], behind: Sequence[str]) -> list[Chart]:
 
 
 def _meaning(document: RunDocument) -> str:
-    repeats = max((cell["repeat"] for cell in document["cells"]), default=1)
+    repeats = max((cell.repeat for cell in document.cells), default=1)
     if repeats == 1:
         return "One reading of each figure: no spread is known, and no difference is proven."
     return (
@@ -117,60 +118,59 @@ def _meaning(document: RunDocument) -> str:
 
 
 def _of_host(document: RunDocument) -> Text:
-    recorded = document["recording"] is not None
+    recorded = document.recording is not None
     means = "Means over the time in which the workloads ran, and over repeats."
     means = "Means over the recording." if recorded else means
-    saved = [cell["host"]["ksm_saved_bytes"]["max"] for cell in document["cells"] if "ksm_saved_bytes" in cell["host"]]
+    saved = [cell.host["ksm_saved_bytes"].max for cell in document.cells if "ksm_saved_bytes" in cell.host]
     return Text(f"{means} KSM saved nothing." if saved and not any(saved) else means, tone="note")
 
 
 def _cells(run: Gathered, *, drawn: bool) -> Iterator[Block]:
-    cells = run.document["cells"]
+    cells = run.document.cells
     if cells:
         yield Text(_order(run.document), tone="note")
     work = current()
     work.begin(f"drawing the cells of {run.label}", len(cells), "cells")
     for place, cell in enumerate(cells):
         work.step(1)
-        timeline = [_timeline(run, cell)] if drawn and place < _MOST_TIMELINES and cell["cell"] in run.courses else []
-        facts = [*cell["reasons"], *_place(cell), *cell_facts(cell)]
+        timeline = [_timeline(run, cell)] if drawn and place < _MOST_TIMELINES and cell.cell in run.courses else []
+        facts = [*cell.reasons, *_place(cell), *cell_facts(cell)]
         latency = latency_sentence(cell)
         notes = Notes([*facts, *([latency] if latency else [])])
-        yield Section(f"{cell_words(cell)}: {cell['outcome']}", [notes, *timeline, *cell_sections(cell)])
+        yield Section(f"{cell_words(cell)}: {cell.outcome}", [notes, *timeline, *cell_sections(cell)])
     if drawn and len(cells) > _MOST_TIMELINES:
         yield Text(f"Timelines of the first {_MOST_TIMELINES} of {len(cells)} cells are shown.", tone="note")
 
 
 def _order(document: RunDocument) -> str:
     """In how many blocks, in which order and by which seed the cells ran; they are listed in that order."""
-    run, cells = document["run"], document["cells"]
-    blocks = {cell["block"] for cell in cells} - {WARM_UP}
-    after = ", after a warm-up" if any(cell["warm_up"] for cell in cells) else ""
+    run, cells = document.run, document.cells
+    blocks = {cell.block for cell in cells} - {WARM_UP}
+    after = ", after a warm-up" if any(cell.warm_up for cell in cells) else ""
     what = "one block" if len(blocks) <= 1 else f"{len(blocks)} blocks, each of which is one repeat of all cells"
-    how = order_words(run["order"], run["seed"])
+    how = order_words(run.order, run.seed)
     return f"The cells ran in {what}, {how}{after}; they are listed in the order in which they ran."
 
 
 def _place(cell: CellDocument) -> list[str]:
-    return [] if cell["warm_up"] else [f"Block {cell['block']}, place {cell['position']}."]
+    return [] if cell.warm_up else [f"Block {cell.block}, place {cell.position}."]
 
 
 def _timeline(run: Gathered, cell: CellDocument) -> Chart:
     from vmlab.report.page.content import cell_chart
 
-    of_run = run.document["run"]
-    behind = behind_words([accelerator_of(of_run, [cell])], ordered_words(of_run["host"]))
-    chart = cell_chart(run.courses[cell["cell"]], f"Cell {cell['cell']} over time")
+    of_run = run.document.run
+    behind = behind_words([accelerator_of(of_run, [cell])], ordered_words(of_run.host))
+    chart = cell_chart(run.courses[cell.cell], f"Cell {cell.cell} over time")
     return replace(chart, title=ordered_title(chart.title, behind), spare=_NO_TIMELINE)
 
 
 def _configuration(run: Gathered) -> Iterator[Block]:
     document = run.document
-    whole: Mapping[str, Any] = document["run"]
-    yield _folded("Host and run", _json({key: whole[key] for key in _CONFIGURED}))
+    yield _folded("Host and run", _json({key: jsonable(getattr(document.run, key)) for key in _CONFIGURED}))
     settings: dict[str, list[int]] = {}
-    for cell in document["cells"]:
-        settings.setdefault(_json(cell["settings"]), []).append(cell["cell"])
+    for cell in document.cells:
+        settings.setdefault(_json(cell.settings), []).append(cell.cell)
     for text, cells in settings.items():
         if text != "{}":
             yield _folded(f"Settings of {'cell' if len(cells) == 1 else 'cells'} {', '.join(map(str, cells))}", text)

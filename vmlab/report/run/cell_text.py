@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from vmlab.analysis.shape import CellDocument, RemadeDocument, RunDocument
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.results import NeighbourUse, RawOutput
+from vmlab.model.results import RawOutput
 from vmlab.model.run import WARM_UP
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
@@ -17,7 +17,7 @@ from vmlab.report.figures import unit_word, value_text
 from vmlab.report.heading import heading
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.latency_text import disk_section
-from vmlab.report.run.loop_text import loop_rows_of, loop_section
+from vmlab.report.run.loop_text import loop_section
 from vmlab.report.run.switch_text import span_sections, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
@@ -29,25 +29,25 @@ from vmlab.telemetry.host.host_figures import headlines
 def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> str:
     """The heading of the run, then one cell: outcome, phases, every measurement, the host, the proofs."""
     document, cell = visible_values(document), visible_values(cell)
-    what = f"cell {cell['cell']} ({axes_words(cell['axes'])}), {repeat_words(cell['repeat'])}: {cell['outcome']}"
-    told = [what, *(f"  {reason}" for reason in cell["reasons"]), *cell_facts(cell)]
+    what = f"cell {cell.cell} ({axes_words(cell.axes)}), {repeat_words(cell.repeat)}: {cell.outcome}"
+    told = [what, *(f"  {reason}" for reason in cell.reasons), *cell_facts(cell)]
     blocks: list[Block] = [Notes(heading(document)), Section("", [Notes(told)]), *cell_sections(cell)]
     return "\n".join(text_lines(blocks, width)) + "\n"
 
 
 def cell_sections(cell: CellDocument) -> Iterator[Section]:
     """All figures of a cell, what was changed in it, and what was proved of it."""
-    figures = f"{plural(len(cell['measurements']), 'figure')} of this cell"
+    figures = f"{plural(len(cell.measurements), 'figure')} of this cell"
     yield Section(figures, _measurements(cell), folded=True, long=True)
-    yield loop_section(loop_rows_of(cell["loop"]))
-    remade = list(_remade(cell["remade"]))
+    yield loop_section(cell.loop)
+    remade = list(_remade(cell.remade))
     yield Section("figures made again", [Notes(remade)] if remade else [], folded=True)
     yield Section("stages of workloads", _stages(cell), folded=True)
     yield from span_sections(cell)
     yield Section("the host in this cell", _host(cell), folded=True, long=True)
     yield disk_section(cell)
     yield _proved("cache modes proved", _proofs(cell))
-    yield _proved("networks proved", map(network_words, cell["network_proof"]))
+    yield _proved("networks proved", map(network_words, cell.network_proof))
     yield _proved("seen in guests", _seen(cell))
 
 
@@ -57,99 +57,99 @@ def _proved(title: str, texts: Iterable[str]) -> Section:
 
 def cell_facts(cell: CellDocument) -> Iterator[str]:
     """How a cell went, in sentences: how its guests came up, what was changed, what bound it, where its bytes went."""
-    provision = cell["provision"]
-    if provision["seconds"] is not None:
-        ready = plural(provision["guests"], "guest")
-        yield f"{ready} ready after {number(provision['seconds'])} s ({provision['how']})"
-    if host := host_words(cell["settings"].get("host", {})):
+    provision = cell.provision
+    if provision.seconds is not None:
+        ready = plural(provision.guests or 0, "guest")
+        yield f"{ready} ready after {number(provision.seconds)} s ({provision.how})"
+    if host := host_words(cell.settings.get("host", {})):
         yield f"settings of the host: {host}"
-    if cell["start_skew_ms"] is not None:
-        known = cell["skew_uncertainty_ms"]
+    if cell.start_skew_ms is not None:
+        known = cell.skew_uncertainty_ms
         uncertain = "" if known is None else f" ± {number(known)}"
-        yield f"workloads started {number(cell['start_skew_ms'])}{uncertain} ms apart"
-    if cell["wall_seconds"] is not None:
-        yield f"total wall clock {number(cell['wall_seconds'])} s"
+        yield f"workloads started {number(cell.start_skew_ms)}{uncertain} ms apart"
+    if cell.wall_seconds is not None:
+        yield f"total wall clock {number(cell.wall_seconds)} s"
     yield from switch_lines(cell)
     yield from tile_change_lines(cell)
-    if cell["targets"]:
+    if cell.targets:
         yield f"targets: {verdict_words(cell)}"
     yield from bound_lines(cell)
     if beside := _beside(cell):
         yield beside
-    if cell["phases"]:
-        yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell["phases"].items())
+    if cell.phases:
+        yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell.phases.items())
 
 
 def _measurements(cell: CellDocument) -> list[Block]:
-    taken = cell["measurements"]
+    taken = cell.measurements
     if not taken:
         return []
     columns = [
-        Column("tile", [str(one["tile"]) for one in taken], notes=[one["guest"] for one in taken]),
-        Column("metric", [one["metric"] for one in taken], beside=True),
-        Column("value", [value_text(one["value"], one["unit"], cell["outcome"]) for one in taken], beside=True),
-        Column("unit", [unit_word(one["unit"], one["value"]) for one in taken], beside=True),
+        Column("tile", [str(one.tile) for one in taken], notes=[one.guest for one in taken]),
+        Column("metric", [one.metric for one in taken], beside=True),
+        Column("value", [value_text(one.value, one.unit, cell.outcome) for one in taken], beside=True),
+        Column("unit", [unit_word(one.unit, one.value) for one in taken], beside=True),
     ]
-    return [Table("workload", [one["workload"] for one in taken], columns)]
+    return [Table("workload", [one.workload for one in taken], columns)]
 
 
 def _stages(cell: CellDocument) -> list[Block]:
     """Stages of workloads with the host's CPU and disk meanwhile; all of its figures are in the JSON."""
-    stages = cell["stages"]
+    stages = cell.stages
     if not stages:
         return []
     columns = [
-        Column("tile", [str(one["tile"]) for one in stages]),
-        Column("stage", [one["stage"] for one in stages], beside=True),
-        Column("s", [number(one["seconds"]) for one in stages], beside=True),
+        Column("tile", [str(one.tile) for one in stages]),
+        Column("stage", [one.stage for one in stages], beside=True),
+        Column("s", [number(one.seconds) for one in stages], beside=True),
     ]
     for figure in (one for one in headlines() if one.of_stages):
-        means = [one["host"].get(figure.name) for one in stages]
-        texts = [NOT_MEASURED if mean is None else mean_text(figure, mean["mean"]) for mean in means]
+        means = [one.host.get(figure.name) for one in stages]
+        texts = [NOT_MEASURED if mean is None else mean_text(figure, mean.mean) for mean in means]
         columns.append(Column(row_label(figure), texts))
-    return [Table("workload", [one["workload"] for one in stages], columns)]
+    return [Table("workload", [one.workload for one in stages], columns)]
 
 
 def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:
     """A line for each figure that was made again, with the old one."""
     for one in changes:
-        was, value = ("none" if figure is None else f"{figure:.6g}" for figure in (one["was"], one["value"]))
-        where = f"{one['workload']} of tile {one['tile']}, {one['metric']}"
-        when = f"by vmlab {one['version']}, {moment(one['at'])}"
-        yield f"{where}: {value} (unit {one['unit']}), made again {when}; it was {was}"
+        was, value = ("none" if figure is None else f"{figure:.6g}" for figure in (one.was, one.value))
+        where = f"{one.workload} of tile {one.tile}, {one.metric}"
+        when = f"by vmlab {one.version}, {moment(one.at)}"
+        yield f"{where}: {value} (unit {one.unit}), made again {when}; it was {was}"
 
 
 def _host(cell: CellDocument) -> list[Block]:
-    host = cell["host"]
+    host = cell.host
     if not host:
         return []
     columns = [
-        Column("mean", [host_number(figure["mean"], unit_of(name)) for name, figure in host.items()]),
-        Column("max", [host_number(figure["max"], unit_of(name)) for name, figure in host.items()]),
-        Column("p95", [host_number(figure["p95"], unit_of(name)) for name, figure in host.items()]),
+        Column("mean", [host_number(figure.mean, unit_of(name)) for name, figure in host.items()]),
+        Column("max", [host_number(figure.max, unit_of(name)) for name, figure in host.items()]),
+        Column("p95", [host_number(figure.p95, unit_of(name)) for name, figure in host.items()]),
     ]
     return [Table("host", list(host), columns)]
 
 
 def _proofs(cell: CellDocument) -> Iterator[str]:
-    for proof in cell["cache_proof"]:
-        flag = "on" if proof["o_direct"] else "off"
-        verdict = "as asked" if proof["agrees"] else "NOT as asked"
-        yield f"{proof['guest']}: cache {proof['expected']} {verdict}, O_DIRECT {flag}, {proof['file']}"
+    for proof in cell.cache_proof:
+        flag = "on" if proof.o_direct else "off"
+        verdict = "as asked" if proof.agrees else "NOT as asked"
+        yield f"{proof.guest}: cache {proof.expected} {verdict}, O_DIRECT {flag}, {proof.file}"
 
 
 def _seen(cell: CellDocument) -> Iterator[str]:
     """What was found inside of each guest, a line for its boot and one for its data disk."""
-    for guest in cell["seen_in_guests"]:
-        name = f"{guest['guest']} of tile {guest['tile']}"
-        if (boot := guest["boot"]) is not None:
-            failed = f", failed: {' '.join(boot['failed'])}" if boot["failed"] else ""
-            units = f"{len(boot['units'])} units active"
-            yield f"{name}: boot {boot['mode']}, {boot['state']} in {boot['target']}, {units}{failed}"
-        if (disk := guest["data_disk"]) is not None:
-            seen = f"{format_bytes(disk['bytes'])}, queues {disk['queues']}"
-            ahead = f"read-ahead {format_bytes(disk['read_ahead_bytes'])}"
-            yield f"{name}: data disk {disk['device']} of {seen}, {ahead}"
+    for guest in cell.seen_in_guests:
+        name = f"{guest.guest} of tile {guest.tile}"
+        if (boot := guest.boot) is not None:
+            failed = f", failed: {' '.join(boot.failed)}" if boot.failed else ""
+            units = f"{len(boot.units)} units active"
+            yield f"{name}: boot {boot.mode}, {boot.state} in {boot.target}, {units}{failed}"
+        if (disk := guest.data_disk) is not None:
+            seen = f"{format_bytes(disk.bytes)}, queues {disk.queues}"
+            ahead = f"read-ahead {format_bytes(disk.read_ahead_bytes)}"
+            yield f"{name}: data disk {disk.device} of {seen}, {ahead}"
 
 
 def raw_text(outputs: list[tuple[int, RawOutput]]) -> str:
@@ -163,15 +163,15 @@ def raw_text(outputs: list[tuple[int, RawOutput]]) -> str:
 
 def order_sentence(document: RunDocument) -> str:
     """In how many blocks, in which order and by which seed the cells ran; they are listed in that order."""
-    run, cells = document["run"], document["cells"]
-    blocks = sorted({cell["block"] for cell in cells} - {WARM_UP})
-    how = order_words(run["order"], run["seed"])
-    after = ", after a warm-up" if any(cell["warm_up"] for cell in cells) else ""
+    run, cells = document.run, document.cells
+    blocks = sorted({cell.block for cell in cells} - {WARM_UP})
+    how = order_words(run.order, run.seed)
+    after = ", after a warm-up" if any(cell.warm_up for cell in cells) else ""
     what = "one block" if len(blocks) <= 1 else f"{len(blocks)} blocks, each of which is one repeat of all cells"
     return f"The cells ran in {what}, {how}{after}; they are listed in the order in which they ran."
 
 
 def _beside(cell: CellDocument) -> str:
     """What the host's own guests took; empty where there were none, and in older records."""
-    known = cell.get("neighbours")
-    return f"{GUESTS_OF_HOST} took: {took_words([NeighbourUse(**one) for one in known])}" if known else ""
+    known = cell.neighbours
+    return f"{GUESTS_OF_HOST} took: {took_words(known)}" if known else ""

@@ -38,7 +38,7 @@ def shown_groups(document: RunDocument, layout: TableLayout, block: Block) -> di
 
 def host_section(document: RunDocument, layout: TableLayout, block: Block) -> Section:
     """Means over the execute phase, in a column for each value of the axis that is varied; no rows without samples."""
-    rows = [figure for figure in headlines() if any(figure.name in cell["host"] for cell in block.cells)]
+    rows = [figure for figure in headlines() if any(figure.name in cell.host for cell in block.cells)]
     more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]
     columns = [
         Column(name, [*(_text(cells, figure) for figure in rows), *(traffic_row(row, cells) for row in more)])

@@ -42,7 +42,7 @@ def percentiles_text(values: Sequence[float | None]) -> str:
 
 def title(known: Sequence[DiskLatencyDocument], whose: str = "the guests' disks", which: str = _ALL) -> str:
     """The line above such figures, with the error of their bins; `which` percentiles these are, all in one figure."""
-    error = max(one["error_percent"] for one in known)
+    error = max(one.error_percent for one in known)
     return f"latency of {whose}{which} in ms, each ± {error:.0f} %"
 
 
@@ -65,7 +65,7 @@ def _section(
 
 def known_of(*groups: Sequence[CellDocument]) -> list[DiskLatencyDocument]:
     """What is known of the disks in groups of cells; [] where nobody counted."""
-    return [one for cells in groups for cell in cells if (one := cell.get("disk_latency")) is not None]
+    return [one for cells in groups for cell in cells if (one := cell.disk_latency) is not None]
 
 
 def mean_percentiles(groups: Sequence[Sequence[CellDocument]]) -> dict[str, list[list[float | None]]]:
@@ -80,43 +80,43 @@ def mean_percentiles(groups: Sequence[Sequence[CellDocument]]) -> dict[str, list
 
 def _of(known: DiskLatencyDocument | None, operation: str) -> PercentilesDocument | None:
     """What is known of an operation over all disks; None without a request."""
-    found = () if known is None else known["over_disks"]
-    return next((one for one in found if one["operation"] == operation and one["requests"]), None)
+    found = () if known is None else known.over_disks
+    return next((one for one in found if one.operation == operation and one.requests), None)
 
 
 def _mean(cells: Sequence[CellDocument], operation: str, key: str) -> float | None:
     def read(cell: CellDocument) -> float | None:
-        known = _of(cell.get("disk_latency"), operation)
+        known = _of(cell.disk_latency, operation)
         return None if known is None else _value(known, key)
 
     spread = figure_of(cells, read).spread
     return None if spread is None else spread.mean
 
 
-def _value(known: PercentilesDocument, key: str) -> float | None:
-    value: float | None = known[key]  # type: ignore[literal-required]
+def _value(known: PercentilesDocument | OneDiskLatency, key: str) -> float | None:
+    value: float | None = getattr(known, key)
     return value
 
 
 def latency_sentence(cell: CellDocument) -> str:
     """The percentiles over all disks of a cell; empty where nobody counted."""
-    known = cell.get("disk_latency")
-    found = [] if known is None else [one for one in known["over_disks"] if one["requests"]]
+    known = cell.disk_latency
+    found = [] if known is None else [one for one in known.over_disks if one.requests]
     if known is None or not found:
         return ""
-    texts = (f"{one['operation']} {percentiles_text([_value(one, key) for key in KEYS])}" for one in found)
+    texts = (f"{one.operation} {percentiles_text([_value(one, key) for key in KEYS])}" for one in found)
     return f"{capital(title([known]))}: {', '.join(texts)}."
 
 
 def disk_section(cell: CellDocument) -> Section:
     """A row for each disk of a cell, and what was asked of it."""
-    known = cell.get("disk_latency")
-    if known is None or not known["disks"]:
+    known = cell.disk_latency
+    if known is None or not known.disks:
         return Section("", [])
-    disks = known["disks"]
+    disks = known.disks
     columns = [
-        Column("operation", [one["operation"] for one in disks]),
-        Column("requests", [str(one["requests"]) for one in disks], beside=True),
+        Column("operation", [one.operation for one in disks]),
+        Column("requests", [str(one.requests) for one in disks], beside=True),
         *(
             Column(key.removesuffix("_ms"), [milliseconds(_value(one, key)) for one in disks], beside=True)
             for key in KEYS
@@ -127,19 +127,19 @@ def disk_section(cell: CellDocument) -> Section:
 
 def disk_name(disk: OneDiskLatency) -> str:
     """``file-a root``, and its tile where that is not the first."""
-    tile = "" if disk["tile"] == 1 else f" of tile {disk['tile']}"
-    return f"{disk['guest']} {disk['disk']}{tile}"
+    tile = "" if disk.tile == 1 else f" of tile {disk.tile}"
+    return f"{disk.guest} {disk.disk}{tile}"
 
 
 def span_latency_section(spans: Sequence[SpanDocument], heads: Sequence[str], corner: str) -> Section:
     """The percentiles over all disks in each span between changes, a column each; empty where nobody counted."""
-    known = [one for span in spans if (one := span["disk_latency"]) is not None]
+    known = [one for span in spans if (one := span.disk_latency) is not None]
     rows = [operation for operation in OPERATIONS if any(_of(one, operation) for one in known)]
     columns = [_span_column(span, head, rows) for span, head in zip(spans, heads, strict=True)]
     return _section(known, corner, rows, columns)
 
 
 def _span_column(span: SpanDocument, head: str, rows: Sequence[str]) -> Column:
-    found = [_of(span["disk_latency"], row) for row in rows]
+    found = [_of(span.disk_latency, row) for row in rows]
     texts = [NOT_MEASURED if one is None else percentiles_text([_value(one, key) for key in KEYS]) for one in found]
     return Column(head, texts)

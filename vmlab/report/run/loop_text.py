@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from vmlab.analysis.record.loops import LoopRow, loop_rows
+from vmlab.analysis.record.loops import loop_rows
+from vmlab.analysis.shape import LoopRow
 from vmlab.model.event import RoundEnded
 from vmlab.model.quantities import written
 from vmlab.model.run import Outcome
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, number
-
-if TYPE_CHECKING:
-    from vmlab.analysis.shape import LoopDocument
 
 ROUNDS_RATE = "rounds/min"
 """The rate of a workload whose kind tells none: how often it was done."""
@@ -28,24 +25,7 @@ def round_words(event: RoundEnded) -> str:
         return text
     row = loop_rows([event])[0]
     rate, unit = _rate(row)
-    return f"{text}: {rate} {unit}, {row.latency_metric} {value_words(row.latency, 's')}"
-
-
-def loop_rows_of(documents: Sequence[LoopDocument]) -> list[LoopRow]:
-    """The rows as they stand in ``vmlab.run/1``."""
-    return [
-        LoopRow(
-            workload=one["workload"],
-            tile=one["tile"],
-            rounds=one["rounds"],
-            throughput=one["throughput"],
-            unit=one["unit"],
-            of_rounds=one["of_rounds"],
-            latency=one["latency_seconds"],
-            latency_metric=one["latency_metric"],
-        )
-        for one in documents
-    ]
+    return f"{text}: {rate} {unit}, {row.latency_metric} {value_words(row.latency_seconds, 's')}"
 
 
 def loop_section(rows: Sequence[LoopRow], title: str = "") -> Section:
@@ -57,7 +37,7 @@ def loop_section(rows: Sequence[LoopRow], title: str = "") -> Section:
         Column("rounds", [str(row.rounds) for row in shown], beside=True),
         Column("throughput", [rate for rate, _ in rates], beside=True),
         Column("in", [unit for _, unit in rates], beside=True),
-        Column("latency", [value_words(row.latency, "s") for row in shown], beside=True),
+        Column("latency", [value_words(row.latency_seconds, "s") for row in shown], beside=True),
         Column("which is", [row.latency_metric for row in shown], beside=True),
     ]
     return Section(title, [Table("loop", [row.workload for row in shown], columns)] if shown else [])

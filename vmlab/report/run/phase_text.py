@@ -23,25 +23,25 @@ _NOTHING = "the run has no cell yet"
 def phases_text(time: RunTime, width: int = WIDTH) -> str:
     """Each cell's parts in seconds, and their sums. Of a single cell, its steps too."""
     time = visible_values(time)
-    cells = time["cells"]
+    cells = time.cells
     if not cells:
         return f"{_NOTHING}\n"
-    blocks: list[Block] = [Notes(list(_heading(time)), indent=""), Section("", [_parts(cells, time["parts"])])]
+    blocks: list[Block] = [Notes(list(_heading(time)), indent=""), Section("", [_parts(cells, time.parts)])]
     if len(cells) == 1:
-        blocks += [Section("", _steps(cells[0]["steps"])), Section("", [Notes(list(_facts(cells[0])), indent="")])]
+        blocks += [Section("", _steps(cells[0].steps)), Section("", [Notes(list(_facts(cells[0])), indent="")])]
     return "\n".join(text_lines(blocks, width)) + "\n"
 
 
 def _heading(time: RunTime) -> Iterator[str]:
-    outside = f"{_seconds(time['outside_seconds'])} s of them outside its cells"
-    accelerators = [time["accelerator"] if cell["guests"] else None for cell in time["cells"]]
-    yield from behind_notes(accelerators, time["ordered"], "a part of the cells")
-    yield f"run {time['run']}: {_seconds(time['seconds'])} s, {outside}; seconds of each part of its cells:"
+    outside = f"{_seconds(time.outside_seconds)} s of them outside its cells"
+    accelerators = [time.accelerator if cell.guests else None for cell in time.cells]
+    yield from behind_notes(accelerators, time.ordered, "a part of the cells")
+    yield f"run {time.run}: {_seconds(time.seconds)} s, {outside}; seconds of each part of its cells:"
 
 
 def _facts(cell: CellTime) -> Iterator[str]:
-    yield f"cell {cell['cell']} ({axes_words(cell['axes'])}), {repeat_words(cell['repeat'])}: {cell['outcome']}"
-    if cell["steps"]:
+    yield f"cell {cell.cell} ({axes_words(cell.axes)}), {repeat_words(cell.repeat)}: {cell.outcome}"
+    if cell.steps:
         yield "steps of one part may overlap; at: seconds after the beginning of the cell"
 
 
@@ -49,14 +49,14 @@ def _parts(cells: Sequence[CellTime], sums: Mapping[str, float]) -> Table:
     """Cells down, parts across; with several cells their sums and shares below."""
     total = sum(sums.values())
     several = len(cells) > 1
-    labels = [str(cell["cell"]) for cell in cells] + ([_SUM] if several else []) + [_SHARE]
+    labels = [str(cell.cell) for cell in cells] + ([_SUM] if several else []) + [_SHARE]
     columns = []
     for name, seconds in sums.items():
         if name == Part.OTHER and seconds < _SMALLEST:
             continue
-        texts = [_seconds(cell["parts"].get(name)) for cell in cells] + ([_seconds(seconds)] if several else [])
+        texts = [_seconds(cell.parts.get(name)) for cell in cells] + ([_seconds(seconds)] if several else [])
         columns.append(Column(name, [*texts, _share(seconds, total)]))
-    texts = [_seconds(cell["seconds"]) for cell in cells] + ([_seconds(total)] if several else [])
+    texts = [_seconds(cell.seconds) for cell in cells] + ([_seconds(total)] if several else [])
     columns.append(Column("all", [*texts, _share(total, total)]))
     return Table("cell", labels, columns)
 
@@ -69,13 +69,13 @@ def _steps(steps: Sequence[StepTime]) -> list[Block]:
     if not steps:
         return []
     columns = [
-        Column("step", [step["step"] for step in steps], beside=True),
-        Column("tile", [str(step["tile"]) if step["tile"] else "" for step in steps], beside=True),
-        Column("place", [step["place"] for step in steps], beside=True),
-        Column("at", [_seconds(step["began"]) for step in steps], beside=True),
-        Column("s", [_seconds(step["seconds"]) for step in steps], beside=True),
+        Column("step", [step.step for step in steps], beside=True),
+        Column("tile", [str(step.tile) if step.tile else "" for step in steps], beside=True),
+        Column("place", [step.place for step in steps], beside=True),
+        Column("at", [_seconds(step.began) for step in steps], beside=True),
+        Column("s", [_seconds(step.seconds) for step in steps], beside=True),
     ]
-    return [Table("part", [step["part"] for step in steps], columns)]
+    return [Table("part", [step.part for step in steps], columns)]
 
 
 def _seconds(value: float | None) -> str:

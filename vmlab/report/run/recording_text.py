@@ -6,23 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.advice.advice import Advised, advise
 from vmlab.analysis.shape import (
-    AggregateDocument,
     BoundDocument,
     CellDocument,
     DomainDiskDocument,
     DomainDocument,
     RunDocument,
 )
-from vmlab.model.checked import made
-from vmlab.model.domain import DomainDisk
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.report.writers.text import paragraph, text_lines
 from vmlab.telemetry.host.host_figures import headlines
+from vmlab.telemetry.sample_summary import Summary
 
-Figures = Mapping[str, AggregateDocument]
+Figures = Mapping[str, Summary]
 
 ADVICE_TITLE = "advice on cache modes"
 NO_GUEST = "no guest of the host's own was seen"
@@ -31,13 +29,13 @@ NO_ADVICE = "no advice: the figures of this recording carry none"
 
 def recording_sections(document: RunDocument) -> Iterator[Section]:
     """The host's means, what was at its limit, the domains, their disks; every text of `document` has to be visible."""
-    for cell in document["cells"]:
+    for cell in document.cells:
         yield Section("", _host(cell))
-    recording = document["recording"]
+    recording = document.recording
     if recording is None:
         return
     domains = domains_of(document)
-    recorded = f"recorded: {format_seconds(recording['seconds'])}"
+    recorded = f"recorded: {format_seconds(recording.seconds)}"
     yield Section("", [Notes([recorded, *([] if domains else [NO_GUEST])], tone="")])
     if domains:
         yield Section("", [domain_table(domains)])
@@ -59,8 +57,8 @@ def advice_section(document: RunDocument) -> Section:
 
 def domains_of(document: RunDocument) -> list[DomainDocument]:
     """The domains of a recording, the one first that used most CPU time."""
-    domains = document["recording"]["domains"] if document["recording"] else []
-    return sorted(domains, key=lambda one: -mean_of(one["figures"], "cpu_percent", 0.0))
+    domains = document.recording.domains if document.recording else []
+    return sorted(domains, key=lambda one: -mean_of(one.figures, "cpu_percent", 0.0))
 
 
 def advice_text(advised: Advised, width: int) -> str:
@@ -100,10 +98,10 @@ def compared_recordings(sides: Sequence[tuple[str, RunDocument]], width: int) ->
 def _rows(document: RunDocument) -> dict[str, str]:
     """Each figure of a recording by its words."""
     found: dict[str, str] = {}
-    for cell in document["cells"]:
+    for cell in document.cells:
         for figure in headlines():
-            if figure.name in cell["host"]:
-                found[row_label(figure)] = mean_text(figure, cell["host"][figure.name]["mean"])
+            if figure.name in cell.host:
+                found[row_label(figure)] = mean_text(figure, cell.host[figure.name].mean)
     for one in domains_of(document):
         for table in (domain_table([one]), disk_table([one])):
             for place, name in enumerate(table.labels):
@@ -113,31 +111,31 @@ def _rows(document: RunDocument) -> dict[str, str]:
 
 def mean_of(figures: Figures, name: str, otherwise: float = float("nan")) -> float:
     """A mean; `otherwise` where the figure was never read."""
-    return figures[name]["mean"] if name in figures else otherwise
+    return figures[name].mean if name in figures else otherwise
 
 
 def cache_of(disk: DomainDiskDocument) -> str:
     """A disk's cache mode in words."""
-    return made(DomainDisk, disk).cache_words
+    return disk.cache_words
 
 
 def _host(cell: CellDocument) -> list[Block]:
     """The host's figures over a cell, as means and at their most, and what was at its limit."""
-    known = [figure for figure in headlines() if figure.name in cell["host"]]
+    known = [figure for figure in headlines() if figure.name in cell.host]
     if not known:
         return []
     columns = [
-        Column("mean", [mean_text(figure, cell["host"][figure.name]["mean"]) for figure in known]),
-        Column("max", [mean_text(figure, cell["host"][figure.name]["max"]) for figure in known]),
+        Column("mean", [mean_text(figure, cell.host[figure.name].mean) for figure in known]),
+        Column("max", [mean_text(figure, cell.host[figure.name].max) for figure in known]),
     ]
-    return [Table("host", [*map(row_label, known)], columns), Notes([*_limits(cell["bound_by"])], tone="")]
+    return [Table("host", [*map(row_label, known)], columns), Notes([*_limits(cell.bound_by)], tone="")]
 
 
 def _limits(bound: BoundDocument | None) -> Iterator[str]:
     """For how much of the time CPUs, disk and memory were at their limits."""
     if bound is None:
         return
-    evidence = bound["evidence"]
+    evidence = bound.evidence
     parts = [
         f"{word} {evidence[key]:.0f} % of the time"
         for word, key in (("CPUs", "cpu_at_limit_percent"), ("disk", "disk_at_limit_percent"))
@@ -150,7 +148,7 @@ def domain_table(domains: Sequence[DomainDocument]) -> Table:
     """The means of each domain; a column that none has is left out."""
 
     def column(name: str, head: str, *, of_bytes: bool = False) -> Column:
-        means = [mean_of(one["figures"], name) for one in domains]
+        means = [mean_of(one.figures, name) for one in domains]
         return Column(head, [_text(mean, of_bytes=of_bytes) for mean in means])
 
     columns = [
@@ -164,26 +162,26 @@ def domain_table(domains: Sequence[DomainDocument]) -> Table:
         column("host_write_bytes_per_second", "written/s", of_bytes=True),
     ]
     shown = [one for one in columns if any(text != NOT_MEASURED for text in one.texts)]
-    return Table("domain, mean", [one["name"] for one in domains], shown)
+    return Table("domain, mean", [one.name for one in domains], shown)
 
 
 def disk_table(domains: Sequence[DomainDocument]) -> Table:
     """Each disk of each domain with its cache mode and its means."""
-    disks = [(domain, disk) for domain in domains for disk in domain["disks"]]
+    disks = [(domain, disk) for domain in domains for disk in domain.disks]
 
     def moved(disk: DomainDiskDocument, what: str) -> str:
-        return _text(mean_of(disk["figures"], f"disk_{what}_bytes_per_second"), of_bytes=True)
+        return _text(mean_of(disk.figures, f"disk_{what}_bytes_per_second"), of_bytes=True)
 
     columns = [
         Column("cache", [cache_of(disk) for _, disk in disks]),
-        Column("format", [disk["format"] for _, disk in disks]),
+        Column("format", [disk.format for _, disk in disks]),
         Column("read/s", [moved(disk, "read") for _, disk in disks]),
         Column("written/s", [moved(disk, "write") for _, disk in disks]),
-        Column("await ms", [_text(mean_of(disk["figures"], "disk_await_ms")) for _, disk in disks]),
-        Column("queue", [_text(mean_of(disk["figures"], "disk_queue_depth")) for _, disk in disks]),
-        Column("on", [made(DomainDisk, disk).holder or NOT_MEASURED for _, disk in disks]),
+        Column("await ms", [_text(mean_of(disk.figures, "disk_await_ms")) for _, disk in disks]),
+        Column("queue", [_text(mean_of(disk.figures, "disk_queue_depth")) for _, disk in disks]),
+        Column("on", [disk.holder or NOT_MEASURED for _, disk in disks]),
     ]
-    names = [f"{domain['name']} {disk['target']}" for domain, disk in disks]
+    names = [f"{domain.name} {disk.target}" for domain, disk in disks]
     return Table("disk of the guest", names, columns)
 
 

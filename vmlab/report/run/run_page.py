@@ -43,7 +43,7 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
     A run that has no cell yet is its heading alone.
     """
     document = visible_values(document)
-    missed = missed_sentence(document["cells"])
+    missed = missed_sentence(document.cells)
     above: list[Block] = [Notes(heading(document)), *([Text(missed)] if missed else [])]
     return "\n".join(text_lines([*above, *run_sections(results_of(document))], width)) + "\n"
 
@@ -54,9 +54,9 @@ def run_sections(results: Results, told: Collection[str] = ()) -> Iterator[Secti
     `told` are notes that stand elsewhere on the page.
     """
     document, layout = results.document, results.layout
-    if document["run"]["size"] == OF_HOST:
+    if document.run.size == OF_HOST:
         yield from recording_sections(document)
-        yield _noted(short_notices(document["run"]["notices"]), told)
+        yield _noted(short_notices(document.run.notices), told)
         return
     for block, tables in results.blocks:
         yield block_section(results, block, tables)
@@ -64,9 +64,9 @@ def run_sections(results: Results, told: Collection[str] = ()) -> Iterator[Secti
         yield latency_section(document, layout, block)
     yield together_section(document)
     yield tiles_section(document)
-    yield target_section(document["cells"])
+    yield target_section(document.cells)
     yield score_section(document)
-    yield limits_section(document["cells"])
+    yield limits_section(document.cells)
     yield _noted([*_notes(results), *doubts(document), *together_notes(document), *score_notes(document)], told)
     yield Section("", [Notes(said, tone="")] if (said := _answers(results)) else [])
 
@@ -79,7 +79,7 @@ def _noted(notes: Sequence[str], told: Collection[str]) -> Section:
 def _answers(results: Results) -> list[str]:
     """What differs between the values of the first axis, and what the host was short of; [] without repeats."""
     document = results.document
-    if not results.layout.simple or all(cell["repeat"] <= 1 for cell in document["cells"]):
+    if not results.layout.simple or all(cell.repeat <= 1 for cell in document.cells):
         return []
     sides = sides_by_axis(document)
     return explanation(compare(sides)) if len(sides) > 1 else []
@@ -87,8 +87,8 @@ def _answers(results: Results) -> list[str]:
 
 def doubts(document: RunDocument) -> list[str]:
     """What makes a run doubtful: cells that did not pass, values of axes that have no cells, and notices."""
-    unpassed = (f"{MARK} {line}" for line in unpassed_lines(document["cells"]))
-    return [*unpassed, *absent_notes(document), *short_notices(document["run"]["notices"])]
+    unpassed = (f"{MARK} {line}" for line in unpassed_lines(document.cells))
+    return [*unpassed, *absent_notes(document), *short_notices(document.run.notices)]
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -96,28 +96,28 @@ def _notes(results: Results) -> Iterator[str]:
     yield from _relative_notes(layout, tables)
     yield from (text for name, text in STATISTIC_WORDS.items() if name in layout.statistics)
     if layout.best_of is not None:
-        repeats = max((cell["repeat"] for cell in document["cells"]), default=0)
+        repeats = max((cell.repeat for cell in document.cells), default=0)
         short = "" if repeats >= layout.best_of else f", as it was published; this run has {plural(repeats, 'repeat')}"
         yield f"each figure is the best of {plural(layout.best_of, 'repeat')}{short}"
-    if any(cell["repeat"] > 1 for cell in document["cells"]) and layout.best_of is None:
+    if any(cell.repeat > 1 for cell in document.cells) and layout.best_of is None:
         yield "±: half width of the 95 % confidence interval of the mean over the repeats"
     yield from difference_notes(named_differences(tables), intervals=intervals_shown(layout))
     yield from outlier_notes(named_figures(tables))
     yield from _apart(tables)
-    for cell in document["cells"]:
-        if cell["repeat"] == WARM_UP:
-            yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is the warm-up and counts in no figure"
-        if cell["looped"]:
-            rounds = plural(len(cell["rounds"]), "round")
-            yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is a loop of {rounds}, and counts in no figure"
+    for cell in document.cells:
+        if cell.repeat == WARM_UP:
+            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is the warm-up and counts in no figure"
+        if cell.looped:
+            rounds = plural(len(cell.rounds), "round")
+            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is a loop of {rounds}, and counts in no figure"
 
 
 def absent_notes(document: RunDocument) -> Iterator[str]:
     """A line for each reason why values of an axis have no cells, wherever the axis stands."""
     values: dict[tuple[str, str], list[AxisValue]] = {}
-    for absent in document["run"]["absent"]:
-        for name, value in absent["axes"].items():
-            values.setdefault((name, absent["reason"]), []).append(value)
+    for absent in document.run.absent:
+        for name, value in absent.axes.items():
+            values.setdefault((name, absent.reason), []).append(value)
     yield from (absent_words(name, those, reason) for (name, reason), those in values.items())
 
 

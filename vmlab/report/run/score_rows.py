@@ -37,7 +37,7 @@ def score_notes(document: RunDocument) -> Iterator[str]:
     if not rows:
         return
     yield throughput_words(
-        {row.workload: document["run"]["throughput"].get(row.workload, RUN_TIME) for row in rows if row.workload}
+        {row.workload: document.run.throughput.get(row.workload, RUN_TIME) for row in rows if row.workload}
     )
     if any(row.workload is None for row in rows):
         yield f"{_ALL}: geometric mean of their throughput in each tile, as in VMmark"

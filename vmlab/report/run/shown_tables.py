@@ -113,7 +113,7 @@ class _Shown:
     def _label(self, place: int) -> str:
         words = self._heads.row_words(place)
         if self._layout.simple and self._table.rows[place][-1][0] == STATISTICS:
-            tiles = max(over["tiles"] for cell in self._block.cells for over in cell["over_tiles"])
+            tiles = max(over.tiles for cell in self._block.cells for over in cell.over_tiles)
             words[-1] = f"{words[-1]} of {tiles}"
         return ", ".join(words)
 

@@ -26,43 +26,43 @@ def limit_words(target: TargetDocument | Target) -> str:
     if isinstance(target, Target):
         form = limit_form(target.unit, target.limit, target.written_in)
         return f"{target.workload}.{target.metric} {_side(target.limit, form, at_least=target.at_least)}"
-    return f"{target['workload']}.{target['metric']} {_side_of(target)}"
+    return f"{target.workload}.{target.metric} {_side_of(target)}"
 
 
 def missed_words(target: TargetDocument, *, of_tiles: bool) -> str:
     """``web.latency_p95 610.0 ms in tile 2 (at most 500 ms)``; without the tile where there is only one."""
     where = _in_tile(target) if of_tiles else ""
-    return f"{target['workload']}.{target['metric']} {measured_words(target)}{where} ({_side_of(target)})"
+    return f"{target.workload}.{target.metric} {measured_words(target)}{where} ({_side_of(target)})"
 
 
 def instead_words(target: TargetDocument, *, of_tiles: bool) -> str:
     """``web.latency_p95 was 610 ms in tile 2 instead of at most 500 ms``; without the tile where there is one."""
-    name, where = f"{target['workload']}.{target['metric']}", _in_tile(target) if of_tiles else ""
+    name, where = f"{target.workload}.{target.metric}", _in_tile(target) if of_tiles else ""
     return f"{name} was {measured_words(target)}{where} instead of {_side_of(target)}"
 
 
 def _in_tile(target: TargetDocument) -> str:
-    return f" in tile {target['tile']}"
+    return f" in tile {target.tile}"
 
 
 def measured_words(target: TargetDocument) -> str:
     """The figure in the unit of its limit."""
     form = _form(target)
-    return f"{value_text(target['value'], target['unit'], form=form)} {form.unit}".rstrip()
+    return f"{value_text(target.value, target.unit, form=form)} {form.unit}".rstrip()
 
 
 def _form(target: TargetDocument) -> Written:
-    return limit_form(target["unit"], target["limit"], target["written_in"])
+    return limit_form(target.unit, target.limit, target.written_in)
 
 
 def _side_of(target: TargetDocument) -> str:
-    return _side(target["limit"], _form(target), at_least=target["at_least"])
+    return _side(target.limit, _form(target), at_least=target.at_least)
 
 
 def limit_text(target: TargetDocument) -> str:
     """The limit alone, such as ``500 ms``."""
     form = _form(target)
-    return f"{target['limit'] * form.factor:.10g} {form.unit}".rstrip()
+    return f"{target.limit * form.factor:.10g} {form.unit}".rstrip()
 
 
 def _side(limit: float, form: Written, *, at_least: bool) -> str:
@@ -74,26 +74,26 @@ def verdict_words(cell: CellDocument) -> str:
     verdict = delivered(cell)
     if verdict is True:
         return f"every tile delivered what the targets ask{_not_applicable(cell)}"
-    if all(not one["applicable"] for one in cell["targets"]):
+    if all(not one.applicable for one in cell.targets):
         return f"no target applies{_not_applicable(cell)}"
-    missed = worst_first([one for one in cell["targets"] if one["met"] is False])
+    missed = worst_first([one for one in cell.targets if one.met is False])
     if verdict is False:
         more = f", and {len(missed) - _MOST_MISSED} more" if len(missed) > _MOST_MISSED else ""
         worst = ", ".join(missed_words(one, of_tiles=of_tiles([cell])) for one in missed[:_MOST_MISSED])
         return f"missed {plural(len(missed), 'target')}: {worst}{more}{_not_applicable(cell)}"
-    if cell["outcome"] != Outcome.PASSED:
-        return f"the cell is {cell['outcome']}, so nothing is known of its targets"
+    if cell.outcome != Outcome.PASSED:
+        return f"the cell is {cell.outcome}, so nothing is known of its targets"
     return "nothing is known of its targets"
 
 
 def of_tiles(cells: Sequence[CellDocument]) -> bool:
     """Whether some cell has more than one tile."""
-    return any(target["tile"] > 1 for cell in cells for target in cell["targets"])
+    return any(target.tile > 1 for cell in cells for target in cell.targets)
 
 
 def _not_applicable(cell: CellDocument) -> str:
     """The targets whose metric the cell's workloads do not give, as the end of a sentence; empty where all apply."""
-    names = dict.fromkeys(f"{one['workload']}.{one['metric']}" for one in cell["targets"] if not one["applicable"])
+    names = dict.fromkeys(f"{one.workload}.{one.metric}" for one in cell.targets if not one.applicable)
     return f"; not applicable here: {', '.join(names)}" if names else ""
 
 
@@ -107,7 +107,7 @@ def missed_sentence(cells: Sequence[CellDocument]) -> str:
     missing = [cell for cell in cells if delivered(cell) is False]
     if not missing:
         return ""
-    worst = worst_first([one for cell in missing for one in cell["targets"] if one["met"] is False])[0]
+    worst = worst_first([one for cell in missing for one in cell.targets if one.met is False])[0]
     words = missed_words(worst, of_tiles=of_tiles(cells))
     return f"targets missed in {len(missing)} of {plural(len(cells), 'cell')}, most of all {words}"
 
@@ -119,8 +119,8 @@ def target_table(cells: Sequence[CellDocument]) -> Section:
     """
     places: dict[str, list[CellDocument]] = {}
     for cell in cells:
-        if cell["targets"] and cell["repeat"] != WARM_UP:
-            places.setdefault(axes_words(cell["axes"]), []).append(cell)
+        if cell.targets and cell.repeat != WARM_UP:
+            places.setdefault(axes_words(cell.axes), []).append(cell)
     asked = _asked([cell for those in places.values() for cell in those])
     columns = [_column(place, [_at_place(words, those) for words in asked]) for place, those in places.items()]
     return Section("targets", [Table(_TITLE, asked, columns)] if asked else [])
@@ -131,26 +131,26 @@ def _column(place: str, texts: Sequence[str]) -> Column:
 
 
 def _asked(cells: Sequence[CellDocument]) -> list[str]:
-    return list(dict.fromkeys(limit_words(one) for cell in cells for one in cell["targets"]))
+    return list(dict.fromkeys(limit_words(one) for cell in cells for one in cell.targets))
 
 
 def _at_place(words: str, cells: Sequence[CellDocument]) -> str:
-    known = [[one for one in cell["targets"] if limit_words(one) == words] for cell in cells if counts(cell)]
+    known = [[one for one in cell.targets if limit_words(one) == words] for cell in cells if counts(cell)]
     targets = [one for those in known for one in those]
-    if targets and all(not one["applicable"] for one in targets):
+    if targets and all(not one.applicable for one in targets):
         return "not applicable"
-    measured = [one for one in targets if one["value"] is not None and one["met"] is not None]
+    measured = [one for one in targets if one.value is not None and one.met is not None]
     passed = [those for cell, those in zip(filter(counts, cells), known, strict=True) if delivered(cell) is not None]
     if not measured or not passed:
         return "not known"
-    missed = sum(any(one["met"] is False for one in those) for those in passed)
+    missed = sum(any(one.met is False for one in those) for those in passed)
     of = "" if len(passed) == 1 else f" in {missed or len(passed)} of {plural(len(passed), 'cell')}"
     return f"{'missed' if missed else 'met'}{of}: {measured_words(worst_first(measured)[0])}"
 
 
 def target_section(cells: Sequence[CellDocument]) -> Section:
     """The targets of a run, and for each cell whether its tiles delivered; empty for a run without targets."""
-    having = [cell for cell in cells if cell["targets"]]
+    having = [cell for cell in cells if cell.targets]
     if not having:
         return Section("", [])
     if len(having) > _MOST_CELLS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from vmlab.analysis.figures.counted_cells import counts
@@ -55,10 +56,10 @@ def board_of(document: RunDocument, ended: Collection[int] | None = None) -> Boa
     None for a run without targets, and for one that does not climb from one tile.
     """
     planned = _planned(document)
-    if not planned or not any(cell["targets"] for cell in document["cells"]):
+    if not planned or not any(cell.targets for cell in document.cells):
         return None
-    cells = [cell for cell in document["cells"] if ended is None or cell["cell"] in ended]
-    places = carried_of([{**document, "cells": cells}])
+    cells = [cell for cell in document.cells if ended is None or cell.cell in ended]
+    places = carried_of([replace(document, cells=cells)])
     return Board(tuple(_row(place, planned) for place in places), tuple(_notes(document, cells, places)))
 
 
@@ -70,28 +71,28 @@ def cells_of_most_tiles(document: RunDocument) -> tuple[int, ...]:
         for tiles in (places[0].cells if places else ())
         if all(any(delivered(cell) is not None for cell in place.cells.get(tiles, ())) for place in places)
     ]
-    return tuple(place.cells[max(common)][0]["cell"] for place in places) if common else ()
+    return tuple(place.cells[max(common)][0].cell for place in places) if common else ()
 
 
 def target_bars(cell: CellDocument) -> tuple[TargetBar, ...]:
     """For each workload with targets the one that took most of its limit, over all tiles of the cell."""
-    targets = [one for one in cell["targets"] if one["met"] is not None]
+    targets = [one for one in cell.targets if one.met is not None]
     by_workload: dict[str, list[TargetDocument]] = {}
     for one in targets:
-        by_workload.setdefault(one["workload"], []).append(one)
-    found = (nearest([{**cell, "targets": those}]) for those in by_workload.values())
+        by_workload.setdefault(one.workload, []).append(one)
+    found = (nearest([replace(cell, targets=those)]) for those in by_workload.values())
     return tuple(_bar(target) for target in found if target is not None)
 
 
 def _bar(target: TargetDocument) -> TargetBar:
-    name = f"{target['workload']} {target['metric'].removeprefix('latency_')}"
-    return TargetBar(name, load_of(target), measured_words(target), limit_text(target), bool(target["met"]))
+    name = f"{target.workload} {target.metric.removeprefix('latency_')}"
+    return TargetBar(name, load_of(target), measured_words(target), limit_text(target), bool(target.met))
 
 
 def _planned(document: RunDocument) -> range:
     """The numbers of tiles that the run climbs through; empty for one that does not."""
-    axis = document["run"]["axes"].get("tiles")
-    values = [value for value in axis["values"] if isinstance(value, int)] if axis else []
+    axis = document.run.axes.get("tiles")
+    values = [value for value in axis.values if isinstance(value, int)] if axis else []
     return range(1, max(values) + 1) if len(values) > 1 and min(values) == 1 else range(0)
 
 
@@ -100,7 +101,7 @@ def _row(place: Carried, planned: range) -> BoardRow:
     if place.tiles is None and unknown is not None:
         squares = tuple(True if tiles <= place.known else None for tiles in planned)
         least = f"{place.known}+" if place.known else "?"
-        return BoardRow(place.label, squares, least, f"cell {unknown['cell']} does not tell", "")
+        return BoardRow(place.label, squares, least, f"cell {unknown.cell} does not tell", "")
     carried = place.tiles or 0
     tried = max(place.cells)
     if place.at_least:
@@ -115,23 +116,23 @@ def _stopped(place: Carried) -> tuple[str, str]:
     bound = place.ran_out
     if bound is None:
         return "stopped by a target; the host was not watched", ""
-    if bound["resource"] == "none":
+    if bound.resource == "none":
         return "stopped by a target; no resource was at its limit", ""
-    share = bound["evidence"].get(f"{bound['resource']}_busy_percent")
-    word = resource_word(bound["resource"]).upper()
-    whose = "the" if bound["where"] in ("", "host") else f"{bound['where']}'s"
+    share = bound.evidence.get(f"{bound.resource}_busy_percent")
+    word = resource_word(bound.resource).upper()
+    whose = "the" if bound.where in ("", "host") else f"{bound.where}'s"
     return f"stopped by {whose} {word}", "" if share is None else f"{share:.0f} %"
 
 
 def _notes(document: RunDocument, cells: list[CellDocument], places: list[Carried]) -> Iterator[str]:
-    run = document["run"]
-    yield from behind(accelerator_of(run, document["cells"]), ordered_words(run["host"]))
+    run = document.run
+    yield from behind(accelerator_of(run, document.cells), ordered_words(run.host))
     if places and all(len(place.climbs) == 1 for place in places):
         yield "one reading each"
-    switched = [cell["cell"] for cell in cells if cell["switches"]]
+    switched = [cell.cell for cell in cells if cell.switches]
     if switched:
         yield f"{cells_words(switched)} {'was' if len(switched) == 1 else 'were'} switched and {_not_counted(switched)}"
-    others = [cell["cell"] for cell in cells if not cell["switches"] and counts(cell) and delivered(cell) is None]
+    others = [cell.cell for cell in cells if not cell.switches and counts(cell) and delivered(cell) is None]
     if others:
         yield f"{cells_words(others)} {_not_counted(others)}"
 

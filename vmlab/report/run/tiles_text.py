@@ -15,6 +15,7 @@ from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, carried_of, nearest
 from vmlab.model.axes import axes_words
+from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
 from vmlab.report.blocks import Notes, Section
@@ -64,12 +65,12 @@ class Ascent:
 
 def climb_of(document: RunDocument) -> Ascent | None:
     """One run with one tile and more as a climb; None for a run without targets, or without an axis of tiles from 1."""
-    tried = {tiles_of(cell) for cell in document["cells"] if cell["targets"]}
+    tried = {tiles_of(cell) for cell in document.cells if cell.targets}
     if len(tried) < 2 or min(tried) != 1:
         return None
-    run, places = document["run"], tuple(carried_of([document]))
+    run, places = document.run, tuple(carried_of([document]))
     most = max(tried)
-    return Ascent(run["scenario"], run["size"], False, most, (), (document,), places, Stop.MOST_TILES)
+    return Ascent(run.scenario, run.size, False, most, (), (document,), places, Stop.MOST_TILES)
 
 
 def tiles_answer(document: RunDocument) -> list[str]:
@@ -132,12 +133,12 @@ def behind_runs(ascent: Ascent) -> list[str]:
 
 
 def _accelerators(ascent: Ascent) -> list[str]:
-    found = dict.fromkeys(accelerator_of(document["run"], document["cells"]) for document in ascent.documents)
+    found = dict.fromkeys(accelerator_of(document.run, document.cells) for document in ascent.documents)
     return [name for name in found if name]
 
 
 def _ordered(ascent: Ascent) -> tuple[str, ...]:
-    return all_ordered_words(document["run"]["host"] for document in ascent.documents)
+    return all_ordered_words(document.run.host for document in ascent.documents)
 
 
 def brief(ascent: Ascent) -> str:
@@ -168,7 +169,7 @@ def scale_document(ascent: Ascent) -> dict[str, Any]:
             "size": ascent.size,
             "until_knee": ascent.until_knee,
             "max_tiles": ascent.max_tiles,
-            "runs": [document["run"]["id"] for document in ascent.documents],
+            "runs": [document.run.id for document in ascent.documents],
             "stopped_by": None if ascent.stop is None else str(ascent.stop),
             "because": ascent.because,
             "sentence": sentence(ascent),
@@ -190,7 +191,7 @@ def _row_words(cells: Sequence[CellDocument]) -> str:
     target = nearest(cells)
     words = missed_words(target, of_tiles=of_tiles(cells)) if target else "nothing was measured"
     if len(cells) == 1:
-        state = {True: "delivers", False: "MISSED", None: cells[0]["outcome"]}[verdicts[0]]
+        state = {True: "delivers", False: "MISSED", None: cells[0].outcome}[verdicts[0]]
     else:
         doubtful = verdicts.count(None)
         state = f"{verdicts.count(True)} of {plural(len(cells), 'repeat')} deliver"
@@ -202,9 +203,9 @@ def _carried_words(ascent: Ascent, place: Carried) -> str:
     with_ = _where(place)
     if place.tiles is None:
         last = next(climb.last for climb in place.climbs if climb.end is ClimbEnd.UNKNOWN)
-        why = "; ".join(last["reasons"]) or "not all that it takes was measured"
+        why = "; ".join(last.reasons) or "not all that it takes was measured"
         count = f"at least {_tiles(place.known)}" if place.known else "an unknown number of tiles"
-        return f"{count} {with_} (cell {last['cell']} of its last run is {last['outcome']}: {why})"
+        return f"{count} {with_} (cell {last.cell} of its last run is {last.outcome}: {why})"
     if place.at_least:
         return f"at least {_tiles(place.tiles)} {with_}{_spread_words(place)}{_not_further(ascent)}"
     return f"{_tiles(place.tiles)} {with_}{_spread_words(place)}, where {_ran_out_words(place)}"
@@ -216,7 +217,7 @@ def _brief_words(place: Carried) -> str:
     if place.at_least:
         return f"at least {_tiles(place.tiles)} {_where(place)}"
     bound = place.ran_out
-    first = f" (the {resource_word(bound['resource'])} ran out first)" if bound and bound["where"] else ""
+    first = f" (the {resource_word(bound.resource)} ran out first)" if bound and bound.where else ""
     return f"{_tiles(place.tiles)} {_where(place)}{first}"
 
 
@@ -248,14 +249,14 @@ def _not_further(ascent: Ascent) -> str:
 
 def _ran_out_words(place: Carried) -> str:
     bound, cell = place.ran_out, place.ended_by[0]
-    worst = worst_first([one for one in cell["targets"] if one["met"] is False])[0]
+    worst = worst_first([one for one in cell.targets if one.met is False])[0]
     missed = f"with {plural(_tiles_of_end(place), 'tile')} {instead_words(worst, of_tiles=of_tiles([cell]))}"
     if bound is None:
         return f"nothing tells what ran out first, as the host was not watched: {missed}"
-    first = f"the {resource_word(bound['resource'])} ran out first"
-    if bound["resource"] == "none":
+    first = f"the {resource_word(bound.resource)} ran out first"
+    if bound.resource == "none":
         first = "no resource of the host was at its limit"
-    return f"{first}: {missed}, while {bound['sentence']}"
+    return f"{first}: {missed}, while {bound.sentence}"
 
 
 def _tiles_of_end(place: Carried) -> int:
@@ -275,7 +276,7 @@ def _target_json(target: Target) -> dict[str, Any]:
 
 def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:
     # Each number of tiles has a run of its own, also for the cells that stand for those of all hosts.
-    run_of = {tiles_of(cell): document["run"]["id"] for document in ascent.documents for cell in document["cells"]}
+    run_of = {tiles_of(cell): document.run.id for document in ascent.documents for cell in document.cells}
     for tiles, cells in place.cells.items():
         verdicts = [delivered(cell) for cell in cells]
         yield {
@@ -286,14 +287,14 @@ def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:
             "unknown": verdicts.count(None),
             "cells": [
                 {
-                    "cell": cell["cell"],
-                    "repeat": cell["repeat"],
-                    "outcome": cell["outcome"],
-                    "reasons": cell["reasons"],
+                    "cell": cell.cell,
+                    "repeat": cell.repeat,
+                    "outcome": cell.outcome,
+                    "reasons": cell.reasons,
                     "delivered": verdict,
-                    "nearest": nearest([cell]),
-                    "targets": cell["targets"],
-                    "bound_by": cell["bound_by"],
+                    "nearest": jsonable(nearest([cell])),
+                    "targets": jsonable(cell.targets),
+                    "bound_by": cell.bound_by,
                 }
                 for cell, verdict in zip(cells, verdicts, strict=True)
             ],

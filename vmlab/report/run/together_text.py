@@ -21,9 +21,9 @@ _Place = tuple[tuple[str, AxisValue], ...]
 def together_section(document: RunDocument) -> Section:
     """Sums and worst hosts, a column for each place of the axes; empty for a run whose hosts did not run together."""
     places: dict[_Place, list[CellDocument]] = {}
-    for one, cell in zip(document["together"], cells_of_all_hosts(document), strict=True):
-        places.setdefault(tuple(one["axes"].items()), []).append(cell)
-    figures = {(one["workload"], one["metric"]): one for whole in document["together"] for one in whole["over_hosts"]}
+    for one, cell in zip(document.together, cells_of_all_hosts(document), strict=True):
+        places.setdefault(tuple(one.axes.items()), []).append(cell)
+    figures = {(one.workload, one.metric): one for whole in document.together for one in whole.over_hosts}
     rows = [_row(document, places, one) for one in figures.values() if _shown(one)]
     columns = [
         Column(axes_words(dict(place)) if place else "all cells", [texts[at] for _, texts in rows])
@@ -33,50 +33,50 @@ def together_section(document: RunDocument) -> Section:
 
 
 def _shown(one: OverHostsDocument) -> bool:
-    return one["sum"] is not None or one["worst"] is not None
+    return one.sum is not None or one.worst is not None
 
 
 def _row(
     document: RunDocument, places: Mapping[_Place, list[CellDocument]], one: OverHostsDocument
 ) -> tuple[str, list[str]]:
-    workload, metric = one["workload"], one["metric"]
+    workload, metric = one.workload, one.metric
     value = wall_seconds if workload == WALL_CLOCK else over_tiles(workload, metric)
     found = {place: figure_of(cells, value) for place, cells in places.items()}
-    form = form_of(one["unit"], found.values())
+    form = form_of(one.unit, found.values())
     name = workload if metric == RUN_TIME or workload == WALL_CLOCK else f"{workload} {metric}"
-    label = with_unit(f"{name}, {'worst host' if one['sum'] is None else 'sum'}", one["unit"], form)
+    label = with_unit(f"{name}, {'worst host' if one.sum is None else 'sum'}", one.unit, form)
     return label, [_text(document, place, figure, one, form) for place, figure in found.items()]
 
 
 def _text(document: RunDocument, place: _Place, figure: Figure, one: OverHostsDocument, form: Written) -> str:
-    text = figure_text(figure, one["unit"], form)
-    if one["sum"] is not None or figure.spread is None:
+    text = figure_text(figure, one.unit, form)
+    if one.sum is not None or figure.spread is None:
         return text
     hosts = {
-        other["worst_host"]
-        for whole in document["together"]
-        if tuple(whole["axes"].items()) == place and whole["outcome"] == figure.state
-        for other in whole["over_hosts"]
-        if (other["workload"], other["metric"]) == (one["workload"], one["metric"])
+        other.worst_host
+        for whole in document.together
+        if tuple(whole.axes.items()) == place and whole.outcome == figure.state
+        for other in whole.over_hosts
+        if (other.workload, other.metric) == (one.workload, one.metric)
     }
     return f"{text} ({hosts.pop() if len(hosts) == 1 else 'varies'})"
 
 
 def together_notes(document: RunDocument) -> Iterator[str]:
     """What the rows mean, and how far apart hosts started; nothing for a run whose hosts did not run together."""
-    if not document["together"]:
+    if not document.together:
         return
     yield "sum: of the rates of all hosts; worst host: the slowest tile of any, and varies: not the same in each repeat"
-    if (text := skew_words(document["together"])) != NOT_MEASURED:
+    if (text := skew_words(document.together)) != NOT_MEASURED:
         yield f"hosts started {text}"
 
 
 def skew_words(together: Sequence[TogetherDocument]) -> str:
     """``at most 3.1 ms apart (± 1.2 ms)``: the largest skew of cells that passed, with its uncertainty."""
     known = [
-        (one["start_skew_ms"], one["skew_uncertainty_ms"] or 0.0)
+        (one.start_skew_ms, one.skew_uncertainty_ms or 0.0)
         for one in together
-        if one["start_skew_ms"] is not None and one["outcome"] == Outcome.PASSED
+        if one.start_skew_ms is not None and one.outcome == Outcome.PASSED
     ]
     if not known:
         return NOT_MEASURED

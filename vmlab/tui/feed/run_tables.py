@@ -38,7 +38,7 @@ def document_of(store: Path) -> RunDocument:
 def measured_of(document: RunDocument, done: Collection[int], cell: int) -> Measured:
     """What the cells whose numbers are in `done` say, and the targets of `cell`, 0 for none."""
     board = board_of(document, done)
-    targets = next((target_bars(one) for one in document["cells"] if one["cell"] == cell), ())
+    targets = next((target_bars(one) for one in document.cells if one.cell == cell), ())
     return Measured(QUESTION if board is not None else "", board, cell, targets)
 
 

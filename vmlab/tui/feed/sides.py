@@ -47,7 +47,7 @@ def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
         raise UsageError("a comparison needs two runs or cells; mark them with Space on the Runs screen")
     alike = cells_alike([side for _, side in sides])
     return [
-        PickedSide(side, store, (cells or side.cells)[0]["cell"])
+        PickedSide(side, store, (cells or side.cells)[0].cell)
         for (store, side), cells in zip(sides, alike, strict=True)
     ]
 
@@ -58,9 +58,9 @@ def _document(store: Path) -> RunDocument:
 
 
 def _side(pick: Pick, document: RunDocument, runs: int) -> Side:
-    label = _name(document["run"]["id"]) if runs > 1 or pick.cell is None else ""
+    label = _name(document.run.id) if runs > 1 or pick.cell is None else ""
     if pick.cell is not None:
-        axes = next((cell["axes"] for cell in document["cells"] if cell["cell"] == pick.cell), {})
+        axes = next((cell.axes for cell in document.cells if cell.cell == pick.cell), {})
         words = axes_words(axes)
         label = f"{label}:{pick.cell} {words}".lstrip(":") if label else f"cell {pick.cell}: {words}"
     return Side.of(label, document, pick.cell)

@@ -168,8 +168,8 @@ class CompareScreen(ConsoleScreen):
     def action_repeat(self) -> None:
         """Plan a new run with enough repeats; nothing is pooled with this one."""
         run = self._sides[0].side.run
-        axes = {name: axis["values"] for name, axis in run["axes"].items()}
-        self.console.propose(Proposal(run["scenario"], run["size"], self._compared.repeats, axes))
+        axes = {name: axis.values for name, axis in run.axes.items()}
+        self.console.propose(Proposal(run.scenario, run.size, self._compared.repeats, axes))
 
     def action_swap(self) -> None:
         """Turn the sides by one, so that another one is the baseline."""

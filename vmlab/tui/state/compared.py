@@ -96,7 +96,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
         tuple(bars),
         len(figures),
         compared.ordered,
-        repeats_to_tell(compared, metrics) if len({side.run["id"] for side in sides}) == 1 else None,
+        repeats_to_tell(compared, metrics) if len({side.run.id for side in sides}) == 1 else None,
     )
 
 

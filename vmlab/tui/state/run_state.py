@@ -6,8 +6,9 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from vmlab.analysis.record.loops import LoopRow, loop_rows
+from vmlab.analysis.record.loops import loop_rows
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
+from vmlab.analysis.shape import LoopRow
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.domain import Domain
 from vmlab.model.event import (

@@ -10,7 +10,7 @@ from vmlab.model.names import guest_key
 from vmlab.model.run import RUNNING, AxisValue
 
 if TYPE_CHECKING:
-    from vmlab.analysis.record.loops import LoopRow
+    from vmlab.analysis.shape import LoopRow
     from vmlab.model.event import DiskSilent
     from vmlab.report.run.tiles_board import Board, TargetBar
 
