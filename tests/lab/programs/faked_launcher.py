@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,21 @@ BUILD_SECONDS = "FAKED_BUILD_SECONDS"
 _NONE = Path("/none")
 
 
+class HeldByNobody(Image):
+    """An image without files."""
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
 def ensure(tell: Callable[[str], None]) -> Image:
     """An image, after a time."""
     tell("the image is faked")
     time.sleep(float(os.environ.get(BUILD_SECONDS, "0")))
-    return Image("faked", _NONE, Path(os.environ.get(IMAGE, _NONE)), _NONE, _NONE, "", _NONE, {})
-
-
-@contextlib.contextmanager
-def hold(image: Image) -> Iterator[Image]:
-    """Nothing to hold."""
-    yield image
+    return HeldByNobody("faked", _NONE, Path(os.environ.get(IMAGE, _NONE)), _NONE, _NONE, "", _NONE, {})
 
 
 if __name__ == "__main__":
     _measuring.RUN_FOLDERS = (Path(os.environ[HOST]),)
-    _launcher.hold = hold
     _launcher.RUNNER = "tests.lab.programs.faked_runner"
     launcher.main(launcher.LauncherParts(ensure_image=ensure, roots=roots()))
