@@ -72,6 +72,18 @@ async def test_the_last_line_stays_in_sight_where_rows_are_taken_away() -> None:
             await until(lambda: "event 19." in screen_text(app), "the last line is in sight")
 
 
+async def test_the_end_is_in_sight_before_a_scroll_bar_is() -> None:
+    """Which of them comes first is chance on a busy machine, and nothing scrolls later."""
+    app = _Logs()
+    async with app.run_test(size=(80, 10)) as pilot:
+        log = app.screen.query_one(EventLog)
+        await pilot.pause()
+        log.show(LINES)
+        assert not log.show_vertical_scrollbar
+        log._to_end()
+        assert log.scroll_y == log.max_scroll_y > 0
+
+
 async def test_who_has_scrolled_up_stays_there() -> None:
     async with _shown() as (pilot, log):
         app = pilot.app

@@ -48,7 +48,8 @@ class EventLog(Painted):
     def _to_end(self) -> None:
         self._end = self.max_scroll_y
         if self._following:
-            self.scroll_end(animate=False, immediate=True)
+            # Forced, as Textual does not scroll where the scroll bar is yet to be laid out.
+            self.scroll_end(animate=False, immediate=True, force=True)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """One line each, or more."""
