@@ -103,7 +103,7 @@ def mounted(script: str) -> list[str]:
 def standing(places: Path) -> set[str]:
     """All that lies in the folders, but what lists and SQLite keep for whoever reads next."""
     found = {str(path.relative_to(places)) for path in places.rglob("*")}
-    return {name for name in found if not name.endswith(("run-list.json", "-shm"))}
+    return {name for name in found if not name.endswith(("run-list.json", "run-sizes.json", "-shm"))}
 
 
 BEGINNING = [

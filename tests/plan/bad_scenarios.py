@@ -282,7 +282,7 @@ BAD = [
         "guests on two hosts",
         "memory: 512 MiB",
         "memory: 512 MiB, host: other",
-        ":3:49: guests.a.host: the guests of a cell are all on one host, so leave this out; `--hosts hv1,hv2` runs "
+        ":3:42: guests.a.host: the guests of a cell are all on one host, so leave this out; `--hosts hv1,hv2` runs "
         "each cell on every host, and with --together on all of them at once",
     ),
     added("image", "image: mine", ":7:1: image belongs to a guest, as in guests: {front: {image: NAME, …}}"),

@@ -54,7 +54,7 @@ def test_five_modes_are_proven_and_close_leaves_nothing(isolated: Start, runtime
     assert len(set(said["shares"])) == 5, "each guest's own shares reached the kernel"
     assert said["refused"]["running"] == [] and said["refused"]["error"].startswith("bad-1: starting: ")
 
-    rest, complaints = lab.communicate(timeout=240)
+    rest, complaints = lab.communicate(timeout=600)
     assert lab.returncode == 0, complaints
     assert json.loads(rest) == {"left": []}
     assert complaints == ""
@@ -71,7 +71,7 @@ def test_a_killed_runner_leaves_only_what_a_sweep_removes(isolated: Start, runti
     init = only_child(lab.pid, bool)
     runner = only_child(init.pid, lambda words: "lab" in "".join(words[2:3]))
     runner.send_signal(signal.SIGKILL)
-    lab.communicate(timeout=240)
+    lab.communicate(timeout=600)
     assert lab.returncode == 128 + signal.SIGKILL
     assert [trace for trace in traces(runtime) if trace.isdigit()] == [], "the kernel ended every QEMU"
 

@@ -50,7 +50,7 @@ class Lab:
         template = replace(spec("template"), network=False)
         await self.hypervisor.create(self.image, [template])
         call: AgentCall = partial(self.hypervisor.agent, template.name)
-        await wait_for_agent(call, template.name, 150)
+        await wait_for_agent(call, template.name, 400)
         await begin_template(call)
         shell = AgentShell(template.name, call)
         await shell.write(PREPARED, bytes(range(256)) * 400)

@@ -19,7 +19,7 @@ from vmlab.model.run import CACHE_MODES, CacheMode
 
 async def answered(hypervisor: Hypervisor, name: str) -> None:
     """Return when the guest's agent does."""
-    async with asyncio.timeout(150):
+    async with asyncio.timeout(400):
         while True:
             try:
                 await hypervisor.agent(name, "guest-ping", deadline=5)

@@ -75,7 +75,7 @@ async def main(runtime: str, folder: str, at_least: int) -> None:
     one = spec("web-1", "writeback", data_bytes=2**27, backing="block")
     await hypervisor.create(image, [one])
     call: AgentCall = partial(hypervisor.agent, one.name)
-    await wait_for_agent(call, one.name, 150)
+    await wait_for_agent(call, one.name, 400)
     shell = AgentShell(one.name, call)
     await hypervisor.plug_data_disks([one])
     await set_up_data_disk(shell, one.resources)
