@@ -166,7 +166,7 @@ async def test_an_event_that_can_never_be_written_does_not_hold_up_the_others(tm
     await outbox.settled()
     assert kept(outbox.writer.path) == ["1"]
     async with asyncio.timeout(SOON):
-        with pytest.raises(StoreError, match="not JSON serializable"):
+        with pytest.raises(StoreError, match="must be called with a dataclass"):
             await outbox.overdue()
     with pytest.raises(StoreError, match="1 event is lost"):
         outbox.close()

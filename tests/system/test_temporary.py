@@ -32,7 +32,6 @@ MAKERS = {
     "telemetry/speed_trace.py",
     # Secrets, and names of sessions: no files.
     "cli/serving/server.py",
-    "fleet/host_pair.py",
     "guests/helper_link.py",
     "guests/identity.py",
     "guests/image/windows_answers.py",

@@ -19,11 +19,12 @@ from pathlib import Path
 import pytest
 
 from tests.telemetry import bounded_load
+from vmlab.model.results import Summary
 from vmlab.model.sample import Sample
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.recorder import Recorder
-from vmlab.telemetry.sample_summary import Summary, summarise
+from vmlab.telemetry.sample_summary import summarise
 from vmlab.telemetry.source import Roots
 
 pytestmark = pytest.mark.alone

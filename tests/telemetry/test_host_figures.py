@@ -2,14 +2,17 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_names import recorded_names
+from vmlab.analysis.shape import StageDocument
 from vmlab.cli import top_view
 from vmlab.model import sample
+from vmlab.model.results import Summary
 from vmlab.report.run import cell_text
 from vmlab.report.writers.text import text_lines
 from vmlab.telemetry.host.host_figures import charts, figures_of_chart, figures_of_group, headlines, host_figures
@@ -65,8 +68,8 @@ def test_top_writes_figures_of_every_unit(unit: str) -> None:
 
 
 def test_a_stage_has_the_cpu_and_the_disk_beside_it() -> None:
-    host = {figure.name: {"mean": 1.0} for figure in headlines()}
-    cell: Any = {"stages": [{"workload": "suite", "tile": 1, "stage": "write", "seconds": 1.0, "host": host}]}
+    host = {figure.name: Summary(1.0, 1.0, 1.0, 1.0) for figure in headlines()}
+    cell: Any = SimpleNamespace(stages=[StageDocument("suite", 1, "write", 1.0, host)])
     heads = " ".join(text_lines(cell_text._stages(cell), 160)[:2])
     shown = [figure.label for figure in headlines() if figure.label in heads]
     assert shown == ["CPU user", "CPU system", "CPU iowait", "disk await", "disk util"]

@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from vmlab.model.results import Summary
 from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
-from vmlab.telemetry.sample_summary import Summary, extremes_over, summarise
+from vmlab.telemetry.sample_summary import extremes_over, summarise
 
 NAMES = (
     "tick_length_seconds",

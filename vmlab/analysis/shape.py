@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.model.domain import DomainDisk
-from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision
+from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, Summary
 from vmlab.model.run import AS_WRITTEN, AxisValue
-from vmlab.telemetry.sample_summary import Summary
 
 SCHEMA = "vmlab.run/1"
 

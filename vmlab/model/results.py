@@ -171,3 +171,17 @@ class NeighbourUse:
     def used_disks(self) -> bool:
         """Whether the bytes of its disks are worth a word."""
         return self.disk_bytes_per_second >= _TOLD_DISK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One value over a span. `p95` is the value that 95 % of the time (of the requests, for a wait) stayed at or below.
+
+    `area` is in CPU-seconds for shares of CPU, bytes moved for bytes a second, joules for watts, seconds for other
+    percentages, else in the figure's unit times seconds.
+    """
+
+    mean: float
+    max: float
+    p95: float
+    area: float

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
+
+if TYPE_CHECKING:
+    from vmlab.model.results import Summary
 
 CPU_BUSY = 95.0
 """Percent of all CPUs, or of a guest's processors, that count as all of them."""
@@ -35,20 +37,6 @@ _WEIGHTS = {
 _OF_ALL_CPUS = ("cpu_",)
 _AREA_FACTORS = {"%": 0.01, "ms": 0.001}
 """Of a value times seconds, by the value's unit; 1 for all others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One value over a span. `p95` is the value that 95 % of the time (of the requests, for a wait) stayed at or below.
-
-    `area` is in CPU-seconds for shares of CPU, bytes moved for bytes a second, joules for watts, seconds for other
-    percentages, else in the figure's unit times seconds.
-    """
-
-    mean: float
-    max: float
-    p95: float
-    area: float
 
 
 def summarise(
@@ -172,6 +160,9 @@ def _requests(rates: Sequence[str], sample: Sample) -> float:
 
 
 def _summary(ticks: list[_Tick]) -> Summary:
+    # Imported late: the console's first picture needs other figures of this module, and no dataclass.
+    from vmlab.model.results import Summary
+
     half = 0.5 * max(tick.length for tick in ticks)
     inner = [tick for tick in ticks if tick.part >= 0.5 and tick.length >= half] or ticks
     area = sum(tick.value * tick.area for tick in ticks)

@@ -12,8 +12,8 @@ from vmlab.analysis.advice.advice import CACHE_RUN, KSM_RUN, Advised, advise
 from vmlab.analysis.document import unrun_document
 from vmlab.analysis.shape import CellDocument, DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
 from vmlab.model.domain import BackingFile
+from vmlab.model.results import Summary
 from vmlab.report.run.recording_text import advice_text
-from vmlab.telemetry.sample_summary import Summary
 
 MIB, GIB = 2**20, 2**30
 

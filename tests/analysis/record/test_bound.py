@@ -16,13 +16,13 @@ from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.jsonable import jsonable
+from vmlab.model.results import Summary
 from vmlab.model.sample import GUESTS_DISKS_READ, GUESTS_READ, Sample, SampleNames
 from vmlab.report.bound_text import limits_section
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.run_page import run_table
 from vmlab.report.writers.text import text_lines
 from vmlab.store.reader import RunReader
-from vmlab.telemetry.sample_summary import Summary
 
 IDLE = {"cpu_idle_percent": 90.0, "cpu_iowait_percent": 0.0, "disk_util_percent": 2.0}
 BUSY = {**IDLE, "cpu_idle_percent": 2.0, "cpu_iowait_percent": 1.0}

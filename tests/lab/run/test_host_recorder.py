@@ -259,7 +259,7 @@ def test_recordings_are_set_side_by_side_and_reported(tmp_path: Path, capsys: py
     page = tmp_path / "page.html"
     assert ended("report", str(stores[0]), "-o", str(page)) == 0
     text = page.read_text()
-    assert "The host's own guests" in text and "<td>none</td>" in text
+    assert "<th>domain, mean</th>" in text and "<td>none</td>" in text
     assert "less than a minute says nothing" in text
     assert "guests' CPU %" in text
     for_a_wiki = tmp_path / "page.md"

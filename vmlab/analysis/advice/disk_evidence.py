@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
 from vmlab.model.domain import DomainDisk, Storage, storage_of
-from vmlab.telemetry.sample_summary import Summary
+from vmlab.model.results import Summary
 
 Figures = Mapping[str, Summary]
 _READ = "disk_read_bytes_per_second"

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RecordingDocument
 from vmlab.model.domain import Domain, DomainDisk
 from vmlab.model.jsonable import fields_of
+from vmlab.model.results import Summary
 from vmlab.model.sample import Sample, split_name
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
 from vmlab.telemetry.host.disk import METRICS as OF_HOST_DISK
-from vmlab.telemetry.sample_summary import Summary, seconds_within, summarise
+from vmlab.telemetry.sample_summary import seconds_within, summarise
 
 Found = Mapping[str, Summary]
 

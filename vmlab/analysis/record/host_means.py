@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable
 
+from vmlab.model.results import Summary
 from vmlab.model.sample import OWN_NAMES, Sample
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import read_samples
 from vmlab.telemetry.host.host_figures import headlines
-from vmlab.telemetry.sample_summary import Summary, summarise
+from vmlab.telemetry.sample_summary import summarise
 
 
 def host_during(reader: RunReader, since: float, until: float) -> dict[str, Summary]:

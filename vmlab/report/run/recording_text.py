@@ -13,12 +13,12 @@ from vmlab.analysis.shape import (
     RunDocument,
 )
 from vmlab.model.quantities import format_bytes, format_seconds
+from vmlab.model.results import Summary
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.report.writers.text import paragraph, text_lines
 from vmlab.telemetry.host.host_figures import headlines
-from vmlab.telemetry.sample_summary import Summary
 
 Figures = Mapping[str, Summary]
 
