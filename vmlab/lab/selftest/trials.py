@@ -93,8 +93,10 @@ class CounterTrace:
             cpu = psutil.cpu_times()
             # psutil has guests' time in `user`, too; `guest` and `guest_nice` would count it twice.
             every = sum(cpu) - getattr(cpu, "guest", 0.0) - getattr(cpu, "guest_nice", 0.0)
-            cached = host_memory().cached
-            self._readings.append((time.monotonic(), cpu.user, cpu.system, every, float(cached)))
+            # psutil counts what can be reclaimed of slabs as cached, too.
+            meminfo = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+            cached = 1024.0 * int(meminfo["Cached"].split()[0])
+            self._readings.append((time.monotonic(), cpu.user, cpu.system, every, cached))
 
     def during(self, since: float, until: float) -> dict[str, float] | None:
         """Mean shares of CPU time in percent and page cache in bytes; None for a span that it did not see."""
