@@ -24,10 +24,10 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph. `tone` is ``note`` for small print, ``warn`` for what makes a page doubtful, or ``""``.
+    """A paragraph. `tone` is ``note`` for small print, ``warn`` for what makes a page doubtful, ``sub`` for what stands
+    below a title, ``pre`` for a text that has its own lines, or ``""``.
 
-    Others are ``sub`` for what is below a title, and ``pre`` for a text that has its
-    own lines. A terminal breaks it into lines of which later ones begin with `indent`; a `cut` one is one line.
+    A terminal breaks it into lines of which later ones begin with `indent`; a `cut` one is one line.
     """
 
     text: str

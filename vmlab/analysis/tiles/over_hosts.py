@@ -67,31 +67,11 @@ def _over_hosts(cells: Sequence[CellDocument]) -> Iterator[OverHostsDocument]:
             worst, host = (max, min)[bool(more)](worsts) if worsts else (None, None)
             sums = [one.sum for _, one in of_hosts if one.sum is not None and unit.endswith("/s")]
             whole = finite(total(sums)) if len(sums) == len(cells) else None
-            yield _over(workload, metric, unit, more, whole, worst, host)
+            yield OverHostsDocument(workload, metric, unit, more, whole, worst, host)
     walls = [(cell.wall_seconds, str(cell.hypervisor)) for cell in cells]
     known = [(seconds, host) for seconds, host in walls if seconds is not None]
     if len(known) == len(cells):
-        yield _over(WALL_CLOCK, WALL_SECONDS, "s", False, None, *max(known))
-
-
-def _over(
-    workload: str,
-    metric: str,
-    unit: str,
-    more_is_better: bool | None,
-    total: float | None,
-    worst: float | None,
-    worst_host: str | None,
-) -> OverHostsDocument:
-    return OverHostsDocument(
-        workload=workload,
-        metric=metric,
-        unit=unit,
-        more_is_better=more_is_better,
-        sum=total,
-        worst=worst,
-        worst_host=worst_host,
-    )
+        yield OverHostsDocument(WALL_CLOCK, WALL_SECONDS, "s", False, None, *max(known))
 
 
 def cells_of_all_hosts(document: RunDocument) -> list[CellDocument]:
