@@ -14,15 +14,14 @@ from pathlib import Path
 
 from bench.support.recorder_process import SyntheticGuests
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellStarted,
     GuestStateChanged,
-    HostProbed,
     PhaseStarted,
-    RunStarted,
     WorkloadProgressed,
     WorkloadStarted,
 )
+from vmlab.model.event import HostProbed, RunStarted
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.telemetry.host.host_figures import Watched

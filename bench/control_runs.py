@@ -26,12 +26,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.alarms import quota, started
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.comparison.comparison import Row
 from vmlab.analysis.comparison.difference import Difference, Sides, differences
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, OneReading
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.speed_spans import at_best_speed
 from vmlab.analysis.statistics.descriptive import spread
 from vmlab.model.places import runs_folder

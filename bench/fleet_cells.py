@@ -19,7 +19,7 @@ from shutil import rmtree
 from typing import Any
 
 from tests.fleet.namespaced_hosts import NamespacedFleet, namespaced_fleet
-from vmlab.model.event import CellEnded, CellStarted
+from vmlab.model.cell_event import CellEnded, CellStarted
 
 _SCENARIO = """
 name: cells

@@ -13,17 +13,19 @@ import tempfile
 import time
 from pathlib import Path
 
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    Event,
     MeasurementTaken,
     PhaseEnded,
     PhaseStarted,
-    RunEnded,
-    RunStarted,
     WorkloadEnded,
     WorkloadProgressed,
+)
+from vmlab.model.event import (
+    Event,
+    RunEnded,
+    RunStarted,
 )
 from vmlab.model.event_json import to_json
 from vmlab.model.places import runs_folder

@@ -31,7 +31,8 @@ from bench.support.recorded_runs import sampled_here
 from bench.support.timed import heading, in_turn
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.run.recording import RecentFigures
-from vmlab.model.event import CellEnded, HostProbed, RunStarted
+from vmlab.model.cell_event import CellEnded
+from vmlab.model.event import HostProbed, RunStarted
 from vmlab.model.sample import Sample
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter

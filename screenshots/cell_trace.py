@@ -17,8 +17,8 @@ from lxml import etree
 
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.phases import CellTime, StepTime, of_cell, run_time
+from vmlab.model.cell_event import CellStarted
 from vmlab.model.errors import UsageError, VmlabError
-from vmlab.model.event import CellStarted
 from vmlab.model.run import Part, Phase
 from vmlab.model.sample import Series
 from vmlab.report.page.drawing import Line, Span, Timeline, Track, timeline

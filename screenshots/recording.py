@@ -17,8 +17,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from vmlab.model.cell_event import PhaseStarted
 from vmlab.model.errors import UsageError
-from vmlab.model.event import PhaseStarted
 from vmlab.model.places import shipped_scenarios, state_folder
 from vmlab.model.run import Phase
 from vmlab.report.demo.chapters import BOOK, FOLDER, chapters_text, load_demo

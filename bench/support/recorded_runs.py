@@ -18,22 +18,24 @@ from typing import Any
 from bench.support.recorder_process import SyntheticGuests
 from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    Event,
     GuestStateChanged,
-    HostProbed,
-    ImageReady,
     MeasurementTaken,
     PhaseEnded,
     PhaseStarted,
-    RunEnded,
-    RunnerFinished,
-    RunStarted,
     WorkloadEnded,
     WorkloadProgressed,
     WorkloadStarted,
+)
+from vmlab.model.event import (
+    Event,
+    HostProbed,
+    ImageReady,
+    RunEnded,
+    RunnerFinished,
+    RunStarted,
 )
 from vmlab.model.results import Measurement, RawOutput
 from vmlab.model.run import Phase

@@ -20,7 +20,12 @@ from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.statistics.descriptive import spread
-from vmlab.model.event import PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
+from vmlab.model.cell_event import (
+    PhaseEnded,
+    PhaseStarted,
+    WorkloadEnded,
+    WorkloadStarted,
+)
 from vmlab.model.jsonable import jsonable
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.comparison_text import comparison_table

@@ -44,8 +44,9 @@ from vmlab.lab.provision.timing import Timing
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.runner import run_in
+from vmlab.model.cell_event import CellEnded, MeasurementTaken
 from vmlab.model.errors import StoreError
-from vmlab.model.event import CellEnded, Event, MeasurementTaken, RunEnded
+from vmlab.model.event import Event, RunEnded
 from vmlab.model.results import RawOutput
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 
 from tests.anomaly.injector import Fault
 from tests.anomaly.lab import LIMIT_SECONDS, Seen
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    Notice,
     PhaseEnded,
     PhaseStarted,
+    WorkloadEnded,
+)
+from vmlab.model.event import (
+    Notice,
     RunEnded,
     RunStarted,
-    WorkloadEnded,
 )
 
 _CODES = {"passed": 0, "invalid": 4, "failed": 1}

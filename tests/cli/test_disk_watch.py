@@ -15,7 +15,13 @@ import pytest
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.cli import disk_watch
 from vmlab.cli.progress import _MOVE_SECONDS, RunProgress
-from vmlab.model.event import CellEnded, CellStarted, DiskSilent, Event, PhaseStarted
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    DiskSilent,
+    PhaseStarted,
+)
+from vmlab.model.event import Event
 from vmlab.report.words import silent_words
 from vmlab.store.writer import RunWriter
 

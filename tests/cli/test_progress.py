@@ -11,21 +11,23 @@ import pytest
 from vmlab.cli import one_run
 from vmlab.cli.progress import RunProgress
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    GuestStateChanged,
+    PhaseEnded,
+    PhaseStarted,
+    WorkloadEnded,
+)
 from vmlab.model.errors import CommandFailed
 from vmlab.model.event import (
     AnotherRunSeen,
-    CellEnded,
-    CellStarted,
     Event,
-    GuestStateChanged,
     HostProbed,
     ImageReady,
     Notice,
-    PhaseEnded,
-    PhaseStarted,
     RunEnded,
     RunStarted,
-    WorkloadEnded,
 )
 from vmlab.tui.state.run_state import RunState
 

@@ -19,7 +19,17 @@ from tests.on_a_terminal import on_a_terminal
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
 from vmlab.cli.progress import RunProgress
-from vmlab.model.event import CellEnded, CellStarted, Notice, PhaseStarted, RunEnded, RunStarted, WorkloadProgressed
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    PhaseStarted,
+    WorkloadProgressed,
+)
+from vmlab.model.event import (
+    Notice,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.model.places import runs_folder
 from vmlab.model.results import RawOutput
 from vmlab.model.visible import Control

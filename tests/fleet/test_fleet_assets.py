@@ -17,7 +17,11 @@ from vmlab.cli.main import cli
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellWithdrawn, HostLeftOut, Notice
+from vmlab.model.event import (
+    CellWithdrawn,
+    HostLeftOut,
+    Notice,
+)
 from vmlab.model.run import Outcome
 from vmlab.store.reader import RunReader
 from vmlab.workloads.assets import read_assets

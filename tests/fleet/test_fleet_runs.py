@@ -17,8 +17,13 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.request import read_fleet_request
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import ExitCode
-from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, HostLeftOut, Notice
+from vmlab.model.event import (
+    CellWithdrawn,
+    HostLeftOut,
+    Notice,
+)
 from vmlab.model.run import Outcome
 from vmlab.store.reader import RunReader
 

@@ -18,8 +18,14 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.tiles.tiles_carried import carried_of
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.common_moment import Beginning, skew_of
+from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import ExitCode
-from vmlab.model.event import CellEnded, CellWithdrawn, CommonStartSet, HostJoined, TogetherEnded
+from vmlab.model.event import (
+    CellWithdrawn,
+    CommonStartSet,
+    HostJoined,
+    TogetherEnded,
+)
 from vmlab.model.run import Outcome
 from vmlab.store.reader import RunReader
 

@@ -16,7 +16,12 @@ from vmlab.fleet.engine import Engine
 from vmlab.fleet.host_answers import EventRow, RawOfCell, Rows
 from vmlab.fleet.placed_units import CellBook, units_of
 from vmlab.fleet.taking import Taking
-from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, NeighboursCounted
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    NeighboursCounted,
+)
+from vmlab.model.event import CellWithdrawn
 from vmlab.model.event_json import to_json
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import Outcome

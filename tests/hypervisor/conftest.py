@@ -15,7 +15,7 @@ import pytest
 
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.integrity import FileDigests, describe
-from vmlab.model.frozen import RAM
+from vmlab.model.names import RAM
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.guest import GuestResources
 

@@ -23,7 +23,12 @@ from vmlab.lab.provision.host_side import BareGuest, HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.provision.timing import USUAL
 from vmlab.lab.run.cell_run import CellRun
-from vmlab.model.event import CellEnded, Event, MeasurementTaken, WorkloadStarted
+from vmlab.model.cell_event import (
+    CellEnded,
+    MeasurementTaken,
+    WorkloadStarted,
+)
+from vmlab.model.event import Event
 from vmlab.model.results import Measurement, RawOutput
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read

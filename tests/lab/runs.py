@@ -23,7 +23,8 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.timing import Timing
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.runner import Runner
-from vmlab.model.event import CellEnded, CellStarted, Event
+from vmlab.model.cell_event import CellEnded, CellStarted
+from vmlab.model.event import Event
 from vmlab.model.results import RawOutput
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read

@@ -14,19 +14,21 @@ from pathlib import Path
 
 import pytest
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import CellDocument
-from vmlab.model.errors import StoreError, UsageError, VmlabError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CacheProved,
     CacheSwitched,
     CellEnded,
     CellStarted,
-    HostProbed,
     PhaseStarted,
+    WorkloadStarted,
+)
+from vmlab.model.errors import StoreError, UsageError, VmlabError
+from vmlab.model.event import (
+    HostProbed,
     RunEnded,
     RunStarted,
-    WorkloadStarted,
 )
 from vmlab.report.demo.chapters import BOOK, FOLDER, chapters_text, load_demo
 from vmlab.report.run.tiles_board import board_of, cells_of_most_tiles, target_bars

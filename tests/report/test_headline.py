@@ -10,9 +10,10 @@ import pytest
 
 from tests.store.stories import Story
 from tests.tui.state.test_compared import _store
+from vmlab.analysis.cell_shape import BoundDocument
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import BoundDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import RUN_TIME
 from vmlab.report.headline import explanation, headline, repeats_to_tell
 from vmlab.store.reader import RunReader

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.report.test_page import gathered
 from tests.store.stories import Story
-from vmlab.model.event import NetworkProved
+from vmlab.model.cell_event import NetworkProved
 from vmlab.model.results import NetworkProof
 from vmlab.report.event_words import event_sentence
 from vmlab.report.page.report_page import html_report

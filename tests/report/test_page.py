@@ -16,7 +16,7 @@ from tests.store.stories import HOST, Story
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.cli.main import command_line
-from vmlab.model.event import PhaseEnded, PhaseStarted
+from vmlab.model.cell_event import PhaseEnded, PhaseStarted
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.page import report_page
 from vmlab.report.page.content import _HOST_CHARTS, COURSES, _drawn

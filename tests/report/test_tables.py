@@ -13,9 +13,14 @@ from lxml import etree
 
 from tests.report.told import TOLD
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import (
+    CellDocument,
+    MovedDocument,
+    TrafficDocument,
+)
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import CellDocument, MovedDocument, RunDocument, TrafficDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.report.bound_text import bound_lines
 from vmlab.report.page.answer import answers, comparison_answers
 from vmlab.report.page.content import COURSES, comparison_charts, result_charts

@@ -20,9 +20,10 @@ from tests.checklist import say
 from tests.compatibility.events import example
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.phases import run_time
+from vmlab.model.cell_event import CellEnded
 from vmlab.model.checked import made
 from vmlab.model.errors import StoreError
-from vmlab.model.event import CellEnded, Event
+from vmlab.model.event import Event
 from vmlab.model.event_json import from_json, to_json
 from vmlab.model.jsonable import jsonable
 from vmlab.report.run.cell_text import cell_text

@@ -8,21 +8,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CacheProved,
     CellEnded,
     CellStarted,
     GuestInspected,
-    HostProbed,
     MeasurementTaken,
     NetworkProved,
-    Notice,
     PhaseEnded,
     PhaseStarted,
-    RunEnded,
-    RunStarted,
     WorkloadEnded,
     WorkloadStarted,
+)
+from vmlab.model.event import (
+    HostProbed,
+    Notice,
+    RunEnded,
+    RunStarted,
 )
 from vmlab.model.results import CacheProof, Measurement, NetworkProof, Provision, RawOutput
 from vmlab.model.run import AxisValue

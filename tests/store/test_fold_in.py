@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from vmlab.model.event import Event, Notice, RunEnded
+from vmlab.model.event import (
+    Event,
+    Notice,
+    RunEnded,
+)
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter, fold_in_dead
 

@@ -12,8 +12,13 @@ from typing import Any
 import pytest
 
 from tests.store.stories import WALL, Story
+from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import ExitCode, StoreError, UsageError
-from vmlab.model.event import CellEnded, Notice, RunEnded, RunStarted
+from vmlab.model.event import (
+    Notice,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.writer import RunWriter
 

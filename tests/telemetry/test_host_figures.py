@@ -9,7 +9,7 @@ import pytest
 
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_names import recorded_names
-from vmlab.analysis.shape import StageDocument
+from vmlab.analysis.cell_shape import StageDocument
 from vmlab.cli import top_view
 from vmlab.model import sample
 from vmlab.model.results import Summary

@@ -14,10 +14,9 @@ from typing import Any
 
 from tests.tui.conftest import RECORDED
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.event import (
-    CellEnded,
     CellPlaced,
-    CellStarted,
     CellWithdrawn,
     Event,
     HostJoined,

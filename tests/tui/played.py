@@ -25,14 +25,16 @@ from vmlab.lab.commands.coming_cells import ComingCells
 from vmlab.lab.commands.command_server import ChangeComing, Command, ControlServer, ListComing, Stop
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.errors import UsageError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
+    PhaseStarted,
+)
+from vmlab.model.errors import UsageError
+from vmlab.model.event import (
     CommandReceived,
     Event,
     HostProbed,
-    PhaseStarted,
     RunEnded,
     RunStarted,
 )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from vmlab.analysis.cell_shape import CellDocument, WorkloadDocument
 from vmlab.analysis.comparison.result_table import result_tables
 from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.directions import Directions
@@ -23,48 +24,54 @@ from vmlab.analysis.record.stages import signs_of_stages, stages_of
 from vmlab.analysis.record.switches import span_documents
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.analysis.record.traffic import disk_traffic
-from vmlab.analysis.shape import BesideDocument, CellDocument, RunDocument, RunPart, WorkloadDocument
+from vmlab.analysis.shape import (
+    BesideDocument,
+    RunDocument,
+    RunPart,
+)
 from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.analysis.tiles.over_hosts import together_documents
 from vmlab.analysis.tiles.scores import scores_json
 from vmlab.analysis.tiles.target_results import target_documents
 from vmlab.analysis.tiles.throughput import throughput_metrics
-from vmlab.model.errors import UsageError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     SWITCHED,
-    AnotherRunSeen,
     CacheProved,
     CellEnded,
-    CellPlaced,
     CellStarted,
-    CellWithdrawn,
     CountersRead,
     DiskLatencyRead,
-    DomainsSeen,
-    Event,
     FiguresRemade,
     GuestInspected,
+    MeasurementTaken,
+    NeighboursCounted,
+    NetworkProved,
+    PhaseEnded,
+    PhaseStarted,
+    RoundEnded,
+    TilesChanged,
+    WorkloadEnded,
+    WorkloadStarted,
+)
+from vmlab.model.errors import UsageError
+from vmlab.model.event import (
+    AnotherRunSeen,
+    CellPlaced,
+    CellWithdrawn,
+    DomainsSeen,
+    Event,
     HalfEnded,
     HostJoined,
     HostLeftOut,
     HostProbed,
     ImageReady,
-    MeasurementTaken,
-    NeighboursCounted,
-    NetworkProved,
     Notice,
-    PhaseEnded,
-    PhaseStarted,
     RepeatsEnded,
-    RoundEnded,
     RunEnded,
     RunnerFinished,
     RunStarted,
-    TilesChanged,
     TogetherEnded,
-    WorkloadEnded,
-    WorkloadStarted,
 )
 from vmlab.model.jsonable import time_of_day
 from vmlab.model.run import OF_HOST, RUNNING, Outcome

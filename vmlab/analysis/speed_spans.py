@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.figure import Value
-from vmlab.analysis.shape import CellDocument, SpeedDocument
+from vmlab.analysis.shape import SpeedDocument
 from vmlab.analysis.statistics.descriptive import mean
 from vmlab.model.sample import Sample
 from vmlab.telemetry.cpu_speed import BEST, SPEED

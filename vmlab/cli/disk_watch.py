@@ -9,8 +9,13 @@ from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    DiskSilent,
+)
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellEnded, CellStarted, DiskSilent, RunEnded
+from vmlab.model.event import RunEnded
 from vmlab.report.words import silent_words
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE

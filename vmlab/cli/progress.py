@@ -10,10 +10,16 @@ from collections import Counter
 from typing import TextIO
 
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.model.event import (
-    AnotherRunSeen,
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
+    PhaseEnded,
+    RoundEnded,
+    TilesChanged,
+    WorkloadEnded,
+)
+from vmlab.model.event import (
+    AnotherRunSeen,
     CellWithdrawn,
     Event,
     HostJoined,
@@ -21,13 +27,9 @@ from vmlab.model.event import (
     HostProbed,
     ImageReady,
     Notice,
-    PhaseEnded,
-    RoundEnded,
     RunEnded,
     RunStarted,
-    TilesChanged,
     TogetherEnded,
-    WorkloadEnded,
 )
 from vmlab.model.units import about_seconds, format_seconds
 from vmlab.model.visible import Control, visible_line

@@ -34,7 +34,15 @@ from vmlab.lab.process.signals import STOPPING, hold_back, released
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.concurrency import run_with_alarm
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
-from vmlab.model.event import CellWithdrawn, CommandReceived, Event, Notice, RunEnded, RunnerFinished, RunStarted
+from vmlab.model.event import (
+    CellWithdrawn,
+    CommandReceived,
+    Event,
+    Notice,
+    RunEnded,
+    RunnerFinished,
+    RunStarted,
+)
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line

@@ -14,8 +14,15 @@ from vmlab.fleet.host_request import HostRequest
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.taking import Taking
+from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
-from vmlab.model.event import CellEnded, CellPlaced, Event, HostJoined, HostProbed, Notice
+from vmlab.model.event import (
+    CellPlaced,
+    Event,
+    HostJoined,
+    HostProbed,
+    Notice,
+)
 from vmlab.store.fleet_writer import FleetWriter, Source
 
 Connect = Callable[[str, HostEntry], Awaitable[HostLink]]

@@ -17,8 +17,15 @@ from vmlab.fleet.placed_units import CellBook, Unit
 from vmlab.fleet.taking import unstarted
 from vmlab.lab.process.run_ending import CODES, Verdict, counted
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
-from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, Event, HostLeftOut, HostProbed, Notice
+from vmlab.model.event import (
+    CellWithdrawn,
+    Event,
+    HostLeftOut,
+    HostProbed,
+    Notice,
+)
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan

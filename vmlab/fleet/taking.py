@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from vmlab.fleet.host_answers import Layout, RawOfCell, Rows
+from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import CommandFailed
 from vmlab.model.event import (
-    CellEnded,
     CellsReplanned,
-    CellStarted,
     CommandReceived,
     Event,
     HostProbed,

@@ -14,8 +14,14 @@ from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
 from vmlab.fleet.units_in_turn import POLL_SECONDS, TurnsRun
 from vmlab.lab.run.repeating import Repeating
+from vmlab.model.cell_event import CellEnded, WorkloadStarted
 from vmlab.model.errors import CommandFailed, VmlabError, in_one_line
-from vmlab.model.event import CellEnded, CommonStartSet, Event, StartAwaited, TogetherEnded, WorkloadStarted
+from vmlab.model.event import (
+    CommonStartSet,
+    Event,
+    StartAwaited,
+    TogetherEnded,
+)
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.terms import CellPlan

@@ -32,7 +32,7 @@ from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
-from vmlab.model.frozen import DISK, RAM
+from vmlab.model.names import DISK, RAM
 from vmlab.model.run import Accelerator
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from vmlab.model import cell_event  # noqa: F401 - its classes are known once it is loaded
 from vmlab.model.checked import made
 from vmlab.model.event import Event
 from vmlab.model.jsonable import fields_of

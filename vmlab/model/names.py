@@ -1,4 +1,4 @@
-"""Names and addresses that several packages use: the lab's network, guests within a cell, their data disks."""
+"""Names and addresses that several packages use: the lab's network, guests within a cell, their files."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ HOST_PLACE = "host"
 """Takes the place of a guest's name or key, for a workload that runs on the host itself."""
 
 _HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?", re.ASCII)
+RAM = "ram"
+"""The file of a frozen guest with its RAM and devices, as QEMU streams them."""
+DISK = "disk.qcow2"
+"""That with its overlay."""
+MACHINE = "machine.json"
+"""That with the description of the machine that they belong to, as JSON."""
+FROZEN_FILES = (RAM, DISK, MACHINE)
 
 
 def is_host_name(name: object) -> bool:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.cell_shape import (
+    CellDocument,
+    MovedDocument,
+    TrafficDocument,
+)
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.figure import figure_of
 from vmlab.analysis.record.bound import bound_over, idle_disk_words
 from vmlab.analysis.record.traffic import traffic_over
-from vmlab.analysis.shape import CellDocument, MovedDocument, TrafficDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.units import format_bytes

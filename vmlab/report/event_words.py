@@ -6,35 +6,37 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.event import (
-    AnotherRunSeen,
+from vmlab.model.cell_event import (
     CacheProved,
     CacheSwitched,
     CellEnded,
     CellStarted,
+    FiguresRemade,
+    GuestStateChanged,
+    KsmSwitched,
+    NetworkProved,
+    PhaseEnded,
+    PhaseStarted,
+    RoundEnded,
+    TilesChanged,
+    WorkloadEnded,
+    WorkloadStarted,
+)
+from vmlab.model.event import (
+    AnotherRunSeen,
     CellWithdrawn,
     CommandReceived,
     DomainsSeen,
     Event,
-    FiguresRemade,
-    GuestStateChanged,
     HostJoined,
     HostLeftOut,
     HostProbed,
     ImageReady,
-    KsmSwitched,
-    NetworkProved,
     Notice,
-    PhaseEnded,
-    PhaseStarted,
-    RoundEnded,
     RunEnded,
     RunnerFinished,
     RunStarted,
-    TilesChanged,
     TogetherEnded,
-    WorkloadEnded,
-    WorkloadStarted,
 )
 from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.record.accelerators import accelerators_of
-from vmlab.analysis.shape import CellDocument, RunDocument, RunPart, SpeedDocument
+from vmlab.analysis.shape import (
+    RunDocument,
+    RunPart,
+    SpeedDocument,
+)
 from vmlab.model.ordered import ordered_note, ordered_sentences
 from vmlab.model.run import EMULATED, OF_HOST, Outcome
 from vmlab.report.words import moment, plural

@@ -14,7 +14,7 @@ from vmlab.model.run import AS_WRITTEN
 
 if TYPE_CHECKING:
     # They bring pydantic, or many classes, which would delay the console's first picture.
-    from vmlab.model.event import DiskSilent
+    from vmlab.model.cell_event import DiskSilent
     from vmlab.model.scenarios.table_words import Relative
 
 NOT_MEASURED = "-"

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from vmlab.integrity.long_work import beside, current, pieces
+from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import RefusedError, StoreError, UsageError, VmlabError
-from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, RunStarted
+from vmlab.model.event import CellWithdrawn, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes
 from vmlab.store.life import LOCK, is_alive

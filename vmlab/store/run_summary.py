@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellEnded, CellWithdrawn, RepeatsEnded, RunEnded, RunStarted
+from vmlab.model.event import (
+    CellWithdrawn,
+    RepeatsEnded,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.model.run import DAMAGED, RUNNING, Outcome
 from vmlab.store.life import is_alive, process_ids
 from vmlab.store.reader import NotBegunError, RunReader

@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.model.errors import StoreError, in_one_line
-from vmlab.model.event import CellWithdrawn, Event, RunEnded, RunnerFinished
+from vmlab.model.event import (
+    CellWithdrawn,
+    Event,
+    RunEnded,
+    RunnerFinished,
+)
 from vmlab.model.event_json import to_json
 from vmlab.model.results import RawOutput
 from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION

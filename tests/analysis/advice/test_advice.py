@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from vmlab.analysis.advice.advice import CACHE_RUN, KSM_RUN, Advised, advise
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import unrun_document
-from vmlab.analysis.shape import CellDocument, DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
+from vmlab.analysis.shape import (
+    DomainDiskDocument,
+    DomainDocument,
+    RecordingDocument,
+    RunDocument,
+)
 from vmlab.model.domain import BackingFile
 from vmlab.model.results import Summary
 from vmlab.report.run.recording_text import advice_text

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.tiles.throughput import throughput_metrics
 from vmlab.store.reader import RunReader
 

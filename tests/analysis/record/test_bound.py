@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from tests.tui.conftest import RECORDED
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.bound import bound_by, idle_disk_words, vcpus_of
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.traffic import disk_traffic
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.jsonable import jsonable
 from vmlab.model.results import Summary
 from vmlab.model.sample import GUESTS_DISKS_READ, GUESTS_READ, Sample, SampleNames

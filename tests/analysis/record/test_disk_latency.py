@@ -12,7 +12,12 @@ import pytest
 from tests.store.stories import Story
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.model.event import CacheSwitched, DiskLatencyRead, PhaseEnded, PhaseStarted
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    DiskLatencyRead,
+    PhaseEnded,
+    PhaseStarted,
+)
 from vmlab.model.event_json import from_json, to_json
 from vmlab.report.exports.tidy import Exported, measurements
 from vmlab.report.run.cell_text import cell_text

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import LoopRow, RoundFigure
 from vmlab.analysis.comparison.compare import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import MISSING, figure_of, wall_seconds
 from vmlab.analysis.record.loops import loop_rows
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.analysis.shape import LoopRow, RoundFigure, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.scores import scores_of
-from vmlab.model.errors import UsageError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CacheSwitched,
     CellStarted,
     PhaseEnded,
@@ -26,6 +26,7 @@ from vmlab.model.event import (
     TilesChanged,
     WorkloadStarted,
 )
+from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.report.event_words import event_sentence
 from vmlab.report.run.cell_text import cell_text

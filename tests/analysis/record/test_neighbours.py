@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import compared_document, run_document
-from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.model.event import NeighboursCounted
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.cell_event import NeighboursCounted
 from vmlab.model.event_json import from_json, to_json
 from vmlab.model.jsonable import jsonable
 from vmlab.model.results import NeighbourUse

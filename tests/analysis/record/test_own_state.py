@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.reading import Asked, read
-from vmlab.analysis.shape import CellDocument
 from vmlab.store.reader import RunReader
 
 

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from vmlab.analysis.record.phases import of_cell, time_of
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    Event,
     GuestStateChanged,
-    HostProbed,
     PhaseEnded,
     PhaseStarted,
+    StepEnded,
+)
+from vmlab.model.event import (
+    Event,
+    HostProbed,
     RunEnded,
     RunStarted,
-    StepEnded,
 )
 from vmlab.report.run.phase_text import phases_text
 

@@ -9,7 +9,12 @@ import pytest
 from tests.report.told import BUSY
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
-from vmlab.model.event import CellWithdrawn, PhaseEnded, PhaseStarted, WorkloadProgressed
+from vmlab.model.cell_event import (
+    PhaseEnded,
+    PhaseStarted,
+    WorkloadProgressed,
+)
+from vmlab.model.event import CellWithdrawn
 from vmlab.model.run import DONE, SETTLING
 from vmlab.report.run.cell_text import cell_text
 from vmlab.store.reader import RunReader

@@ -9,16 +9,24 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
 from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figures.counted_cells import counts, was_switched
 from vmlab.analysis.figures.figure import MISSING, figure_of, wall_seconds
 from vmlab.analysis.figures.lookup import Lookup
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.scores import scores_of
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    KsmSwitched,
+    MeasurementTaken,
+    PhaseEnded,
+    PhaseStarted,
+    WorkloadEnded,
+)
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CacheSwitched, KsmSwitched, MeasurementTaken, PhaseEnded, PhaseStarted, WorkloadEnded
 from vmlab.model.jsonable import jsonable
 from vmlab.model.results import Measurement
 from vmlab.model.run import WARM_UP

@@ -13,11 +13,16 @@ from itertools import pairwise
 
 import pytest
 
+from vmlab.analysis.cell_shape import TrafficDocument
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.timeline import CellTimeline
 from vmlab.analysis.record.traffic import disk_traffic
-from vmlab.analysis.shape import TrafficDocument
-from vmlab.model.event import CellStarted, CountersRead, PhaseEnded, PhaseStarted
+from vmlab.model.cell_event import (
+    CellStarted,
+    CountersRead,
+    PhaseEnded,
+    PhaseStarted,
+)
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.telemetry.guest_readings import GuestAnswer, GuestAnswers, GuestCounters, Timed
 from vmlab.telemetry.guests import Answer, Guests

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from scipy import stats
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.difference import Verdict, difference
 from vmlab.analysis.figures.figure import MISSING, Figure, OneReading, figure_of
 from vmlab.analysis.figures.over_tiles import statistic_of
-from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.statistics.descriptive import (
     compared,
     far_out,

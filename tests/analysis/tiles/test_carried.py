@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import BoundDocument
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import BoundDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.analysis.tiles.tiles_carried import Carried, carried_of
 from vmlab.report.run.tiles_text import Ascent, Stop, bar_text, brief, climb_of, scale_document, sentence, tiles_answer

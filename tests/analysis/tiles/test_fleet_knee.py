@@ -15,7 +15,11 @@ from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.analysis.tiles.scores import scores_of
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.analysis.tiles.tiles_carried import carried_of
-from vmlab.model.event import CellPlaced, HostJoined, TogetherEnded
+from vmlab.model.event import (
+    CellPlaced,
+    HostJoined,
+    TogetherEnded,
+)
 from vmlab.model.run import AxisValue
 from vmlab.report.run.tiles_text import Ascent, Stop, brief, scale_document, sentence
 from vmlab.store.reader import RunReader

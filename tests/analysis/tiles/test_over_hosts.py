@@ -13,7 +13,16 @@ from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts, together_documents
-from vmlab.model.event import CellEnded, CellPlaced, CellStarted, Event, MeasurementTaken, TogetherEnded
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    MeasurementTaken,
+)
+from vmlab.model.event import (
+    CellPlaced,
+    Event,
+    TogetherEnded,
+)
 from vmlab.model.results import Measurement
 from vmlab.report.blocks import Table
 from vmlab.report.run.run_page import run_table

@@ -9,11 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from vmlab.analysis.cell_shape import CellDocument, WorkloadDocument
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import unrun_document
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.over_tiles import over_tiles
-from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.knee import KneeVerdict
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
 from vmlab.analysis.tiles.tile_index import index_of, reference_of

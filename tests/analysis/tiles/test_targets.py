@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.model.errors import StoreError
 from vmlab.report.exports.junit import write_junit

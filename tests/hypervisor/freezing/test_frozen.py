@@ -17,7 +17,7 @@ from vmlab.hypervisor.freezing.frozen_files import (
     write_machine,
 )
 from vmlab.model.errors import SnapshotError
-from vmlab.model.frozen import DISK, FILES, MACHINE
+from vmlab.model.names import DISK, FROZEN_FILES, MACHINE
 
 FACTS: dict[str, Any] = {
     "qemu": "7.2.22",
@@ -40,7 +40,7 @@ def image(tmp_path: Path) -> BootImage:
 def saved(tmp_path: Path, image: BootImage) -> Path:
     folder = tmp_path / "web-123"
     folder.mkdir()
-    for name in FILES:
+    for name in FROZEN_FILES:
         (folder / name).touch()
     write_machine(folder, layout(spec(), image, FACTS), "9.0.0", "<domain/>")
     return folder
@@ -89,7 +89,7 @@ def test_a_guests_own_image_is_what_counts(saved: Path, image: BootImage) -> Non
     require_fitting(saved, layout(replace(spec(), image=image), own, FACTS))
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", FROZEN_FILES)
 def test_a_missing_file_is_named(saved: Path, image: BootImage, name: str) -> None:
     (saved / name).unlink()
     with pytest.raises(SnapshotError, match=f"{name} missing"):

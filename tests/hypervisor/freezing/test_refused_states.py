@@ -14,7 +14,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.freezing import frozen_files
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, RefusedError, SnapshotError, VmlabError
-from vmlab.model.frozen import RAM
+from vmlab.model.names import RAM
 
 IMAGE = BootImage(Path("/none"), Path("/none"), Path("/none"), "")
 

@@ -12,14 +12,14 @@ from tests.fakes.boot import AS_THE_LAB
 from tests.lab.one_cell import lab_of
 from vmlab.guests.host_shell import HostChannel
 from vmlab.lab.provision.timing import Timing
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     NeighboursCounted,
-    Notice,
     PhaseEnded,
     StepEnded,
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.event import Notice
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import Outcome
 from vmlab.telemetry.domains.neighbours import NeighbourCounters

@@ -16,7 +16,7 @@ import pytest
 from tests.fakes.sysbench import EVENTS, cpu_report
 from tests.lab.one_cell import Lab, lab_of, scenario_plan
 from vmlab.lab.cell.cpu_floor import CpuFloor
-from vmlab.model.event import MeasurementTaken
+from vmlab.model.cell_event import MeasurementTaken
 from vmlab.model.run import Outcome
 from vmlab.store.kept_file import CpuNeeds
 

@@ -13,16 +13,16 @@ import pytest
 from tests.lab.one_cell import REPORT, Lab, lab_of, working
 from tests.waiting import until
 from vmlab.lab.provision.timing import USUAL
-from vmlab.model.errors import DeadlineExceeded, HypervisorError, VmlabError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CacheSwitched,
     CountersRead,
     DiskLatencyRead,
-    Notice,
     PhaseEnded,
     PhaseStarted,
     WorkloadProgressed,
 )
+from vmlab.model.errors import DeadlineExceeded, HypervisorError, VmlabError
+from vmlab.model.event import Notice
 from vmlab.model.run import Outcome, Phase
 from vmlab.telemetry.latency_bins import BINS
 from vmlab.telemetry.recorder import ReadTimes

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.one_cell import Lab, scenario_plan
 from vmlab.guests import held_client
-from vmlab.model.event import MeasurementTaken
+from vmlab.model.cell_event import MeasurementTaken
 from vmlab.model.run import Outcome
 
 SCRIPTS = {

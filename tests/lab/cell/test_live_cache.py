@@ -10,8 +10,9 @@ import pytest
 from tests.fakes.disk import FakeDisk
 from tests.lab.one_cell import Lab, scenario_plan, working
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
+from vmlab.model.cell_event import CacheProved, CacheSwitched
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError
-from vmlab.model.event import CacheProved, CacheSwitched, CommandReceived, Notice
+from vmlab.model.event import CommandReceived, Notice
 from vmlab.model.run import Outcome
 
 BOTH = {"t1-quick", "t1-slow"}

@@ -14,8 +14,13 @@ from tests.lab.runs import CACHES, MemoryRun
 from tests.lab.runs import REPORT as SHORT_REPORT
 from tests.lab.sys_folder import BEFORE, KSM, Sys
 from tests.waiting import until
+from vmlab.model.cell_event import (
+    CellStarted,
+    KsmSwitched,
+    PhaseStarted,
+)
 from vmlab.model.errors import CommandFailed, HypervisorError, RefusedError, UsageError
-from vmlab.model.event import CellStarted, Event, KsmSwitched, Notice, PhaseStarted
+from vmlab.model.event import Event, Notice
 from vmlab.model.run import Outcome, Phase
 
 

@@ -15,16 +15,18 @@ from tests.lab.sys_folder import Sys
 from tests.waiting import until
 from vmlab.lab.commands import coming_cells
 from vmlab.lab.run.runner import Runner
-from vmlab.model.errors import RefusedError, UsageError, VmlabError
-from vmlab.model.event import (
-    CommandReceived,
-    Event,
+from vmlab.model.cell_event import (
     GuestStateChanged,
-    Notice,
     PhaseStarted,
     RoundEnded,
     TilesChanged,
     WorkloadEnded,
+)
+from vmlab.model.errors import RefusedError, UsageError, VmlabError
+from vmlab.model.event import (
+    CommandReceived,
+    Event,
+    Notice,
 )
 from vmlab.model.run import Phase
 from vmlab.plan.terms import HostFacts, Overrides

@@ -12,16 +12,15 @@ import pytest
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
 from vmlab.lab.cell import looped_cell
 from vmlab.lab.run.cell_run import CellRun
-from vmlab.model.errors import UsageError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellStarted,
-    CommandReceived,
-    Event,
     MeasurementTaken,
     RoundEnded,
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.errors import UsageError
+from vmlab.model.event import CommandReceived, Event
 from vmlab.model.run import Outcome
 
 EVENTS = 2500

@@ -14,17 +14,16 @@ from tests.lab.one_cell import REPORT, Lab, lab_of
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
-from vmlab.model.errors import HypervisorError
-from vmlab.model.event import (
-    Event,
+from vmlab.model.cell_event import (
     GuestStateChanged,
-    Notice,
     PhaseEnded,
     PhaseStarted,
     SnapshotProgressed,
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.errors import HypervisorError
+from vmlab.model.event import Event, Notice
 from vmlab.model.run import Outcome
 from vmlab.workloads.kinds.cpu import Cpu
 

@@ -9,7 +9,8 @@ import pytest
 from tests.lab.runs import PASSED, MemoryRun
 from vmlab.lab.cell import caches
 from vmlab.lab.run.parts import ordered_host
-from vmlab.model.event import Event, HostProbed, PhaseStarted
+from vmlab.model.cell_event import PhaseStarted
+from vmlab.model.event import Event, HostProbed
 from vmlab.model.scenarios.host_settings import HostSize
 
 pytestmark = pytest.mark.usefixtures("own_folders")

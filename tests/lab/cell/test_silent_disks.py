@@ -21,8 +21,9 @@ from tests.waiting import until
 from vmlab.hypervisor.contract import DiskRequests
 from vmlab.lab.cell.silent_disks import Silence
 from vmlab.lab.provision.timing import USUAL
+from vmlab.model.cell_event import DiskSilent
 from vmlab.model.errors import HypervisorError
-from vmlab.model.event import DiskSilent, Notice
+from vmlab.model.event import Notice
 from vmlab.model.run import Outcome
 
 GUEST = "t1-slow"

@@ -16,7 +16,8 @@ from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.undisturbed import LONGEST_STOP, STOPPED_SHARE, Stood, told_of
 from vmlab.lab.cell.validity import broken_rules
 from vmlab.lab.cell.workload_instance import disagreement
-from vmlab.model.event import Notice, WorkloadStarted
+from vmlab.model.cell_event import WorkloadStarted
+from vmlab.model.event import Notice
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.scenario import Limits

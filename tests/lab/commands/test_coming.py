@@ -14,7 +14,11 @@ from vmlab.lab.commands.command_server import ChangeComing
 from vmlab.lab.process.prepared import RunRequest, plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, UsageError
-from vmlab.model.event import CellsReplanned, CommandReceived, Event
+from vmlab.model.event import (
+    CellsReplanned,
+    CommandReceived,
+    Event,
+)
 from vmlab.model.event_json import from_json, to_json
 from vmlab.plan.terms import Overrides
 

@@ -14,7 +14,7 @@ from tests.store.stories import Story
 from vmlab import __version__
 from vmlab.cli.main import command_line
 from vmlab.lab.process.reparse import _workload
-from vmlab.model.event import FiguresRemade, MeasurementTaken
+from vmlab.model.cell_event import FiguresRemade, MeasurementTaken
 from vmlab.model.places import runs_folder
 from vmlab.model.results import Measurement, RawOutput
 from vmlab.workloads.kinds.bonnie import Bonnie

@@ -23,8 +23,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.fleet import starting
 from vmlab.lab.process.resuming import resume_run
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.cell_event import CellEnded, FiguresRemade
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellEnded, FiguresRemade
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 from vmlab.system.marks import mark

@@ -24,16 +24,16 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.run import runner
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.recording import HostRecording
-from vmlab.model.concurrency import run_with_alarm
-from vmlab.model.errors import VmlabError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
     MeasurementTaken,
-    Notice,
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.concurrency import run_with_alarm
+from vmlab.model.errors import VmlabError
+from vmlab.model.event import Notice
 from vmlab.model.results import Measurement
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES

@@ -24,8 +24,18 @@ from vmlab.lab.process import launcher
 from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import HELD
+from vmlab.model.cell_event import (
+    CellEnded,
+    PhaseStarted,
+    SnapshotProgressed,
+    WorkloadStarted,
+)
 from vmlab.model.errors import ExitCode, ImageError
-from vmlab.model.event import CellEnded, Event, ImageReady, PhaseStarted, RunEnded, SnapshotProgressed, WorkloadStarted
+from vmlab.model.event import (
+    Event,
+    ImageReady,
+    RunEnded,
+)
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import Overrides

@@ -27,8 +27,18 @@ from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.runner import Runner
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    MeasurementTaken,
+    WorkloadEnded,
+)
 from vmlab.model.errors import ExitCode, HypervisorError, StoreError
-from vmlab.model.event import CellEnded, CellStarted, Event, MeasurementTaken, Notice, RunnerFinished, WorkloadEnded
+from vmlab.model.event import (
+    Event,
+    Notice,
+    RunnerFinished,
+)
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.store.outbox import Outbox

@@ -10,8 +10,13 @@ import pytest
 from tests.fakes.disk import DIED, FakeDisk
 from tests.lab.runs import PASSED, MemoryRun
 from vmlab.hypervisor.guest_disk import GuestDisk
+from vmlab.model.cell_event import PhaseEnded, PhaseStarted
 from vmlab.model.errors import RefusedError
-from vmlab.model.event import Event, HostProbed, Notice, PhaseEnded, PhaseStarted
+from vmlab.model.event import (
+    Event,
+    HostProbed,
+    Notice,
+)
 from vmlab.model.run import Outcome
 
 pytestmark = pytest.mark.usefixtures("own_folders")

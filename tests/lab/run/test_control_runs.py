@@ -12,8 +12,9 @@ from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.lab.process.launcher import begin
 from vmlab.lab.process.run_ending import Verdict
+from vmlab.model.cell_event import CellStarted
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.model.event import CellsReplanned, CellStarted, CommandReceived
+from vmlab.model.event import CellsReplanned, CommandReceived
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.report.listing import runs_text

@@ -24,9 +24,19 @@ from vmlab.lab.commands.stopping import is_over, living_run, stop_run
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.run.host_recorder import Gaps, Ring
+from vmlab.model.cell_event import (
+    CellStarted,
+    PhaseEnded,
+    PhaseStarted,
+)
 from vmlab.model.checked import made
 from vmlab.model.domain import BackingFile, Domain, DomainDisk
-from vmlab.model.event import CellStarted, DomainsSeen, HostProbed, Notice, PhaseEnded, PhaseStarted, RunStarted
+from vmlab.model.event import (
+    DomainsSeen,
+    HostProbed,
+    Notice,
+    RunStarted,
+)
 from vmlab.model.jsonable import jsonable
 from vmlab.model.places import runs_folder
 from vmlab.model.run import OF_HOST, Phase

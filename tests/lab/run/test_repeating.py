@@ -14,17 +14,19 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.analysis.shape import RunDocument
 from vmlab.lab.process.run_ending import Verdict
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    MeasurementTaken,
+    PhaseStarted,
+)
 from vmlab.model.errors import ExitCode, GuestError
 from vmlab.model.event import (
-    CellEnded,
     CellsReplanned,
-    CellStarted,
     CellWithdrawn,
     CommandReceived,
     Event,
-    MeasurementTaken,
     Notice,
-    PhaseStarted,
     RepeatsEnded,
     RunStarted,
 )

@@ -8,11 +8,9 @@ from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, GRID, PASSED, PHASES, REPORT, SOON, MemoryRun
 from vmlab.lab.cell.execution import Contention
 from vmlab.lab.process.run_ending import Verdict
-from vmlab.model.errors import ExitCode, HypervisorError, WorkloadError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    Event,
     MeasurementTaken,
     PhaseEnded,
     PhaseStarted,
@@ -20,6 +18,8 @@ from vmlab.model.event import (
     WorkloadProgressed,
     WorkloadStarted,
 )
+from vmlab.model.errors import ExitCode, HypervisorError, WorkloadError
+from vmlab.model.event import Event
 from vmlab.model.run import DONE, SETTLING, Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.workloads.contract import StagingContext

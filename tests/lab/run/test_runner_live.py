@@ -11,8 +11,17 @@ from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, REPORT, MemoryRun
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong
 from vmlab.lab.process.run_ending import Verdict
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    CellStarted,
+    PhaseStarted,
+)
 from vmlab.model.errors import CommandFailed, ExitCode, UsageError
-from vmlab.model.event import CacheSwitched, CellsReplanned, CellStarted, CommandReceived, Event, PhaseStarted
+from vmlab.model.event import (
+    CellsReplanned,
+    CommandReceived,
+    Event,
+)
 from vmlab.model.run import Outcome, Phase
 from vmlab.plan.terms import Overrides
 

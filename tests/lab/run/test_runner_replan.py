@@ -9,12 +9,9 @@ import pytest
 from tests.lab.runs import CACHES, GRID, MemoryRun
 from vmlab.lab.process.prepared import read_prepared
 from vmlab.lab.process.run_ending import Verdict
+from vmlab.model.cell_event import CellStarted
 from vmlab.model.errors import UsageError
-from vmlab.model.event import (
-    CellsReplanned,
-    CellStarted,
-    CommandReceived,
-)
+from vmlab.model.event import CellsReplanned, CommandReceived
 from vmlab.model.run import Outcome
 
 pytestmark = pytest.mark.usefixtures("own_folders")

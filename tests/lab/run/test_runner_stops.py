@@ -13,18 +13,17 @@ from tests.lab.runs import CACHES, PASSED, PHASES, REPORT, SOON, MemoryRun
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.lab.commands.command_server import ControlServer
 from vmlab.lab.process.run_ending import Verdict
-from vmlab.model.errors import ExitCode, GuestError, StoreError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    CommandReceived,
-    Event,
     MeasurementTaken,
     PhaseEnded,
     PhaseStarted,
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.errors import ExitCode, GuestError, StoreError
+from vmlab.model.event import CommandReceived, Event
 from vmlab.model.run import Outcome
 from vmlab.store.outbox import Outbox
 from vmlab.workloads.contract import Shell

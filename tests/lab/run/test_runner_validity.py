@@ -9,8 +9,13 @@ import pytest
 from tests.fakes.scripted_guest import Script
 from tests.lab.runs import REPORT, MemoryRun
 from vmlab.lab.process.run_ending import Verdict
+from vmlab.model.cell_event import (
+    CellEnded,
+    MeasurementTaken,
+    PhaseStarted,
+)
 from vmlab.model.errors import ExitCode
-from vmlab.model.event import CellEnded, Event, MeasurementTaken, Notice, PhaseStarted
+from vmlab.model.event import Event, Notice
 from vmlab.model.run import Outcome
 from vmlab.telemetry.host_counters import HostCounters
 

@@ -84,6 +84,7 @@ def test_the_picture_waits_for_no_module_that_it_does_not_need(start: Start) -> 
         "ruamel.yaml",
         "sqlite3",
         *(f"vmlab.{package}" for package in packages),
+        "vmlab.model.cell_event",
         "vmlab.model.checked",
         "vmlab.model.event",
         "vmlab.model.results",

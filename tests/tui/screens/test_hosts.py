@@ -11,7 +11,7 @@ from tests.tui.fleet_store import LOST, fleet_store, going_on
 from tests.tui.pictures import screen_text, settled
 from tests.tui.screens.test_screens import StillConsole, replayed
 from tests.waiting import until
-from vmlab.model.event import CellStarted
+from vmlab.model.cell_event import CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.tui.feed.live_feed import HostsArrived, LiveFeed, RunArrived, RunFound
 from vmlab.tui.screens.replay_screen import ReplayScreen

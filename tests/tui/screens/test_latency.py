@@ -8,7 +8,8 @@ from tests.tui.conftest import RECORDED
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole, replayed, shown_live
 from tests.waiting import until
-from vmlab.model.event import DiskLatencyRead, Event
+from vmlab.model.cell_event import DiskLatencyRead
+from vmlab.model.event import Event
 from vmlab.telemetry.latency_bins import BINS
 from vmlab.tui.feed.recorded_run import RecordedRun
 

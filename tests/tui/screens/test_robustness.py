@@ -16,8 +16,13 @@ from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
 from tests.waiting import until
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.cell_event import CellStarted, WorkloadStarted
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellStarted, Notice, RunEnded, RunStarted, WorkloadStarted
+from vmlab.model.event import (
+    Notice,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.model.places import runs_folder
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import COPIED, Console, open_console

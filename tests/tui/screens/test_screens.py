@@ -20,7 +20,12 @@ from tests.tui.pictures import SIZES, check_golden, screen_text
 from tests.waiting import until
 from vmlab.lab.process.measuring_runs import claim
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.event import CellEnded, Event, RunEnded, RunStarted, WorkloadEnded
+from vmlab.model.cell_event import CellEnded, WorkloadEnded
+from vmlab.model.event import (
+    Event,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.model.places import runs_folder
 from vmlab.plan.terms import HostFacts
 from vmlab.store.life import LOCK

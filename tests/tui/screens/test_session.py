@@ -8,7 +8,8 @@ import pytest
 from tests.tui.pictures import keys_to, screen_text
 from tests.tui.played import launcher_played
 from tests.waiting import until
-from vmlab.model.event import CellEnded, CellStarted, CommandReceived
+from vmlab.model.cell_event import CellEnded, CellStarted
+from vmlab.model.event import CommandReceived
 from vmlab.model.places import runs_folder
 from vmlab.store.reader import RunReader
 from vmlab.tui.app import Console

@@ -8,7 +8,7 @@ from tests.tui.conftest import RUN
 from tests.tui.screens.test_screens import StillConsole
 from tests.tui.screens.test_switch import events, opened_live
 from tests.waiting import until
-from vmlab.model.event import DiskSilent
+from vmlab.model.cell_event import DiskSilent
 from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.state.views import RunView
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip

@@ -15,8 +15,14 @@ from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole
 from tests.waiting import until
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    CellStarted,
+    KsmSwitched,
+    PhaseStarted,
+)
 from vmlab.model.errors import CommandFailed
-from vmlab.model.event import CacheSwitched, CellStarted, Event, KsmSwitched, PhaseStarted, RunStarted
+from vmlab.model.event import Event, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.model.sample import Sample, SampleNames

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CacheSwitched,
     CellEnded,
-    CellPlaced,
     CellStarted,
+    PhaseStarted,
+)
+from vmlab.model.event import (
+    CellPlaced,
     CellWithdrawn,
     Event,
     HostJoined,
     HostLeftOut,
-    PhaseStarted,
     RunEnded,
 )
 from vmlab.model.sample import Sample, SampleNames

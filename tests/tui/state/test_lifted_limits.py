@@ -6,7 +6,13 @@ from array import array
 import pytest
 from textual.app import App, ComposeResult
 
-from vmlab.model.event import CellEnded, CellStarted, Event, PhaseEnded, PhaseStarted, RunEnded
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    PhaseEnded,
+    PhaseStarted,
+)
+from vmlab.model.event import Event, RunEnded
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.state.history import History

@@ -13,7 +13,13 @@ from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole
 from tests.tui.screens.test_switch import FIRST, opened_live, said, samples
 from tests.waiting import until
-from vmlab.model.event import CellStarted, Event, GuestStateChanged, PhaseStarted, RunStarted, TilesChanged
+from vmlab.model.cell_event import (
+    CellStarted,
+    GuestStateChanged,
+    PhaseStarted,
+    TilesChanged,
+)
+from vmlab.model.event import Event, RunStarted
 from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.state.run_state import RunState
 

@@ -6,7 +6,13 @@ import pytest
 
 from tests.tui.pictures import screen_text
 from tests.waiting import until
-from vmlab.model.event import CellEnded, CellStarted, Event, ImageReady, RunEnded, RunStarted
+from vmlab.model.cell_event import CellEnded, CellStarted
+from vmlab.model.event import (
+    Event,
+    ImageReady,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import Console
 from vmlab.tui.console_options import ConsoleOptions

@@ -8,25 +8,27 @@ from typing import Any
 import pytest
 
 from tests.tui.conftest import RECORDED, RUN
-from vmlab.model.event import (
-    RESUME,
+from vmlab.model.cell_event import (
     CacheSwitched,
     CellEnded,
-    CellsReplanned,
     CellStarted,
-    CellWithdrawn,
-    CommandReceived,
-    Event,
     GuestStateChanged,
-    HostProbed,
     PhaseStarted,
-    RunEnded,
-    RunStarted,
     SnapshotMade,
     SnapshotProgressed,
     WorkloadEnded,
     WorkloadProgressed,
     WorkloadStarted,
+)
+from vmlab.model.event import (
+    RESUME,
+    CellsReplanned,
+    CellWithdrawn,
+    CommandReceived,
+    Event,
+    HostProbed,
+    RunEnded,
+    RunStarted,
 )
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.watch_screen import freezing_lines

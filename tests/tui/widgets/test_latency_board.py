@@ -6,7 +6,11 @@ from typing import Any
 
 from textual.app import App, ComposeResult
 
-from vmlab.model.event import CacheSwitched, CellStarted, DiskLatencyRead
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    CellStarted,
+    DiskLatencyRead,
+)
 from vmlab.telemetry.latency_bins import BINS
 from vmlab.tui.state.latency_map import LatencyMap
 from vmlab.tui.state.run_state import RunState

@@ -6,7 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RecordingDocument, RunDocument
+from vmlab.analysis.shape import (
+    DomainDiskDocument,
+    DomainDocument,
+    RecordingDocument,
+    RunDocument,
+)
 from vmlab.model.domain import DomainDisk, Storage, storage_of
 from vmlab.model.results import Summary
 

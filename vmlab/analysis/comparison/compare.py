@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
 from vmlab.analysis.comparison.conditions import Differing, differing
 from vmlab.analysis.comparison.difference import Difference, Sides, differences
@@ -25,7 +26,7 @@ from vmlab.analysis.figures.table_layout import in_written_order, varied_axis
 from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.record.bound import idle_disk_words
-from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
+from vmlab.analysis.shape import RunDocument, RunPart
 from vmlab.analysis.speed_spans import at_best_speed, speed_span, wall_at_best_speed
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import following_of, timed_of

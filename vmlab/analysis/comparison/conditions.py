@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vmlab.analysis.shape import CellDocument, RunPart
+from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.shape import RunPart
 from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS, Figure, workloads_of
 from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
-from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.run import RUN_TIME, Outcome
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import asked_metrics
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, differences
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, workloads_of
 from vmlab.analysis.figures.reading import Asked, Reading, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import Block, Place, TableLayout, absent_reason, cells_at, layout_of
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Relative, Statistic

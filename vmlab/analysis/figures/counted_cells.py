@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.model.run import WARM_UP
 
 

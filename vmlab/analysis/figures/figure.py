@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.counted_cells import counts
-from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.statistics.descriptive import Spread, far_out, finite, mean, spread
 from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
 

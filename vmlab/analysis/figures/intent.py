@@ -9,7 +9,12 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from vmlab.analysis.shape import AbsentDocument, AxisDocument, TableDocument, UntilDocument
+from vmlab.analysis.shape import (
+    AbsentDocument,
+    AxisDocument,
+    TableDocument,
+    UntilDocument,
+)
 from vmlab.model.checked import Condition, Keys, check_of
 from vmlab.model.errors import StoreError
 from vmlab.model.event import RepeatsEnded

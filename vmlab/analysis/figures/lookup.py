@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.figure import MISSING, workloads_of
 from vmlab.analysis.figures.reading import NO_READING, Asked, Reading, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import absent_reason, cells_at
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words
 from vmlab.model.run import AxisValue
 from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Statistic

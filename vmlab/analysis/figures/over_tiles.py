@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from vmlab.analysis.cell_shape import OverTilesDocument, WorkloadDocument
 from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.shape import OverTilesDocument, WorkloadDocument
 from vmlab.analysis.statistics.descriptive import finite, jain, mean, standard_deviation, total, variation
 from vmlab.model.results import Measurement
 from vmlab.model.scenarios.table_words import Statistic

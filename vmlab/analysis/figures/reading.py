@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from vmlab.analysis.cell_shape import CellDocument, OverTilesDocument
 from vmlab.analysis.figures.figure import (
     HOST,
     MISSING,
@@ -20,7 +21,6 @@ from vmlab.analysis.figures.figure import (
 )
 from vmlab.analysis.figures.over_tiles import statistic_of
 from vmlab.analysis.figures.workload_outcome import as_of
-from vmlab.analysis.shape import CellDocument, OverTilesDocument
 from vmlab.model.scenarios.table_words import Statistic
 from vmlab.telemetry.host.host_figures import host_figures
 

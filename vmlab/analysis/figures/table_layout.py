@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from vmlab.analysis.shape import CellDocument, RunDocument, TableDocument
+from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.shape import RunDocument, TableDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Relative, Statistic

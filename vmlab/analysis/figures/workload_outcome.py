@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.model.run import Outcome, worst
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
+from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.shape import RunDocument, RunPart
 
 
 def accelerator_of(run: RunPart, cells: Iterable[CellDocument]) -> str | None:

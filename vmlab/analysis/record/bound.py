@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from vmlab.analysis.cell_shape import BoundDocument, CellDocument
 from vmlab.analysis.record.coverage import SMALLEST_COVER, Window, covered, instances_of
-from vmlab.analysis.shape import BoundDocument, CellDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes

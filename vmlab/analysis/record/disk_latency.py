@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from vmlab.analysis.shape import DiskLatencyDocument, OneDiskLatency, PercentilesDocument
-from vmlab.model.event import DiskLatencyRead
+from vmlab.analysis.cell_shape import (
+    DiskLatencyDocument,
+    OneDiskLatency,
+    PercentilesDocument,
+)
+from vmlab.model.cell_event import DiskLatencyRead
 from vmlab.model.jsonable import fields_of
 from vmlab.telemetry.latency_bins import OPERATIONS, LatencyBins, Packed, bins_of
 

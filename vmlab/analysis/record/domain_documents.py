@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RecordingDocument
+from vmlab.analysis.shape import (
+    DomainDiskDocument,
+    DomainDocument,
+    RecordingDocument,
+)
 from vmlab.model.domain import Domain, DomainDisk
 from vmlab.model.jsonable import fields_of
 from vmlab.model.results import Summary

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from vmlab.analysis.shape import LoopRow
+from vmlab.analysis.cell_shape import LoopRow
 from vmlab.analysis.statistics.descriptive import finite
-from vmlab.model.event import RoundEnded
+from vmlab.model.cell_event import RoundEnded
 from vmlab.model.run import RUN_TIME, Outcome
 
 

@@ -6,20 +6,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from vmlab.analysis.statistics.descriptive import finite
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    CellWithdrawn,
-    Event,
     GuestStateChanged,
-    HostProbed,
     PhaseEnded,
     PhaseStarted,
+    SnapshotMade,
+    StepEnded,
+)
+from vmlab.model.event import (
+    CellWithdrawn,
+    Event,
+    HostProbed,
     RunEnded,
     RunnerFinished,
     RunStarted,
-    SnapshotMade,
-    StepEnded,
 )
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import AxisValue, Part, Phase

@@ -6,13 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.figures.over_tiles import over_tiles
-from vmlab.analysis.record.disk_latency import latency_document
-from vmlab.analysis.record.loops import loop_rows
-from vmlab.analysis.record.remade import changes_of
-from vmlab.analysis.record.timeline import CellTimeline
-from vmlab.analysis.shape import (
+from vmlab.analysis.cell_shape import (
     BootDocument,
     CellDocument,
     DataDiskDocument,
@@ -23,9 +17,19 @@ from vmlab.analysis.shape import (
     TileChangeDocument,
     WorkloadDocument,
 )
+from vmlab.analysis.figures.directions import Directions
+from vmlab.analysis.figures.over_tiles import over_tiles
+from vmlab.analysis.record.disk_latency import latency_document
+from vmlab.analysis.record.loops import loop_rows
+from vmlab.analysis.record.remade import changes_of
+from vmlab.analysis.record.timeline import CellTimeline
 from vmlab.analysis.statistics.descriptive import finite
+from vmlab.model.cell_event import (
+    GuestInspected,
+    KsmSwitched,
+    WorkloadEnded,
+)
 from vmlab.model.checked import made
-from vmlab.model.event import GuestInspected, KsmSwitched, WorkloadEnded
 from vmlab.model.jsonable import time_of_day
 from vmlab.model.results import Provision
 from vmlab.model.run import WARM_UP

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from vmlab.analysis.cell_shape import RemadeDocument
 from vmlab.analysis.record.timeline import CellTimeline
-from vmlab.analysis.shape import RemadeDocument
 from vmlab.analysis.statistics.descriptive import finite
-from vmlab.model.event import FiguresRemade
+from vmlab.model.cell_event import FiguresRemade
 
 
 def remade_notices(cells: Iterable[CellTimeline]) -> Iterator[str]:

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    CellWithdrawn,
-    Event,
     PhaseEnded,
     PhaseStarted,
+)
+from vmlab.model.event import (
+    CellWithdrawn,
+    Event,
     RunEnded,
     RunStarted,
 )

@@ -5,12 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.cell_shape import SpanDocument
 from vmlab.analysis.record.disk_latency import latency_document, within
 from vmlab.analysis.record.host_means import host_of
 from vmlab.analysis.record.loops import loop_rows
 from vmlab.analysis.record.timeline import CellTimeline
-from vmlab.analysis.shape import SpanDocument
-from vmlab.model.event import CacheSwitched, KsmSwitched, TilesChanged
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    KsmSwitched,
+    TilesChanged,
+)
 from vmlab.model.sample import Sample
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vmlab.analysis.cell_shape import MovedDocument, TrafficDocument
 from vmlab.analysis.record.coverage import Span, Window, covered, instances_of
-from vmlab.analysis.shape import MovedDocument, TrafficDocument
 from vmlab.model.quantities import format_bytes
 from vmlab.model.sample import Sample
 

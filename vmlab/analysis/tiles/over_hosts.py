@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from vmlab.analysis.cell_shape import (
+    BoundDocument,
+    CellDocument,
+    OverTilesDocument,
+    TargetDocument,
+)
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
 from vmlab.analysis.record.fleet_hosts import HOST_AXIS
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import (
-    BoundDocument,
-    CellDocument,
     OverHostsDocument,
-    OverTilesDocument,
     RunDocument,
-    TargetDocument,
     TogetherDocument,
 )
 from vmlab.analysis.statistics.descriptive import finite, total

@@ -13,12 +13,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.figure import MISSING, Figure, OneReading, figure_of, workloads_of
 from vmlab.analysis.figures.pairing import pairing_of
 from vmlab.analysis.figures.reading import NOT_TOGETHER, ran_apart
 from vmlab.analysis.figures.table_layout import in_written_order
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import compared, jain, mean, spread, total, variation
 from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
 from vmlab.analysis.tiles.over_hosts import cells_with_hosts, summed_rates

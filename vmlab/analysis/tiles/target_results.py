@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vmlab.analysis.cell_shape import CellDocument, TargetDocument
 from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.figure import WALL_CLOCK
-from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.model.run import RUN_TIME, Outcome

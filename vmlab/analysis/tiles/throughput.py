@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean
 
-from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.workloads.registry import kinds
 

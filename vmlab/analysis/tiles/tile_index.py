@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.figure import MISSING, Figure, RunCells, Value, figure_of_runs
 from vmlab.analysis.figures.reading import ran_apart
-from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.statistics.descriptive import total
 from vmlab.analysis.tiles.throughput import rates_of, tile_rates, tiles_of, together_of
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome

@@ -18,8 +18,13 @@ from enum import StrEnum
 from statistics import median_low
 from typing import Any
 
+from vmlab.analysis.cell_shape import (
+    BoundDocument,
+    CellDocument,
+    TargetDocument,
+)
 from vmlab.analysis.figures.counted_cells import counts
-from vmlab.analysis.shape import BoundDocument, CellDocument, RunDocument, TargetDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed
 from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW

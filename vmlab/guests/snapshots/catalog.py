@@ -22,7 +22,7 @@ from vmlab.guests.cached.manifest import Fault, digests_in, read_bytes, require_
 from vmlab.guests.image.catalog import FILES, IMAGES
 from vmlab.integrity import FileDigests
 from vmlab.model.errors import SnapshotError, UsageError
-from vmlab.model.frozen import MACHINE
+from vmlab.model.names import MACHINE
 from vmlab.model.quantities import parse_bytes
 
 SCHEMA = "vmlab.snapshot/2"

@@ -18,7 +18,7 @@ from vmlab.integrity import describe
 from vmlab.integrity.long_work import as_current, until
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError
-from vmlab.model.frozen import DISK, RAM
+from vmlab.model.names import DISK, RAM
 from vmlab.system.marks import MARK_FILE
 
 Builder = Callable[[Path], Awaitable[None]]

@@ -20,7 +20,7 @@ from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.libvirt.domain_xml import CHANNELS, possible_vcpus
 from vmlab.integrity.long_work import copied
 from vmlab.model.errors import OF_THIS_PROCESS, SnapshotError
-from vmlab.model.frozen import DISK, FILES, MACHINE
+from vmlab.model.names import DISK, FROZEN_FILES, MACHINE
 from vmlab.system.removal import remove_file
 
 _COMPARED_FACTS = ("qemu", "libvirt", "accelerator", "machine_type", "cpu_model", "host_cpu_flags")
@@ -60,7 +60,7 @@ def write_machine(folder: Path, described: Mapping[str, Any], libvirt: str, xml:
 
 def require_fitting(folder: Path, expected: Mapping[str, Any]) -> None:
     """Raise SnapshotError unless the state in `folder` is complete and was saved from a machine like `expected`."""
-    missing = [name for name in FILES if not (folder / name).is_file()]
+    missing = [name for name in FROZEN_FILES if not (folder / name).is_file()]
     if missing:
         raise _useless(folder, f"is damaged: {' and '.join(missing)} missing")
     try:

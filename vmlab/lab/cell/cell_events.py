@@ -11,25 +11,27 @@ from typing import Any, Protocol
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.workload_instance import WorkloadInstance, timed_step
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CacheProved,
     CellEnded,
     CellStarted,
-    CommandReceived,
     CountersRead,
     DiskLatencyRead,
     DiskSilent,
-    Event,
     GuestInspected,
     GuestStateChanged,
     MeasurementTaken,
     NeighboursCounted,
     NetworkProved,
-    Notice,
     PhaseEnded,
     PhaseStarted,
     Switched,
     TilesChanged,
+)
+from vmlab.model.event import (
+    CommandReceived,
+    Event,
+    Notice,
 )
 from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst

@@ -16,6 +16,11 @@ from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.cache import CACHE_FLAGS
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    KsmSwitched,
+    Switched,
+)
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import (
     CommandFailed,
@@ -26,7 +31,6 @@ from vmlab.model.errors import (
     UsageError,
     in_one_line,
 )
-from vmlab.model.event import CacheSwitched, KsmSwitched, Switched
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_MODES, SWITCHABLE, CacheMode, Outcome
 from vmlab.model.scenarios.host_settings import HostSettings, Ksm

@@ -17,8 +17,7 @@ from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.answers import TilesAnswer
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import UsageError, VmlabError, in_one_line
-from vmlab.model.frozen import DISK
-from vmlab.model.names import HOST_PLACE
+from vmlab.model.names import DISK, HOST_PLACE
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
 

@@ -13,9 +13,16 @@ from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.model.cell_event import (
+    RoundEnded,
+    StepEnded,
+    WorkloadEnded,
+    WorkloadProgressed,
+    WorkloadStarted,
+)
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import VmlabError, WorkloadError
-from vmlab.model.event import Event, RoundEnded, StepEnded, WorkloadEnded, WorkloadProgressed, WorkloadStarted
+from vmlab.model.event import Event
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CpuUse
 from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part

@@ -13,7 +13,11 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.answers import CellLeft, ComingAnswer
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import RefusedError, UsageError
-from vmlab.model.event import CellsReplanned, CommandReceived, Event
+from vmlab.model.event import (
+    CellsReplanned,
+    CommandReceived,
+    Event,
+)
 from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import CACHE_MODES, MOST_NUMBERED, AxisValue
 from vmlab.model.units import format_bytes

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator
 
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.cell_event import WorkloadProgressed
 from vmlab.model.errors import UsageError
-from vmlab.model.event import Event, RunEnded, WorkloadProgressed
+from vmlab.model.event import Event, RunEnded
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import demand, need
 

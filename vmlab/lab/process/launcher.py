@@ -30,7 +30,13 @@ from vmlab.lab.process.run_ending import verdict, with_leftovers, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import Stopped, heeded, hold_back
 from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
-from vmlab.model.event import Event, ImageReady, Notice, RunEnded, RunStarted
+from vmlab.model.event import (
+    Event,
+    ImageReady,
+    Notice,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan

@@ -12,16 +12,15 @@ from typing import Any
 from vmlab import __version__
 from vmlab.analysis.record.remade import changes_of
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
-from vmlab.model.errors import RefusedError, WorkloadError
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
-    CellWithdrawn,
     FiguresRemade,
     MeasurementTaken,
-    RunStarted,
     WorkloadEnded,
 )
+from vmlab.model.errors import RefusedError, WorkloadError
+from vmlab.model.event import CellWithdrawn, RunStarted
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
 from vmlab.store.life import is_alive

@@ -17,6 +17,7 @@ from vmlab.lab.process.prepared import RunRequest, plan_of
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
+from vmlab.model.cell_event import FiguresRemade
 from vmlab.model.errors import CleanupIncomplete, RefusedError, UsageError, in_one_line
 from vmlab.model.event import (
     RESUME,
@@ -24,7 +25,6 @@ from vmlab.model.event import (
     CellWithdrawn,
     CommandReceived,
     Event,
-    FiguresRemade,
     Notice,
 )
 from vmlab.model.quantities import about_seconds

@@ -18,7 +18,7 @@ from vmlab.integrity import FileDigests, Findings, verify
 from vmlab.integrity.long_work import until
 from vmlab.model.errors import HypervisorError, VmlabError, in_one_line
 from vmlab.model.event import Event, Notice
-from vmlab.model.frozen import DISK, MACHINE, RAM
+from vmlab.model.names import DISK, MACHINE, RAM
 
 _DEADLINE = 60.0
 _LEAST_BYTES_A_SECOND = 10e6

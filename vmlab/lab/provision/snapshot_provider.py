@@ -28,10 +28,11 @@ from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.model.cell_event import SnapshotMade, SnapshotProgressed
 from vmlab.model.concurrency import run_all, run_with_alarm
 from vmlab.model.errors import GuestLost, SnapshotError
-from vmlab.model.event import Event, Notice, SnapshotMade, SnapshotProgressed
-from vmlab.model.frozen import DISK
+from vmlab.model.event import Event, Notice
+from vmlab.model.names import DISK
 from vmlab.model.roles import ROLES
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.contract import Shell, Side, StagingContext

@@ -38,8 +38,7 @@ from vmlab.model.errors import (
     VmlabError,
     in_one_line,
 )
-from vmlab.model.frozen import DISK
-from vmlab.model.names import HOST_PLACE
+from vmlab.model.names import DISK, HOST_PLACE
 from vmlab.model.results import CacheProof, Provision
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan

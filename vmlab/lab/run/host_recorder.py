@@ -20,17 +20,19 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import HELD, STOPPING
 from vmlab.lab.run.host_facts import host_facts
 from vmlab.lab.run.recording import KeptTicks
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    PhaseEnded,
+    PhaseStarted,
+)
 from vmlab.model.domain import Domain
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
 from vmlab.model.event import (
-    CellEnded,
-    CellStarted,
     DomainsSeen,
     Event,
     HostProbed,
     Notice,
-    PhaseEnded,
-    PhaseStarted,
     RunEnded,
     RunStarted,
 )

@@ -7,8 +7,15 @@ from typing import Any
 
 from vmlab.analysis.record.fleet_hosts import decisive, differences
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import RefusedError
-from vmlab.model.event import RESUME, CellEnded, CommandReceived, Event, HostProbed, ImageReady
+from vmlab.model.event import (
+    RESUME,
+    CommandReceived,
+    Event,
+    HostProbed,
+    ImageReady,
+)
 from vmlab.model.run import Outcome
 
 

@@ -11,18 +11,20 @@ from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.tiles.throughput import throughput_metrics
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     SWITCHED,
     CellEnded,
     CellStarted,
+    MeasurementTaken,
+    WorkloadEnded,
+    WorkloadStarted,
+)
+from vmlab.model.event import (
     CellWithdrawn,
     Event,
-    MeasurementTaken,
     Notice,
     RepeatsEnded,
     TogetherEnded,
-    WorkloadEnded,
-    WorkloadStarted,
 )
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.scenarios.repetition import Until

@@ -54,7 +54,13 @@ from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
-from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
+from vmlab.model.event import (
+    CommandReceived,
+    Event,
+    HostProbed,
+    Notice,
+    RunnerFinished,
+)
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.terms import CellPlan
 from vmlab.store.kept_file import CpuNeeds, needs_file

@@ -28,8 +28,13 @@ from vmlab.lab.process.measuring_runs import HostBusy, Turn
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
+from vmlab.model.cell_event import (
+    CellEnded,
+    SnapshotMade,
+    WorkloadStarted,
+)
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line
-from vmlab.model.event import CellEnded, Event, SnapshotMade, WorkloadStarted
+from vmlab.model.event import Event
 from vmlab.model.run import Outcome
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.validating import load_valid

@@ -7,8 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vmlab.model.cell_event import (
+    CacheSwitched,
+    CellEnded,
+    CellStarted,
+    PhaseStarted,
+)
 from vmlab.model.errors import StoreError, VmlabError
-from vmlab.model.event import CacheSwitched, CellEnded, CellStarted, Event, PhaseStarted, RunStarted
+from vmlab.model.event import Event, RunStarted
 from vmlab.report.demo.facts import Facts, facts_of
 from vmlab.report.writers.text import WIDTH, paragraph
 from vmlab.store.reader import RunReader

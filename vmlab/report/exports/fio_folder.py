@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import CellDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.store.reader import RunReader

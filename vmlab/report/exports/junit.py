@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
+from vmlab.analysis.cell_shape import CellDocument, WorkloadDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import ordered_words

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO
 
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.report.exports.tidy import Exported, measurements
 from vmlab.report.exports.tidy_tables import moment_text
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import WALL_SECONDS
 from vmlab.analysis.record.spans import RunSpans
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, figure_of, host_mean, workloads_of
 from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.quantities import Written

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.figures.table_layout import in_written_order
 from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from vmlab.analysis.shape import CellDocument, RemadeDocument, RunDocument
+from vmlab.analysis.cell_shape import CellDocument, RemadeDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.results import RawOutput
 from vmlab.model.run import WARM_UP

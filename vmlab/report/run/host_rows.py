@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.figure import figure_of, host_mean
 from vmlab.analysis.figures.table_layout import Block, TableLayout, absent_reason, axis_title
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.quantities import written
 from vmlab.model.units import format_bytes

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from vmlab.analysis.figures.figure import figure_of
-from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title
-from vmlab.analysis.shape import (
+from vmlab.analysis.cell_shape import (
     CellDocument,
     DiskLatencyDocument,
     OneDiskLatency,
     PercentilesDocument,
-    RunDocument,
     SpanDocument,
 )
+from vmlab.analysis.figures.figure import figure_of
+from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title
+from vmlab.analysis.shape import RunDocument
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.run.host_rows import shown_groups
 from vmlab.report.words import NOT_MEASURED, capital

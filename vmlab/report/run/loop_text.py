@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.cell_shape import LoopRow
 from vmlab.analysis.record.loops import loop_rows
-from vmlab.analysis.shape import LoopRow
-from vmlab.model.event import RoundEnded
+from vmlab.model.cell_event import RoundEnded
 from vmlab.model.quantities import written
 from vmlab.model.run import Outcome
 from vmlab.report.blocks import Column, Section, Table

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.advice.advice import Advised, advise
+from vmlab.analysis.cell_shape import BoundDocument, CellDocument
 from vmlab.analysis.shape import (
-    BoundDocument,
-    CellDocument,
     DomainDiskDocument,
     DomainDocument,
     RunDocument,

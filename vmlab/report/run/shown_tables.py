@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, tables_of
 from vmlab.analysis.figures.figure import Figure, figure_of, over_tiles, workloads_of
 from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title, axis_values, layout_of
 from vmlab.analysis.figures.workload_outcome import as_of
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.scenarios.table_words import METRICS, STATISTICS, WORKLOADS
 from vmlab.report.blocks import Column, Section, Table

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from vmlab.analysis.shape import CellDocument, SpanDocument, TileChangeDocument
+from vmlab.analysis.cell_shape import (
+    CellDocument,
+    SpanDocument,
+    TileChangeDocument,
+)
 from vmlab.model.jsonable import fields_of
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.run.host_rows import mean_text, row_label

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.cell_shape import CellDocument, TargetDocument
 from vmlab.analysis.figures.counted_cells import counts
-from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import Written

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from vmlab.analysis.cell_shape import CellDocument, TargetDocument
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.record.accelerators import accelerator_of
-from vmlab.analysis.shape import CellDocument, RunDocument, TargetDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_of, nearest
 from vmlab.model.ordered import behind, ordered_words

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.figure import WALL_CLOCK, Figure, figure_of, over_tiles, wall_seconds
-from vmlab.analysis.shape import CellDocument, OverHostsDocument, RunDocument, TogetherDocument
+from vmlab.analysis.shape import (
+    OverHostsDocument,
+    RunDocument,
+    TogetherDocument,
+)
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import Written

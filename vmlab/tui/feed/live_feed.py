@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
+from vmlab.model.cell_event import WorkloadProgressed
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
+from vmlab.model.event import (
+    Event,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.life import is_alive, is_recording

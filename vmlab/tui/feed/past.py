@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.model.cell_event import CellStarted, WorkloadEnded
 from vmlab.model.checked import Keys, check_of
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellStarted, RunStarted, WorkloadEnded
+from vmlab.model.event import RunStarted
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, by_time, run_folders

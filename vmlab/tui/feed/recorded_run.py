@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.model.cell_event import CellStarted
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellStarted, Event
+from vmlab.model.event import Event
 from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.reader import RunReader

@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from vmlab.model.axes import axes_words, axis_word, repeat_words
+from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellEnded, CellStarted, HostProbed
+from vmlab.model.event import HostProbed
 from vmlab.model.ordered import behind, ordered_words
 from vmlab.model.run import RUNNING, AxisValue, Outcome
 from vmlab.store.reader import RunReader

@@ -13,8 +13,15 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
+from vmlab.model.cell_event import (
+    SWITCHED,
+    CellEnded,
+    CellStarted,
+    PhaseEnded,
+    PhaseStarted,
+)
 from vmlab.model.errors import UsageError
-from vmlab.model.event import SWITCHED, CellEnded, CellPlaced, CellStarted, PhaseEnded, PhaseStarted
+from vmlab.model.event import CellPlaced
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import HostReaders, series
 from vmlab.store.tags import all_tags

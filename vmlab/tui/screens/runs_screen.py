@@ -16,8 +16,8 @@ from textual.worker import get_current_worker
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.measuring_runs import HostQueue, host_queue
+from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import VmlabError, in_one_line
-from vmlab.model.event import CellEnded, CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import EMULATED, RUNNING

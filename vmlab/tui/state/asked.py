@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from vmlab.model.cell_event import CacheSwitched, KsmSwitched
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CacheSwitched, CellsReplanned, Event, KsmSwitched
+from vmlab.model.event import CellsReplanned, Event
 
 if TYPE_CHECKING:
     from vmlab.model.run import AxisValue

@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vmlab.model.event import (
+from vmlab.model.cell_event import (
     CacheSwitched,
     CellEnded,
-    CellPlaced,
     CellStarted,
+    PhaseStarted,
+)
+from vmlab.model.event import (
+    CellPlaced,
     CellWithdrawn,
     Event,
     HostJoined,
     HostLeftOut,
-    PhaseStarted,
     RunEnded,
 )
 from vmlab.model.names import HOST_PLACE

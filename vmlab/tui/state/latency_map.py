@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from vmlab.model.event import DiskLatencyRead
+from vmlab.model.cell_event import DiskLatencyRead
 from vmlab.telemetry.latency_bins import BINS, OPERATIONS, LatencyBins, add, bins_of
 
 _MOST_COLUMNS = 400

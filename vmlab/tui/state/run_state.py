@@ -6,28 +6,30 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
+from vmlab.analysis.cell_shape import LoopRow
 from vmlab.analysis.record.loops import loop_rows
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
-from vmlab.analysis.shape import LoopRow
 from vmlab.model.axes import axes_words, axis_word
-from vmlab.model.domain import Domain
-from vmlab.model.event import (
-    RESUME,
+from vmlab.model.cell_event import (
     CacheSwitched,
     CellEnded,
-    CellsReplanned,
     CellStarted,
-    CellWithdrawn,
-    CommandReceived,
     DiskLatencyRead,
-    DomainsSeen,
-    Event,
     KsmSwitched,
     PhaseStarted,
     RoundEnded,
     SnapshotMade,
     SnapshotProgressed,
     TilesChanged,
+)
+from vmlab.model.domain import Domain
+from vmlab.model.event import (
+    RESUME,
+    CellsReplanned,
+    CellWithdrawn,
+    CommandReceived,
+    DomainsSeen,
+    Event,
 )
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUNNING, Outcome

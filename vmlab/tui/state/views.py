@@ -10,8 +10,8 @@ from vmlab.model.names import guest_key
 from vmlab.model.run import RUNNING, AxisValue
 
 if TYPE_CHECKING:
-    from vmlab.analysis.shape import LoopRow
-    from vmlab.model.event import DiskSilent
+    from vmlab.analysis.cell_shape import LoopRow
+    from vmlab.model.cell_event import DiskSilent
     from vmlab.report.run.tiles_board import Board, TargetBar
 
 Axes = tuple[tuple[str, AxisValue], ...]

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from vmlab.model.event import CellsReplanned, CellStarted, Event
+from vmlab.model.cell_event import CellStarted
+from vmlab.model.event import CellsReplanned, Event
 from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import other_mode
 from vmlab.report.coming_text import NONE_TO_COME, coming_rows

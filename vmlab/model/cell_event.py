@@ -1,0 +1,339 @@
+"""What happens in a cell of a run: its phases, guests and workloads, what was proved, changed and measured in it."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import ClassVar
+
+from vmlab.model.checked import Reading
+from vmlab.model.event import Event, event
+from vmlab.model.event_fields import (
+    Axes,
+    Cell,
+    Clock,
+    Count,
+    Guests,
+    LatencyCounts,
+    LatencyScale,
+    Repeat,
+    Seen,
+    Settings,
+    Tile,
+)
+from vmlab.model.jsonable import FLAT
+from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision
+
+
+@event
+class SnapshotMade(Event):
+    """A guest was booted, prepared and frozen, for this cell and those to come; it took `seconds`, counted apart."""
+
+    cell: Cell
+    guest: str
+    snapshot: str
+    seconds: float
+
+
+@event
+class SnapshotProgressed(Event):
+    """A guest that is being made ready to be frozen has come to `stage`, which is a few words for people."""
+
+    cell: Cell
+    guest: str
+    stage: str
+
+
+@event
+class CellStarted(Event):
+    """A cell begins; `index` counts from 1. `settings` are in `show --json` as they are here.
+
+    In a `looped` cell each workload starts again when it has ended and verified itself.
+    """
+
+    cell: Cell
+    axes: Axes
+    repeat: Repeat
+    guests: Guests
+    settings: Settings = field(default_factory=dict)
+    looped: bool = False
+
+
+@event
+class PhaseStarted(Event):
+    """A phase of a cell begins."""
+
+    cell: Cell
+    phase: str
+
+
+@event
+class PhaseEnded(Event):
+    """A phase of a cell ended after `seconds`."""
+
+    cell: Cell
+    phase: str
+    seconds: float
+
+
+@event
+class StepEnded(Event):
+    """A step of a cell ended after `seconds`; steps of one part may overlap. `part` is as in `vmlab show --phases`.
+
+    `place` is a guest or a workload of tile `tile`; empty, and tile 0, for a step of the whole cell.
+    """
+
+    cell: Cell
+    part: str
+    step: str
+    seconds: float
+    tile: Tile = 0
+    place: str = ""
+
+
+@event
+class GuestStateChanged(Event):
+    """A guest went from one state to the next: created, booted, identified, connected, prepared, gone."""
+
+    cell: Cell
+    tile: Tile
+    guest: str
+    role: str
+    state: str
+
+
+@event
+class GuestInspected(Event):
+    """What a guest was found to be from inside: its `boot` or its `data_disk`, as in `show --json`."""
+
+    cell: Cell
+    tile: Tile
+    guest: str
+    seen: Seen
+
+
+@event
+class CacheProved(Event):
+    """The cache mode as QEMU's open files and QMP show it."""
+
+    cell: Cell
+    proof: CacheProof = field(metadata=FLAT)
+
+
+@event
+class NetworkProved(Event):
+    """What a tunnel, its cable, a guest's rules or its limit carried."""
+
+    cell: Cell
+    proof: NetworkProof = field(metadata=FLAT)
+
+
+@event
+class DiskLatencyRead(Event):
+    """How long requests of a guest's disks took that ended after `since`, on the monotonic clock, as its QEMU counted.
+
+    `counts` are by disk (``root``, ``data``) and operation (``read``, ``write``, ``flush``), without those that had no
+    requests; `scale` has their bins.
+    """
+
+    cell: Cell
+    tile: Tile
+    guest: str
+    since: Clock
+    scale: LatencyScale
+    counts: dict[str, dict[str, LatencyCounts]]
+
+
+@event
+class DiskSilent(Event):
+    """A guest's disk (``root``, ``data``) has answered nothing for `seconds` while so many `requests` were under way;
+    with none it answers again.
+    """
+
+    cell: Cell
+    tile: Tile
+    guest: str
+    disk: str
+    seconds: Reading
+    requests: Count
+
+
+@event
+class CountersRead(Event):
+    """The counters of host and guests were read as the workloads of a cell started (`edge` is ``start``) or when the
+    last of them had ended (``end``).
+
+    Seconds before this event at which they were read: the host's, the guests', and those of the guests' disks;
+    `sample_ago` is when the sample was taken that has the last of them.
+    """
+
+    cell: int
+    edge: str
+    host_ago: float
+    guests_ago: float
+    guests_disks_ago: float
+    sample_ago: float
+
+
+@event
+class NeighboursCounted(Event):
+    """What each of the host's own guests took while the workloads of a cell ran; [] where there were none."""
+
+    cell: Cell
+    neighbours: list[NeighbourUse]
+
+
+@event
+class CacheSwitched(Event):
+    """All disks of a cell's running guests were switched from the cache mode `before` to `after`, as `origin` asked.
+
+    `pauses_ms` are by a guest's key how long its QEMU took, in which the guest may have stood still. Before, the host
+    wrote dirty pages of the disks for `drained_seconds`, in all `drained_bytes`; None where its kernel does not tell.
+    """
+
+    what: ClassVar = "cache"
+
+    cell: Cell
+    origin: str
+    before: str
+    after: str
+    pauses_ms: dict[str, Reading]
+    drained_seconds: Reading
+    drained_bytes: int | None = None
+
+
+@event
+class KsmSwitched(Event):
+    """The host's KSM was switched ``on`` or ``off`` under a cell's running guests, as `origin` asked."""
+
+    what: ClassVar = "ksm"
+
+    cell: Cell
+    origin: str
+    before: str
+    after: str
+
+
+Switched = CacheSwitched | KsmSwitched
+"""What running guests have was changed, which invalidates their cell; `what` is the scenario's word."""
+SWITCHED = (CacheSwitched, KsmSwitched)
+
+
+@event
+class TilesChanged(Event):
+    """A looped cell had `before` tiles and has `after` now, as `origin` asked.
+
+    A tile that is added counts from the start of its workloads, one that is retired until its last round was verified.
+    """
+
+    cell: Cell
+    origin: str
+    before: Tile
+    after: Tile
+
+
+@event
+class WorkloadStarted(Event):
+    """A workload has started. `late_ms` is its true start minus the broadcast one, in host time, ± `uncertainty_ms`.
+
+    `benchmark` is the workload's kind in the scenario; `round` is how often it has started in this cell.
+    """
+
+    cell: Cell
+    workload: str
+    tile: Tile
+    guest: str
+    benchmark: str
+    late_ms: float
+    uncertainty_ms: float
+    round: Count = 1
+
+
+@event
+class WorkloadProgressed(Event):
+    """How far a workload is: `done` of `total` in `unit`, in its stage `stage`."""
+
+    cell: Cell
+    workload: str
+    tile: Tile
+    done: float
+    total: float
+    unit: str
+    stage: str = ""
+
+
+@event
+class WorkloadEnded(Event):
+    """A workload ended with an outcome, after `seconds`; `reason` is empty when it passed."""
+
+    cell: Cell
+    workload: str
+    tile: Tile
+    guest: str
+    outcome: str
+    seconds: Reading
+    reason: str = ""
+
+
+@event
+class RoundEnded(Event):
+    """A workload of a looped cell ended its `round`, and was verified; its client took `seconds`.
+
+    `values` are its figures by metric, in `units`; none where it failed, for `reason`. `throughput` and `latency` are
+    the metrics that a loop shows for them, ``run_time`` for lack of a better one.
+    """
+
+    cell: Cell
+    workload: str
+    tile: Tile
+    guest: str
+    round: Count
+    outcome: str
+    seconds: Reading
+    values: dict[str, Reading]
+    units: dict[str, str]
+    throughput: str
+    latency: str
+    reason: str = ""
+
+
+@event
+class MeasurementTaken(Event):
+    """One figure of a workload."""
+
+    cell: Cell
+    figure: Measurement = field(metadata=FLAT)
+
+
+@event
+class FiguresRemade(Event):
+    """Figures of a workload were made again from its raw texts, after the run, by `version` of vmlab.
+
+    `was` and `values` have those that changed, by metric: one that is new is not in `was`, one that went not in
+    `values`. `units` are of both. `mono` is that of the cell's last event before.
+    """
+
+    cell: Cell
+    workload: str
+    tile: Tile
+    guest: str
+    version: str
+    was: dict[str, Reading]
+    values: dict[str, Reading]
+    units: dict[str, str]
+
+
+@event
+class CellEnded(Event):
+    """A cell ended, with what `show --json` has of it apart from its measurements and proofs.
+
+    `missed` is how many targets its tiles missed; 0 also where it did not pass, and in older records.
+    """
+
+    cell: Cell
+    outcome: str
+    reasons: list[str]
+    wall_seconds: Reading | None
+    start_skew_ms: Reading | None
+    skew_uncertainty_ms: Reading | None = None
+    provision: Provision = field(default_factory=Provision)
+    missed: Count = 0
