@@ -143,6 +143,10 @@ async def test_a_recorder_that_was_stopped_for_a_while_says_so_in_its_record() -
             return any("the recorder stood still" in event.text for _, event in reader.events(kinds=(Notice,)))  # type: ignore[attr-defined]
 
     await until(told, "the gap")
+    # It goes on, however long it was stopped.
+    before = len(kept(folder.store))
+    await until(lambda: len(kept(folder.store)) > before + 3, "more samples")
+    assert folder.alive()
 
 
 def test_the_command_records_for_a_time_and_prints_it(capsys: pytest.CaptureFixture[str]) -> None:

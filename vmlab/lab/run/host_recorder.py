@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -214,10 +215,17 @@ def main() -> None:
 def _until_stopped(seconds: float) -> str:
     """Wait for a signal, the end of the time, or the loss of the folder: why it is lost."""
     end = time.monotonic() + seconds
-    while not (why := why_lost()) and (left := end - time.monotonic()) > 0:
-        # Signals are blocked, so that none is lost before and none comes in the middle of the end.
-        if signal.sigtimedwait(STOPPING, min(LOOK_SECONDS, left)) is not None:
-            break
+    told = threading.Event()
+
+    def heed() -> None:
+        # Signals are blocked, so that none is lost before or comes in the middle of the end. Python's sigtimedwait
+        # answers with a signal that never came where it is stopped and continued after its time; sigwait does not.
+        signal.sigwait(STOPPING)
+        told.set()
+
+    threading.Thread(target=heed, name="signals", daemon=True).start()
+    while not (why := why_lost()) and (left := end - time.monotonic()) > 0 and not told.wait(min(LOOK_SECONDS, left)):
+        pass
     return why
 
 
