@@ -18,8 +18,7 @@ from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.cli.output import write_figures
-from vmlab.report.compared_rows import compared_rows
-from vmlab.report.comparison_text import comparison_table
+from vmlab.report.comparison_text import compared_rows, comparison_table
 from vmlab.report.figures import figure_text, struck_parts, value_text
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather

@@ -20,7 +20,7 @@ from vmlab.model.cell_event import PhaseEnded, PhaseStarted
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.page import report_page
 from vmlab.report.page.content import _HOST_CHARTS, COURSES, _drawn
-from vmlab.report.page.gathered import Gathered, gather
+from vmlab.report.page.gathered import Gathered, each_a_side, gather
 from vmlab.report.page.report_page import html_report, markdown_report
 from vmlab.report.run.run_page import run_table
 from vmlab.report.run.tiles_text import TILES_TITLE
@@ -337,19 +337,10 @@ def test_several_tiles_have_scores_and_single_ones_have_none(tmp_path: Path) -> 
     assert "tile to tile" not in markdown_report([single]).decode()
 
 
-def test_several_runs_have_a_tile_index(tmp_path: Path) -> None:
+def test_the_tile_index_stands_in_documents_alone(tmp_path: Path) -> None:
     runs = [without_timelines(TOLD["two-tiles"](tmp_path / name / "run.sqlite"), name) for name in ("before", "after")]
-    root = parsed(*runs)
-    rows = at(root, "//tr[th='tile index']")
-    assert [(words(row, "preceding::h2[1]"), words(row, "td")[0]) for row in rows] == [
-        (["Cache none, tiles 1"], "1.00"),
-        (["Cache writeback, tiles 1"], "1.00"),
-        (["Cache none, tiles 2"], "1.92"),
-        (["Cache writeback, tiles 2"], "1.92"),
-    ]
-    said = "tile index: geometric mean of a tile's throughputs over those of a tile of before (its cells of 1 tile, "
-    assert any(note.startswith(said) for note in words(root, "//p[@class='note']"))
-    assert f"- {escaped(said)}" in markdown_report(runs).decode()
+    assert compare(each_a_side(runs)).indexed
+    assert "tile index" not in html_report(runs).decode() + markdown_report(runs).decode()
 
 
 def timed_run(path: Path, mixed: bool = False, repeats: int = 7) -> Path:

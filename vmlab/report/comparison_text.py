@@ -3,25 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
-from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
+from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
+from vmlab.model.run import RUN_TIME
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
-from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
+from vmlab.report.figures import figure_text, form_of
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.notice_text import AT_BEST, at_best_notes, short_notices
-from vmlab.report.run.score_rows import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, verdict_words
-from vmlab.report.words import MARK, apart_words, moment, plural
+from vmlab.report.words import MARK, moment, plural
 from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.system.text_width import width_of
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 
 _LONGEST_NAME = 24
+_RUN_TIMES = (RUN_TIME, WALL_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """A row with its figures as they are written, and the unit of these."""
+
+    row: Row
+    unit: str
+    figures: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """``cache none, tiles 1``; empty where there are no axes."""
+        return axes_words(self.row.axes) if self.row.axes else ""
+
+    @property
+    def label(self) -> str:
+        """``web (s)``: the name with the unit."""
+        return f"{row_name(self.row)} ({self.unit})" if self.unit else row_name(self.row)
+
+
+def compared_rows(comparison: Comparison, metrics: Collection[str] = ()) -> list[ComparedRow]:
+    """The rows in order, of `metrics` or all. A figure has one unit at all places, as all run times have."""
+    rows = comparison.told(metrics)
+    alike: dict[tuple[str, str], list[Figure]] = {}
+    for row in rows:
+        alike.setdefault(_written_alike(row), []).extend(row.figures)
+    forms = {key: form_of(key[1], figures) for key, figures in alike.items()}
+    found = []
+    for row in rows:
+        form = forms[_written_alike(row)]
+        found.append(ComparedRow(row, form.unit, tuple(figure_text(one, row.unit, form) for one in row.figures)))
+    return found
+
+
+def _written_alike(row: Row) -> tuple[str, str]:
+    return "" if row.metric in _RUN_TIMES else row_name(row), row.unit
+
+
+def row_name(row: Row) -> str:
+    """``web`` for its run time, ``web latency_p95`` for another figure, as conditions of a gate name it."""
+    return row.workload if row.metric in _RUN_TIMES else f"{row.workload} {row.metric}"
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
@@ -43,12 +87,12 @@ def comparison_blocks(
     for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
         own = list(rows)
         units = [row.unit for row in own]
-        yield Section(place, [Table("figure", [row.name for row in own], _columns(names, own), units=units)])
+        labels = [row_name(one.row) for one in own]
+        yield Section(place, [Table("figure", labels, _columns(names, own), units=units)])
     notes = [
         *behind_sides(comparison),
         *comparison_notes(comparison),
-        *index_notes(comparison, names[0]),
-        *at_best_notes(comparison.speed, comparison.rows),
+        *at_best_notes(comparison.speed, comparison.told()),
         *side_doubts(comparison),
     ]
     left = [note for note in notes if note not in told]
@@ -66,7 +110,7 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
     `names` are those of the sides, their labels unless given; only the rows of `metrics`, or all.
     """
     names = names or side_names(comparison.labels)
-    rows = [row for row in comparison.rows if not metrics or row.metric in metrics]
+    rows = comparison.told(metrics)
     several = len({str(row.axes) for row in rows}) > 1
     found: list[tuple[str, Difference]] = []
     figures: list[tuple[str, Figure, str]] = []
@@ -145,7 +189,7 @@ def _overviews(names: Sequence[str], rows: Sequence[ComparedRow]) -> Iterator[Se
     for label in dict.fromkeys(row.label for row in rows):
         own = [row for row in rows if row.label == label]
         if len(own) > 1:
-            axes, places = places_words([row.axes for row in own])
+            axes, places = places_words([one.row.axes for one in own])
             yield Section(label, [Table(axes, places, _columns(names, own), wide=True)])
 
 
@@ -154,14 +198,14 @@ def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
 
     Where there are differences at the best speed, too, the name stands above all columns of its side.
     """
-    several = any(any(row.at_best_speed) for row in rows)
+    several = any(any(one.row.at_best_speed) for one in rows)
     columns: list[Column] = []
     for place, name in enumerate(names):
         heading, above = ("", (name,)) if several else (name, ())
-        columns.append(Column(heading, [row.figures[place] for row in rows], above=above))
+        columns.append(Column(heading, [one.figures[place] for one in rows], above=above))
         if place:
-            columns.append(_differences("difference", [row.differences[place - 1] for row in rows], above))
-            at_best = [row.at_best_speed[place - 1] for row in rows]
+            columns.append(_differences("difference", [one.row.differences[place - 1] for one in rows], above))
+            at_best = [one.row.at_best_speed[place - 1] for one in rows]
             columns += [_differences(AT_BEST, at_best, above)] if any(at_best) else []
     return columns
 
@@ -170,24 +214,3 @@ def _differences(heading: str, differences: Sequence[Difference | None], above: 
     texts = [long_text(found) if found else "" for found in differences]
     notes = [verdict_words(found) if found else "" for found in differences]
     return Column(heading, texts, beside=True, above=above, notes=notes)
-
-
-def index_notes(comparison: Comparison, baseline: str) -> Iterator[str]:
-    """What the tile index is measured by, and whether its tiles ran together; nothing where there is none.
-
-    `baseline` is the baseline's name in the table.
-    """
-    if not comparison.indexed:
-        return
-    counts = sorted({one.reference.tiles for one in comparison.indexed})
-    of = " or ".join(plural(count, "tile") for count in counts)
-    yield (
-        f"{INDEX}: geometric mean of a tile's throughputs over those of a tile of {baseline} (its cells of "
-        f"{of}, with the same other axes), summed over the tiles, as in VMmark; ± is of each side's own repeats"
-    )
-    yield throughput_words(
-        {name: metric for one in comparison.indexed for name, metric in one.reference.metrics.items()}
-    )
-    apart = [one.together for one in comparison.indexed if one.apart]
-    if apart:
-        yield f"{INDEX}: {apart_words(apart)}"

@@ -9,7 +9,7 @@ from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.model.axes import axes_words
 from vmlab.report.bound_text import resource_word
-from vmlab.report.compared_rows import row_name
+from vmlab.report.comparison_text import row_name
 from vmlab.report.heading import behind_words
 from vmlab.report.verdicts import (
     interval_text,
@@ -29,7 +29,7 @@ _VERDICTS = {"time": ("FASTER", "SLOWER", "DIFFERENT"), "": ("BETTER", "WORSE", 
 
 def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
     """The answer in a line, on the rows of `metrics` or on all, with what the figures were read under at its end."""
-    rows = [row for row in comparison.rows if (not metrics or row.metric in metrics) and row.differences]
+    rows = [row for row in comparison.told(metrics) if row.differences]
     parts = [_of_side(rows, place, label) for place, label in enumerate(comparison.labels[1:])]
     told = "; ".join(part for part in parts if part)
     if not told:
@@ -39,7 +39,7 @@ def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
 
 def repeats_to_tell(comparison: Comparison, metrics: Sequence[str] = ()) -> int | None:
     """How many repeats a run needs where these are too few for any proof; None where they are not."""
-    found = [one for row in comparison.rows if not metrics or row.metric in metrics for one in row.differences]
+    found = [one for row in comparison.told(metrics) for one in row.differences]
     needed = [one.needed or 0 for one in found if one.obstacle and one.paired]
     return max(needed, default=0) or None if not any(one.proven for one in found) else None
 
@@ -83,7 +83,7 @@ def explanation(comparison: Comparison) -> list[str]:
     It says what differs, of what that is not proven, how many readings it would take, and which of the host's resources
     were at their limit.
     """
-    rows = [row for row in comparison.rows if row.metric in comparison.asked and row.differences]
+    rows = [row for row in comparison.told(comparison.asked) if row.differences]
     several = len({str(row.axes) for row in rows}) > 1
     baseline, *candidates = comparison.labels
     paragraphs = []

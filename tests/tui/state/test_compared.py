@@ -11,7 +11,6 @@ from tests.analysis.record.test_disk_latency import LatencyStory, told
 from tests.report.test_page import timed_run
 from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import cells_alike, compare
-from vmlab.analysis.comparison.comparison import INDEX
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.words import NOT_MEASURED
 from vmlab.store.tags import write_tag
@@ -68,8 +67,6 @@ def test_the_screen_has_the_differences_of_the_command_line(store: Path) -> None
         "mail (s)": ("-50.0 %", "good"),
         "mail mails (1/s)": ("-50.0 %", "bad"),
         "total wall clock (s)": ("~ +0.0 %", "quiet"),
-        # Mail in half the time, web in 3 % more: the square root of 2 / 1.03.
-        INDEX: ("+39.3 %", "good"),
     }
     lines = comparison_table(compare([picked.side for picked in sides_of([Pick(store)])])).splitlines()
     for label, entry in entries.items():
@@ -82,8 +79,8 @@ def test_what_is_not_proven_has_no_tone(repeats: int, tmp_path: Path) -> None:
     entries = _entries(_store(tmp_path, repeats))
     assert entries["mail (s)"].difference.startswith("? -50.")
     assert {label: entry.tone for label, entry in entries.items() if entry.tone != "quiet"} == (
-        # The rate is asked about alone, as the index is, and six pairs are enough for that.
-        {} if repeats == 1 else {"mail mails (1/s)": "bad", INDEX: "good"}
+        # The rate is asked about alone, and six pairs are enough for that.
+        {} if repeats == 1 else {"mail mails (1/s)": "bad"}
     )
 
 

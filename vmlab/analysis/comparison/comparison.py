@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from vmlab.analysis.comparison.gate import Answer
 from vmlab.analysis.comparison.noise import Noise
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.speed_spans import SpeedSpan
-from vmlab.analysis.tiles.tile_index import Indexed
+from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed
 from vmlab.model.jsonable import jsonable
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue
@@ -79,6 +79,10 @@ class Comparison:
     asked: tuple[str, ...] = (RUN_TIME, WALL_SECONDS)
     timed: Mapping[str, str] = field(default_factory=dict)
     fixed: tuple[Row, ...] = ()
+
+    def told(self, metrics: Collection[str] = ()) -> list[Row]:
+        """The rows that people are shown, of `metrics` or all; the tile index is for documents and gates alone."""
+        return [row for row in self.rows if row.metric != TILE_INDEX and (not metrics or row.metric in metrics)]
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""

@@ -15,7 +15,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.bound_text import resource_word
-from vmlab.report.compared_rows import row_name
+from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.run.shown_tables import Results
 from vmlab.report.run.table_heads import head_words, metric_words, value_words
@@ -141,11 +141,9 @@ def comparison_answers(found: Comparison) -> Iterator[str]:
 
     Of run times alone it is the total wall clock.
     """
-    asked = answered_metrics(found)
     figures: dict[str, list[Row]] = {}
-    for row in found.rows:
-        if row.metric in asked:
-            figures.setdefault(row_name(row), []).append(row)
+    for row in found.told(answered_metrics(found)):
+        figures.setdefault(row_name(row), []).append(row)
     proven_first = sorted(figures.items(), key=lambda one: not any(d.proven for row in one[1] for d in row.differences))
     said = [sentence for name, rows in proven_first for sentence in _of_figure(found.labels, name, rows)]
     yield from said[:_MOST]

@@ -18,7 +18,7 @@ from vmlab.model.quantities import Written
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.blocks import Chart
-from vmlab.report.compared_rows import row_name
+from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
@@ -162,7 +162,7 @@ def comparison_charts(comparison: Comparison) -> list[Chart]:
 
     Run times are one chart, or only the total wall clock at many places; of other metrics each has its own.
     """
-    asked = [row for row in comparison.rows if row.metric in comparison.asked]
+    asked = comparison.told(comparison.asked)
     whole = [row for row in asked if row.metric == WALL_SECONDS]
     timed = [row for row in asked if row.metric in (RUN_TIME, WALL_SECONDS)]
     groups: dict[tuple[str, str], list[Row]] = {}

@@ -36,7 +36,7 @@ def score_notes(document: RunDocument) -> Iterator[str]:
     rows = [row for place in places for row in place.rows]
     if not rows:
         return
-    yield throughput_words(
+    yield _throughput_words(
         {row.workload: document.run.throughput.get(row.workload, RUN_TIME) for row in rows if row.workload}
     )
     if any(row.workload is None for row in rows):
@@ -54,7 +54,7 @@ def score_notes(document: RunDocument) -> Iterator[str]:
         yield apart_words(apart)
 
 
-def throughput_words(metrics: Mapping[str, str]) -> str:
+def _throughput_words(metrics: Mapping[str, str]) -> str:
     """Which metric of each workload is its throughput, in a sentence."""
     names: dict[str, list[str]] = {}
     for workload, metric in metrics.items():

@@ -10,8 +10,7 @@ from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, figure_of, host_mean
 from vmlab.model.run import RUN_TIME
-from vmlab.report.compared_rows import compared_rows
-from vmlab.report.comparison_text import comparison_notes, index_notes
+from vmlab.report.comparison_text import compared_rows, comparison_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline, repeats_to_tell
 from vmlab.report.run.host_rows import mean_text, row_label
@@ -85,7 +84,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     figures, bars = _figure_rows(compared, metrics, every_metric=every_metric)
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
-        notes += [*index_notes(compared, compared.labels[0]), *at_best_notes(compared.speed, compared.rows)]
+        notes += at_best_notes(compared.speed, compared.told())
     rows = [*figures, *(SideRow(note, tone="quiet") for note in notes), *_host_rows(sides), *_latency_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
@@ -110,23 +109,23 @@ def _figure_rows(
     how = ", ".join(behind_words(compared.accelerators, compared.ordered))
     title = "Run times" if not every_metric and set(compared.asked) <= set(_RUN_TIMES) else "Figures"
     title += f" {how}" if how else ""
-    known = [row for row in compared.rows if not metrics or row.metric in metrics]
     rows: list[SideRow] = []
     bars: list[SideRow] = []
     place: str | None = None
-    for row, told in zip(known, compared_rows(compared, metrics), strict=True):
+    for told in compared_rows(compared, metrics):
+        row = told.row
         if told.place != place:
             place = told.place
             rows.append(SideRow(f"{title}, {place}" if place else title))
             bars += [SideRow(place)] if place else []
-        beside = [one for one in known if one.axes == row.axes and one.metric in _RUN_TIMES]
+        beside = [one for one in compared.told(metrics) if one.axes == row.axes and one.metric in _RUN_TIMES]
         top = max(map(_top, beside if row.metric in _RUN_TIMES else [row]), default=0.0)
-        differences = (None, *told.differences)
+        differences = (None, *row.differences)
         rows.append(SideRow(told.label, tuple(map(_entry, told.figures, differences, row.figures)), top=top))
         bars.append(rows[-1])
-        if every_metric and any(told.at_best_speed):
+        if every_metric and any(row.at_best_speed):
             # The differences once more, at the CPUs' best speed.
-            rows.append(SideRow(f"  {AT_BEST}", tuple(_entry("", found) for found in (None, *told.at_best_speed))))
+            rows.append(SideRow(f"  {AT_BEST}", tuple(_entry("", found) for found in (None, *row.at_best_speed))))
     return rows, bars
 
 
