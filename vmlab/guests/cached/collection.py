@@ -134,19 +134,14 @@ class Collection(ABC):
         Its name is new, so that folders left by a killed process, or that cannot be removed, are not in the way;
         `notice` gets a line on these, once for each process. Raises OSError.
         """
-        try:
+        with gate:
             self._notice_left(self._clear(), notice)
             folder = self.folder() / f"{self.unfinished}{id}-{secrets.token_hex(4)}"
             make_marked(folder, id)
             with _removed_on_error(folder):
                 lock = wait_for(folder / USE_LOCK, every=_GATE_EVERY, seconds=GATE_SECONDS)
-        finally:
-            gate.release()
-        try:
-            with _removed_on_error(folder):
-                yield folder
-        finally:
-            lock.release()
+        with lock, _removed_on_error(folder):
+            yield folder
 
     def keep(self, folder: Path, id: str) -> Path:
         """Make a folder from `begun`, filled and sealed, the entry `id`; its folder from now on. Raises OSError."""
@@ -166,11 +161,9 @@ class Collection(ABC):
         lock = Lock.shared(folder / USE_LOCK)
         if lock is None:
             raise self.gone(folder.name)
-        try:
+        with lock:
             os.utime(folder / USE_LOCK)
             yield
-        finally:
-            lock.release()
 
     def in_use(self, folder: Path) -> bool:
         """Whether a process holds, makes or removes the entry in `folder`."""
@@ -249,12 +242,10 @@ class Collection(ABC):
         lock = Lock.try_exclusive(folder / USE_LOCK)
         if lock is None:
             return not folder.is_dir()
-        try:
+        with lock:
             leaving = folder.with_name(f"{_LEAVING}{folder.name}-{secrets.token_hex(4)}")
             folder.rename(leaving)
             remove_tree(leaving)
-        finally:
-            lock.release()
         return True
 
     def clear_unfinished(self) -> Removals:
@@ -264,11 +255,8 @@ class Collection(ABC):
         """
         if not self.folder().is_dir():
             return Removals()
-        gate = self.gate()
-        try:
+        with self.gate():
             return self._clear()
-        finally:
-            gate.release()
 
     def _clear(self) -> Removals:
         """As `clear_unfinished`, for a holder of the gate."""

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Self
 
 from vmlab.model.errors import RefusedError
 from vmlab.system.file_system import NoLocksError, demand_usable, flock
@@ -30,6 +31,12 @@ class Lock:
     def release(self) -> None:
         """Give the lock up. The file stays: taking it away would let two processes lock two files of one name."""
         os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     @classmethod
     def try_exclusive(cls, path: Path) -> Lock | None:

@@ -82,12 +82,11 @@ def add(new: NewImage, progress: Notice) -> AddedImage:
             busy=lambda: progress(f"image {new.name} is being added by another; waiting for it"),
             each=work.step,
         )
-        try:
-            return _added(new, key, kind, work, progress)
-        except OSError as error:
-            raise ImageError(f"image {new.name} could not be added: {in_one_line(error)}") from error
-        finally:
-            lock.release()
+        with lock:
+            try:
+                return _added(new, key, kind, work, progress)
+            except OSError as error:
+                raise ImageError(f"image {new.name} could not be added: {in_one_line(error)}") from error
 
 
 def _too_large(beside: Path) -> UsageError:

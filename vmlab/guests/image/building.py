@@ -132,10 +132,8 @@ def clear_unfinished() -> Removals:
     lock = Lock.try_exclusive(catalog.images_folder() / _BUILD_LOCK)
     if lock is None:
         return Removals()
-    try:
+    with lock:
         return IMAGES.clear_unfinished()
-    finally:
-        lock.release()
 
 
 def _make(job: _BuildJob) -> None:
@@ -227,18 +225,14 @@ def _system_errors_are_said() -> Iterator[None]:
         raise ImageError(words, remedy=remedy_for(error.filename) if where else None) from error
 
 
-@contextmanager
-def _only_builder(progress: Notice, work: LongWork) -> Iterator[None]:
-    lock = wait_for(
+def _only_builder(progress: Notice, work: LongWork) -> Lock:
+    """The lock that one build has at a time; blocks."""
+    return wait_for(
         catalog.images_folder() / _BUILD_LOCK,
         every=0.2,
         busy=lambda: progress("another build of a guest image is under way; waiting for it"),
         each=work.step,
     )
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def make_tree(recipe: ImageRecipe, tree: Path, scratch: Path, step: Callable[[list[str]], None]) -> None:

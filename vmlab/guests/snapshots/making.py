@@ -6,8 +6,7 @@ import asyncio
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from vmlab.guests.cached.collection import Notice
@@ -35,7 +34,12 @@ async def make(recipe: SnapshotRecipe, base: Path, builder: Builder, notice: Not
     cannot be stored, as on a full disk, RefusedError where another process hangs in a short step, and any error of
     `builder`.
     """
-    async with _only_maker(recipe.id, notice):
+    lock = await wait_for_async(
+        SNAPSHOTS.build_lock(recipe.id),
+        every=_POLL,
+        busy=lambda: notice(f"snapshot {recipe.id} is being made by another; waiting for it"),
+    )
+    with lock:
         found = await asyncio.to_thread(catalog.find, recipe, notice)
         if found is not None:
             return found
@@ -59,19 +63,6 @@ async def _made(recipe: SnapshotRecipe, base: Path, builder: Builder, notice: No
     for gone in await asyncio.to_thread(SNAPSHOTS.evict, size_limit(), recipe.id):
         notice(f"snapshot {gone} was removed to make room")
     return catalog.load(final)
-
-
-@asynccontextmanager
-async def _only_maker(id: str, notice: Notice) -> AsyncIterator[None]:
-    lock = await wait_for_async(
-        SNAPSHOTS.build_lock(id),
-        every=_POLL,
-        busy=lambda: notice(f"snapshot {id} is being made by another; waiting for it"),
-    )
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _seal(folder: Path, recipe: SnapshotRecipe, base: Path, seconds: float) -> None:
