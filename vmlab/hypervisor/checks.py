@@ -6,7 +6,7 @@ import math
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
@@ -20,7 +20,7 @@ from vmlab.model.places import cache_folder, remedy_for, runs_folder, state_fold
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system import kvm_device
 from vmlab.system.entry_points import broken, other_packages
-from vmlab.system.file_system import try_out
+from vmlab.system.file_system import nearest_folder, try_out
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
 from vmlab.system.rights import as_root, in_container, missing_capabilities
@@ -214,7 +214,7 @@ def _limits() -> Check:
 def _locks() -> Iterator[Check]:
     """Without locks nothing tells whether a run or an image is in use."""
     for what, folder in (("images", cache_folder()), ("runs", state_folder())):
-        place = _existing(folder)
+        place = nearest_folder(folder)
         try:
             try_out(place)
         except (RefusedError, OSError) as error:
@@ -224,35 +224,26 @@ def _locks() -> Iterator[Check]:
 
 
 def _direct() -> Check:
-    folder = _existing(state_folder())
-    return _asked(
-        "O_DIRECT",
-        lambda: supports_direct(folder),
-        (f"{folder} takes it", f"{folder} does not take it: cache modes none and directsync are refused"),
-        ON_A_DISK,
-    )
+    folder = nearest_folder(state_folder())
+    lack = f"{folder} does not take it: cache modes none and directsync are refused"
+    try:
+        takes = supports_direct(folder)
+    except OSError as error:
+        takes, lack = False, str(error)
+    return Check("O_DIRECT", takes, f"{folder} takes it" if takes else lack, ON_A_DISK)
 
 
 def _guests_on_host() -> Check:
     """What guests with `on: host` change of their image lies in an overlay, beside the runs."""
-    folder = _existing(runs_folder())
+    folder = nearest_folder(runs_folder())
     kind = refuses_overlay(folder, THE_HOST)
     lack = f"{folder} is on {kind}, which takes no overlay: no guest can have on: host"
     detail = f"{folder} takes their overlay" if kind is None else lack
     return Check("guests on the host", kind is None, detail, ON_A_DISK, required=False)
 
 
-def _asked(name: str, question: Callable[[], bool], details: tuple[str, str], remedy: str) -> Check:
-    """`details` are the words for yes and for no."""
-    try:
-        answer = question()
-    except OSError as error:
-        return Check(name, False, str(error), remedy)
-    return Check(name, answer, details[0 if answer else 1], remedy)
-
-
 def _free_space(what: str, folder: Path) -> Check:
-    place = _existing(folder)
+    place = nearest_folder(folder)
     free = shutil.disk_usage(place).free
     return Check(
         f"space for {what}",
@@ -260,19 +251,6 @@ def _free_space(what: str, folder: Path) -> Check:
         f"{free / 2**30:.1f} GiB free in {place}",
         "vmlab image rm or a larger disk",
     )
-
-
-def _existing(folder: Path) -> Path:
-    """`folder`, or the nearest folder above it that is there."""
-    return next(place for place in (folder.absolute(), *folder.absolute().parents) if _is_folder(place))
-
-
-def _is_folder(place: Path) -> bool:
-    """Also False for one that this user may not read."""
-    try:
-        return place.is_dir()
-    except OSError:
-        return False
 
 
 def _kvm() -> Check:
@@ -346,7 +324,7 @@ def _neighbours() -> Check:
 
 def _host_settings() -> Iterator[Check]:
     """What scenarios may change of the host while they run."""
-    why = unsettable(_existing(runs_folder()))
+    why = unsettable(nearest_folder(runs_folder()))
     for name in (*HOST_SETTINGS, *HOST_PARTS):
         detail = why.get(name, "scenarios can change it" if name in HOST_SETTINGS else "scenarios can order one")
         remedy = as_root() if detail.endswith(CANNOT_WRITE) and os.geteuid() != 0 else None

@@ -13,11 +13,8 @@ from vmlab.telemetry.setting_files import (
     KSM_RUN,
     InForce,
     files_of,
-    full_scans,
     in_force,
-    merged_bytes,
     still_merged,
-    why_not,
 )
 from vmlab.telemetry.source import THE_HOST, Roots
 
@@ -40,10 +37,10 @@ class SettingsKeeper:
         roots: Roots = THE_HOST,
     ) -> None:
         self._journal = journal
-        self._folder = folder
+        self.folder = folder
         self._tell = tell
         self._warn = warn
-        self._roots = roots
+        self.roots = roots
         self._held: dict[str, JournalEntry] = {}
         self._warned: set[str] = set()
 
@@ -53,7 +50,7 @@ class SettingsKeeper:
         Raises HypervisorError where the host refuses a value, StoreError where the journal cannot be written.
         """
         try:
-            files = files_of(wanted, self._folder, self._roots)
+            files = files_of(wanted, self.folder, self.roots)
             for name in [name for name in reversed(self._held) if name not in files]:
                 self._let_go(name)
             for name, value in files.items():
@@ -77,44 +74,32 @@ class SettingsKeeper:
 
     def in_force(self) -> InForce:
         """The host's present settings."""
-        return in_force(self._folder, self._roots)
-
-    def why_not(self, wanted: HostSettings) -> str:
-        """Why this host cannot follow `wanted`; empty where it can."""
-        return why_not(wanted, self._folder, self._roots)
-
-    def ksm_scans(self) -> int | None:
-        """How often KSM has looked at all memory that may be merged; None where that is not known."""
-        return full_scans(self._roots)
-
-    def merged_bytes(self) -> int:
-        """What KSM saves by sharing; 0 where that is not known."""
-        return merged_bytes(self._roots)
+        return in_force(self.folder, self.roots)
 
     def _set(self, name: str, value: str) -> None:
-        current = read_setting(self._roots.sys, name)
+        current = read_setting(self.roots.sys, name)
         before = self._held.get(name)
         if before is not None and (value == before.was or current != before.ours):
             self._let_go(name)
-            current, before = read_setting(self._roots.sys, name), None
+            current, before = read_setting(self.roots.sys, name), None
         if current == value:
             return
         entry = JournalEntry("setting", name, was=before.was if before else current, ours=value)
         self._journal.add(entry)
-        write_setting(self._roots.sys, name, value)
+        write_setting(self.roots.sys, name, value)
         self._held[name] = entry
         if before is not None:
             self._journal.strike(before)
-        taken = read_setting(self._roots.sys, name)
+        taken = read_setting(self.roots.sys, name)
         if taken != value:
-            write_setting(self._roots.sys, name, entry.was)
+            write_setting(self.roots.sys, name, entry.was)
             self._strike(name)
-            raise HypervisorError(f"{self._roots.sys / name} took {taken} instead of {value}")
-        self._tell(f"{self._roots.sys / name} is {value} now, {entry.was} before the run")
+            raise HypervisorError(f"{self.roots.sys / name} took {taken} instead of {value}")
+        self._tell(f"{self.roots.sys / name} is {value} now, {entry.was} before the run")
 
     def _let_go(self, name: str) -> None:
         entry = self._held[name]
-        lines = put_back(entry, {entry.ours}, self._roots)
+        lines = put_back(entry, {entry.ours}, self.roots)
         self._strike(name)
         if name not in self._warned:
             for line in lines:

@@ -119,18 +119,13 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
     """What the command line changes, size aside. Raises UsageError that names the option."""
     for assignment in overrides.sets:
         document = _assign(document, assignment)
-    if overrides.tiles is not None:
-        document = _apply_axis(
-            document, "tiles", list(overrides.tiles), Origin(option=_typed("--tiles", overrides.tiles))
-        )
-    if overrides.cache is not None:
-        document = _apply_axis(
-            document, "cache", list(overrides.cache), Origin(option=_typed("--cache", overrides.cache))
-        )
-    if overrides.hosts is not None:
-        document = _apply_axis(
-            document, HOST_PLACE, list(overrides.hosts), Origin(option=_typed("--hosts", overrides.hosts))
-        )
+    for axis, values, option in (
+        ("tiles", overrides.tiles, "--tiles"),
+        ("cache", overrides.cache, "--cache"),
+        (HOST_PLACE, overrides.hosts, "--hosts"),
+    ):
+        if values is not None:
+            document = _apply_axis(document, axis, list(values), Origin(option=_typed(option, values)))
     if overrides.looks is not None:
         word = FOR_CLAIMS[len(overrides.looks) == 1]
         document = _set_plain(document, "until", {"looks": list(overrides.looks)}, Origin(option=f"--repeats {word}"))

@@ -20,7 +20,7 @@ from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.cpu_cores import read_cores
-from vmlab.system.file_system import filesystem_of
+from vmlab.system.file_system import filesystem_of, nearest_folder
 from vmlab.system.meminfo import host_memory
 from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
 from vmlab.telemetry.domains.neighbours import neighbours
@@ -34,7 +34,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
     """The host as it is now. `disk_folder` is where guests' disks will be; its nearest parent that this user can see is
     measured.
     """
-    folder = next(place for place in (disk_folder.absolute(), *disk_folder.absolute().parents) if _in_sight(place))
+    folder = nearest_folder(disk_folder)
     memory = host_memory()
     kind = filesystem_of(folder)
     works = kvm_device.may_work()
@@ -51,14 +51,6 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
         neighbours=neighbours(roots.host_proc),
         cores=read_cores(),
     )
-
-
-def _in_sight(folder: Path) -> bool:
-    """Whether it exists and this user can see it: the folders above it may not be readable."""
-    try:
-        return folder.exists()
-    except OSError:
-        return False
 
 
 class DoesNotFit(RefusedError):

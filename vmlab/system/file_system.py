@@ -45,6 +45,19 @@ def filesystem_of(folder: Path, proc: Path = _PROC) -> str | None:
     return next((kind for kind, _ in mounts_of(folder.stat().st_dev, proc)), None)
 
 
+def nearest_folder(path: Path) -> Path:
+    """The nearest folder at or above `path` that is there and in sight."""
+    return next(place for place in (path.absolute(), *path.absolute().parents) if _is_folder(place))
+
+
+def _is_folder(place: Path) -> bool:
+    """Of what lies in a folder that this user may not enter, nothing is known."""
+    try:
+        return place.is_dir()
+    except OSError:
+        return False
+
+
 def flock(descriptor: int, operation: int, path: Path) -> None:
     """flock(2) on the open file at `path`. Raises BlockingIOError while another has it, and RefusedError where nobody
     can know: NoLocksError on a file system without locks.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from vmlab.system.file_system import filesystem_of, mounts_of
+from vmlab.system.file_system import filesystem_of, mounts_of, nearest_folder
 from vmlab.telemetry.source import Roots
 
 _NO_UPPER = ("overlay", "nfs", "nfs4")
@@ -55,10 +55,7 @@ def refuses_overlay(folder: Path, roots: Roots) -> str | None:
 
 
 def _disk_of(folder: Path, roots: Roots) -> str | None:
-    nearest = next((place for place in (folder, *folder.absolute().parents) if place.exists()), None)
-    if nearest is None:
-        return None
-    return whole_disk_of(nearest.stat().st_dev, roots)
+    return whole_disk_of(nearest_folder(folder).stat().st_dev, roots)
 
 
 def whole_disk_of(device: int, roots: Roots) -> str | None:

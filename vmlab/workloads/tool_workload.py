@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 from pydantic import AfterValidator, ValidationInfo
 
 from vmlab.model.run import RUN_TIME
-from vmlab.workloads.contract import Collected, Finished, P, Workload, WorkloadContext
+from vmlab.workloads.contract import Client, Collected, Finished, P, Workload, WorkloadContext
 from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_success
 
@@ -47,6 +47,14 @@ class ToolWorkload(Workload[P]):
         """Run the tool once over nearly nothing."""
         if self.first_run:
             await context.source.run(self.first_run)
+
+    def argv(self, context: WorkloadContext) -> tuple[str, ...]:
+        """The tool with its options, for a kind whose client is that alone."""
+        raise NotImplementedError
+
+    def client(self, context: WorkloadContext) -> Client:
+        """The tool itself, with nothing around it."""
+        return Client(self.argv(context), self.patience)
 
     async def printed(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
         """The texts that are kept before the error output, those that `figures` reads among them."""

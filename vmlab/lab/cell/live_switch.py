@@ -36,6 +36,7 @@ from vmlab.model.run import CACHE_MODES, SWITCHABLE, CacheMode, Outcome
 from vmlab.model.scenarios.host_settings import HostSettings, Ksm
 from vmlab.plan.terms import CellPlan
 from vmlab.system.meminfo import host_memory
+from vmlab.telemetry.setting_files import full_scans, merged_bytes, why_not
 
 State = TypeVar("State", bound=str)
 EndSpan = Callable[[], Awaitable[None]]
@@ -143,7 +144,7 @@ class HostKsm:
 
     def why_none_is_unmerged(self) -> str:
         """Why merged pages must stay so, as each of them needs memory of its own then; empty where there is enough."""
-        saved = self.keeper.merged_bytes()
+        saved = merged_bytes(self.keeper.roots)
         if self.ordered_memory:
             return "the ordered memory may be too small for them"
         if 2 * saved > (available := host_memory().available):
@@ -172,11 +173,12 @@ class LiveKsm(LiveSwitch[Ksm]):
             raise UsageError(f"{self._cell} has no guests, whose memory could be merged")
         if self._host is None:
             raise RefusedError("the settings of this host are not changed here")
-        if why := self._host.keeper.why_not(HostSettings(ksm=state)):
+        keeper = self._host.keeper
+        if why := why_not(HostSettings(ksm=state), keeper.folder, keeper.roots):
             raise RefusedError(f"KSM cannot be switched: {why}")
         if self._host.others():
             raise RefusedError("another run measures on this host at the same time, and KSM is one for all")
-        if self._host.keeper.in_force()["ksm"] == state:
+        if keeper.in_force()["ksm"] == state:
             raise UsageError(f"{self._cell} has ksm {state} already")
         return state
 
@@ -217,11 +219,11 @@ class LiveKsm(LiveSwitch[Ksm]):
 
     async def _recounted(self, host: HostKsm) -> None:
         """Wait until KSM has counted anew, but not for long, and not beyond the end of the workloads."""
-        began = host.keeper.ksm_scans()
+        began = full_scans(host.keeper.roots)
         end = time.monotonic() + host.recount_seconds
         while self._open and began is not None and time.monotonic() < end:
             await asyncio.sleep(_POLL_SECONDS)
-            if (host.keeper.ksm_scans() or 0) >= began + 2:
+            if (full_scans(host.keeper.roots) or 0) >= began + 2:
                 return
 
 

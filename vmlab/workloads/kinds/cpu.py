@@ -9,7 +9,6 @@ from pydantic import Field
 
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.contract import (
-    Client,
     Footprint,
     Progress,
     WorkloadContext,
@@ -84,21 +83,18 @@ class Cpu(ToolWorkload[CpuParams]):
         event = _EVENT_SECONDS[accelerator] * (self.params.max_prime / 50_000) ** _PRIME_EXPONENT
         return Footprint(disk_bytes=0, seconds=1 + self.params.events * event / min(self.params.threads, 2))
 
-    def client(self, context: WorkloadContext) -> Client:
+    def argv(self, context: WorkloadContext) -> tuple[str, ...]:
         """sysbench itself, with nothing around it."""
         params = self.params
-        return Client(
-            argv=(
-                "sysbench",
-                "cpu",
-                f"--threads={params.threads}",
-                f"--cpu-max-prime={params.max_prime}",
-                f"--events={params.events}",
-                "--time=0",
-                "--report-interval=1",
-                "run",
-            ),
-            deadline=self.patience,
+        return (
+            "sysbench",
+            "cpu",
+            f"--threads={params.threads}",
+            f"--cpu-max-prime={params.max_prime}",
+            f"--events={params.events}",
+            "--time=0",
+            "--report-interval=1",
+            "run",
         )
 
     def progress(self, line: str) -> Progress | None:

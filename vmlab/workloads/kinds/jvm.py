@@ -13,7 +13,6 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
-    Client,
     Footprint,
     Progress,
     Shell,
@@ -143,19 +142,16 @@ class Jvm(ToolWorkload[JvmParams]):
         """Settle how Java compiles, and start it once."""
         await prepare_java(context.source)
 
-    def client(self, context: WorkloadContext) -> Client:
+    def argv(self, context: WorkloadContext) -> tuple[str, ...]:
         """Java itself, with nothing around it, and with a heap that neither grows nor shrinks."""
         params = self.params
         heap = params.heap // _MIB
         path = ":".join([f"{FOLDER}/classes", *(f"/usr/share/java/{name}.jar" for name in _LIBRARIES)])
-        return Client(
-            argv=(
-                *("java", SETTINGS, *_SETTINGS, f"-Xms{heap}m", f"-Xmx{heap}m"),
-                *(f"-Dmembers.source={FOLDER}/source", "-cp", path),
-                *("members.Suite", str(params.threads), str(params.warmup)),
-                *(f"{name}:{params.operations}" for name in params.members),
-            ),
-            deadline=self.patience,
+        return (
+            *("java", SETTINGS, *_SETTINGS, f"-Xms{heap}m", f"-Xmx{heap}m"),
+            *(f"-Dmembers.source={FOLDER}/source", "-cp", path),
+            *("members.Suite", str(params.threads), str(params.warmup)),
+            *(f"{name}:{params.operations}" for name in params.members),
         )
 
     def progress(self, line: str) -> Progress | None:

@@ -13,7 +13,6 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
-    Client,
     Footprint,
     Progress,
     WorkloadContext,
@@ -106,17 +105,14 @@ class Memcpy(ToolWorkload[MemcpyParams]):
         filled = 2 * array / _FILL_BYTES_PER_SECOND[accelerator]
         return Footprint(disk_bytes=0, seconds=1 + filled + self._copies * array / _COPY_BYTES_PER_SECOND[accelerator])
 
-    def client(self, context: WorkloadContext) -> Client:
+    def argv(self, context: WorkloadContext) -> tuple[str, ...]:
         """mbw itself, with nothing around it. It prints into a buffer: under TCG a line written out between two copies
         slowed them by a quarter, so progress comes late.
         """
         params = self.params
         methods = (_OPTIONS[method] for method in params.methods)
         size = str(params.array // _MIB)
-        return Client(
-            argv=("mbw", "-n", str(params.runs), *methods, "-b", str(params.block), size),
-            deadline=self.patience,
-        )
+        return ("mbw", "-n", str(params.runs), *methods, "-b", str(params.block), size)
 
     def progress(self, line: str) -> Progress | None:
         """Copies done, a line each."""

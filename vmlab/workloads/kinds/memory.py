@@ -11,7 +11,6 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, format_bytes
 from vmlab.workloads.contract import (
-    Client,
     Footprint,
     Progress,
     WorkloadContext,
@@ -93,19 +92,16 @@ class Memory(ToolWorkload[MemoryParams]):
         alone = params.operations * (_BLOCK_SECONDS[accelerator] + params.block / _BYTES_PER_SECOND[accelerator])
         return Footprint(disk_bytes=0, seconds=1 + alone / min(params.threads, 2))
 
-    def client(self, context: WorkloadContext) -> Client:
+    def argv(self, context: WorkloadContext) -> tuple[str, ...]:
         """sysbench itself, with nothing around it."""
         params = self.params
-        return Client(
-            argv=(
-                *("sysbench", "memory", f"--threads={params.threads}"),
-                f"--memory-block-size={params.block}",
-                f"--memory-total-size={params.total}",
-                f"--memory-scope={params.scope}",
-                f"--memory-oper={params.oper}",
-                *("--memory-access-mode=seq", "--time=0", "--report-interval=1", "run"),
-            ),
-            deadline=self.patience,
+        return (
+            *("sysbench", "memory", f"--threads={params.threads}"),
+            f"--memory-block-size={params.block}",
+            f"--memory-total-size={params.total}",
+            f"--memory-scope={params.scope}",
+            f"--memory-oper={params.oper}",
+            *("--memory-access-mode=seq", "--time=0", "--report-interval=1", "run"),
         )
 
     def progress(self, line: str) -> Progress | None:

@@ -12,7 +12,6 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
-    Client,
     Footprint,
     Progress,
     WorkloadContext,
@@ -90,13 +89,10 @@ class Stream(ToolWorkload[StreamParams]):
         moved = params.runs * _ARRAYS_MOVED * params.array / _BYTES_PER_SECOND[accelerator]
         return Footprint(disk_bytes=0, seconds=1 + moved + 3 * params.array / _FILL_BYTES_PER_SECOND[accelerator])
 
-    def client(self, context: WorkloadContext) -> Client:
+    def argv(self, context: WorkloadContext) -> tuple[str, ...]:
         """The program itself, with nothing around it."""
         params = self.params
-        return Client(
-            argv=(PROGRAM, str(params.threads), str(params.array // _WORD), str(params.runs)),
-            deadline=self.patience,
-        )
+        return (PROGRAM, str(params.threads), str(params.array // _WORD), str(params.runs))
 
     def progress(self, line: str) -> Progress | None:
         """Runs of all four kernels."""
