@@ -6,8 +6,7 @@ import gc
 import os
 import sys
 
-from vmlab.system.leaving import ON_A_TERMINAL, STOPPING, leave_at_once
-from vmlab.system.terminal import open_streams, say
+from vmlab.system.terminal import ON_A_TERMINAL, STOPPING, leave_at_once, open_streams, say
 from vmlab.tui.console_options import ConsoleOptions, console_options, has_terminal, no_terminal
 
 COMPLETION = "_VMLAB_COMPLETE"

@@ -46,7 +46,7 @@ from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, WorkloadPlan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.workloads.registry import kinds

@@ -13,8 +13,7 @@ from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
 from vmlab.cli.main import command_line
 from vmlab.model.places import runs_folder
-from vmlab.system.marks import mark
-from vmlab.system.removal import remove_tree
+from vmlab.system.removal import mark, remove_tree
 
 RUN, OTHER = "20261121-143000-tile-aaaa", "20261121-153000-tile-bbbb"
 

@@ -18,7 +18,7 @@ from _pytest.mark.structures import ParameterSet
 
 from tests.store.stories import Story
 from vmlab.model.errors import ExitCode
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROMISED = {*map(int, ExitCode)}

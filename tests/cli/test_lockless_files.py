@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
-from vmlab.system.marks import mark
+from vmlab.system.removal import mark
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUN = "20261121-143000-tile-7f3a"

@@ -8,7 +8,7 @@ import pytest
 
 from vmlab.cli.main import command_line
 from vmlab.guests.cached.locks import Lock
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 
 
 def test_removing_all_names_what_it_keeps(

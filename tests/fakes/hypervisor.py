@@ -19,7 +19,7 @@ from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
 from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 from vmlab.telemetry.guest_readings import GuestAnswer, Timed
 
 _WHOLE = "whole"

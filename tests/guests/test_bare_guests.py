@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from vmlab.guests.host_shell import BareShell
-from vmlab.system.cgroup_mounts import joining
+from vmlab.system.mounts import joining
 
 # The program ends before its servers do; here both are in one process.
 pytestmark = [

@@ -23,8 +23,7 @@ from vmlab.guests.cached.locks import Lock
 from vmlab.guests.image import building, catalog
 from vmlab.guests.image.catalog import current_recipe
 from vmlab.model.errors import ImageError, RefusedError
-from vmlab.system.marks import make_marked
-from vmlab.system.removal import Removals
+from vmlab.system.removal import Removals, make_marked
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a build needs root for its namespaces")
 

@@ -15,8 +15,7 @@ from vmlab.guests.image import building, catalog
 from vmlab.guests.image.catalog import IMAGES
 from vmlab.integrity import describe, seal
 from vmlab.model.errors import ImageError
-from vmlab.system.marks import make_marked
-from vmlab.system.removal import Removals
+from vmlab.system.removal import Removals, make_marked
 
 
 @pytest.fixture(autouse=True)

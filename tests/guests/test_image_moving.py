@@ -15,7 +15,7 @@ from vmlab.guests.image.moving import pack, unpack
 from vmlab.guests.image.recipe import current
 from vmlab.integrity import describe, seal
 from vmlab.model.errors import ImageError, UsageError
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 
 
 @pytest.fixture(autouse=True)

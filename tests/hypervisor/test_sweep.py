@@ -13,7 +13,7 @@ from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import CleanupIncomplete, StoreError
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 
 
 def swept(journal: Journal) -> list[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import RefusedError, ScenarioError
+from vmlab.plan.estimate import QEMU_BYTES, memory_needed
 from vmlab.plan.hosting import check_fit
-from vmlab.plan.memory_needed import QEMU_BYTES, memory_needed
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.settings import settings_of

@@ -10,7 +10,7 @@ from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import RefusedError
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import GuestResources
-from vmlab.plan.memory_needed import guest_memory, memory_needed
+from vmlab.plan.estimate import guest_memory, memory_needed
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
 from vmlab.plan.scenario_file.loading import load
 

@@ -6,8 +6,7 @@ import pytest
 
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.scenario_file.problems import Position
-from vmlab.plan.scenario_file.scalars import scalar
-from vmlab.plan.scenario_file.yaml_text import parse
+from vmlab.plan.scenario_file.yaml_text import parse, scalar
 
 
 @pytest.mark.parametrize(

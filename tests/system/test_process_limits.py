@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.system import process_limits
-from vmlab.system.process_limits import Needed, too_low
+from vmlab.system import rights as process_limits
+from vmlab.system.rights import Needed, too_low
 
 GIB = 2**30
 NEEDED = Needed(file_bytes=8 * GIB, address_bytes=2 * GIB, guests=4)

@@ -227,7 +227,7 @@ def test_no_removal_leaves_a_descriptor_open(tree: Path) -> None:
 
 
 def test_no_child_process_inherits_a_folder_that_is_being_removed_from(tree: Path) -> None:
-    with removal._opened(tree) as folder:
+    with removal._folder_held(tree) as folder:
         assert folder is not None and not os.get_inheritable(folder)
 
 

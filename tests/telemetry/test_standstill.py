@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.faked import until
-from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
+from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.standstill import EVERY, ProcessStates, Seen, Standstill, StandstillWatch, longest
 
 

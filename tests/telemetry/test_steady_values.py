@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.faked import until
-from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
+from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.steady_values import LabValues, SteadyValues, Throttled, setting_files
 

@@ -11,8 +11,7 @@ from vmlab.cli.interrupts import Terminated
 from vmlab.cli.output import OutputLost
 from vmlab.model.errors import ExitCode, ScenarioError, VmlabError, unusable
 from vmlab.model.visible import visible_line
-from vmlab.system.leaving import words_for
-from vmlab.system.terminal import say
+from vmlab.system.terminal import say, words_of_exit
 
 _LONGEST = 400
 _NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
@@ -67,7 +66,7 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
 
 
 def _stopped(code: ExitCode) -> int:
-    say(words_for(code))
+    say(words_of_exit(code))
     return int(code)
 
 

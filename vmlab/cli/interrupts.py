@@ -9,9 +9,8 @@ from types import FrameType
 from typing import TextIO
 
 from vmlab.model.errors import ExitCode
-from vmlab.system.leaving import ON_A_TERMINAL, STOPPING, leave_at_once
 from vmlab.system.processes import stop_job
-from vmlab.system.terminal import OTHER_SCREEN, put_back, take_terminal
+from vmlab.system.terminal import ON_A_TERMINAL, OTHER_SCREEN, STOPPING, leave_at_once, put_back, take_terminal
 
 
 class Terminated(BaseException):

@@ -13,7 +13,7 @@ from vmlab.cli.diagnostics import parsed
 from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_TILES
 from vmlab.model.scenarios.scenario import HYPERVISORS, SIZES
-from vmlab.plan.looping import LONGEST_LOOP, USUAL_LOOP
+from vmlab.plan.ordering import LONGEST_LOOP, USUAL_LOOP
 from vmlab.plan.terms import FOR_CLAIMS, Overrides
 
 

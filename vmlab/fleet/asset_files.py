@@ -14,7 +14,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.asset import Asset
 from vmlab.model.errors import CommandFailed
 from vmlab.model.visible import visible_line
-from vmlab.system.naming import named
+from vmlab.system.removal import named
 from vmlab.workloads.assets import packed
 
 _READ_SECONDS = 600.0

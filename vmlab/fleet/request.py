@@ -10,7 +10,7 @@ from vmlab.fleet.hosts_file import HostEntry
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import StoreError
 from vmlab.system.given_file import read_given
-from vmlab.system.naming import named
+from vmlab.system.removal import named
 
 _FILE = "fleet.json"
 _MOST_BYTES = 2**20

@@ -21,7 +21,7 @@ from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
-from vmlab.system.cgroup_mounts import joining
+from vmlab.system.mounts import joining
 from vmlab.workloads.contract import Completed
 
 _PROGRAMS = "/run/vmlab/programs"

@@ -22,8 +22,7 @@ from vmlab.system import kvm_device
 from vmlab.system.entry_points import broken, other_packages
 from vmlab.system.file_system import nearest_folder, try_out
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
-from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
-from vmlab.system.rights import as_root, in_container, missing_capabilities
+from vmlab.system.rights import QEMU_BYTES, Needed, as_root, in_container, missing_capabilities, too_low
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
 from vmlab.telemetry.domains.neighbours import described, neighbours
 from vmlab.telemetry.host.host_figures import figure_sources

@@ -11,8 +11,7 @@ from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
 from vmlab.hypervisor.settings_keeper import Tell, is_back, put_back
 from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
-from vmlab.system.marks import opened
-from vmlab.system.removal import remove_empty_folder, remove_file_beneath, remove_tree
+from vmlab.system.removal import opened, remove_empty_folder, remove_file_beneath, remove_tree
 from vmlab.telemetry.source import THE_HOST, Roots
 
 
@@ -32,7 +31,7 @@ def sweep(
     before, or be none of the lab's.
 
     Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
-    `system.marks`, loop devices that carry its mark, images in Ceph pools whose names begin with it, and in the host's
+    `removal.mark`, loop devices that carry its mark, images in Ceph pools whose names begin with it, and in the host's
     libvirt what carries it, with the logs of such domains. Anything else in the journal is not the lab's: it stays, and
     its entry is closed. Only for runs whose processes are gone.
 

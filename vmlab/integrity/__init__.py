@@ -2,9 +2,8 @@
 files, which can be stopped (`long_work`).
 """
 
-from vmlab.integrity.digests import FileDigests, describe
+from vmlab.integrity.digests import FileDigests, describe, seal, unseal
 from vmlab.integrity.disk_reading import Findings, verify
 from vmlab.integrity.long_work import LongWork, pieces
-from vmlab.integrity.sealed import seal, unseal
 
 __all__ = ["FileDigests", "Findings", "LongWork", "describe", "pieces", "seal", "unseal", "verify"]

@@ -1,4 +1,6 @@
-"""The digests of one file: of the whole, for people, and of every chunk, so that it can be checked in pieces."""
+"""The digests of one file: of the whole, for people, and of every chunk, so that it can be checked in pieces;
+and manifests in which every change is noticed: JSON in exactly one form, with its own SHA-256 as the last value.
+"""
 
 from __future__ import annotations
 
@@ -113,3 +115,24 @@ def _is_zero(data: bytes | bytearray | memoryview) -> bool:
 
 def _is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == _HEX and set(value) <= set("0123456789abcdef")
+
+
+_SEAL = "seal"
+
+
+def seal(values: Mapping[str, Any]) -> str:
+    """`values` as text that `unseal` takes."""
+    digest = hashlib.sha256(_text(values).encode()).hexdigest()
+    return _text({**values, _SEAL: digest})
+
+
+def unseal(text: bytes) -> dict[str, Any]:
+    """The values in `text`. Raises ValueError unless it is exactly the text that `seal` made of them."""
+    values = json.loads(text)
+    if not isinstance(values, dict) or values.pop(_SEAL, None) is None or seal(values).encode() != text:
+        raise ValueError("it is not what was written")
+    return values
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=1) + "\n"

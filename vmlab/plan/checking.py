@@ -13,13 +13,11 @@ from pydantic import ValidationError
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
-from vmlab.plan.bare_checks import of_bare_guests
-from vmlab.plan.host_lacks import unused_tunnels
+from vmlab.plan.host_lacks import missing_parts, of_bare_guests, unused_tunnels
 from vmlab.plan.images import of_added_images
-from vmlab.plan.optional_parts import missing_parts
+from vmlab.plan.scenario_file.paths import known_keys
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
-from vmlab.plan.scenario_file.scenario_keys import known_keys
 from vmlab.plan.scenario_file.wording import KnownKeys, problems_of
 from vmlab.plan.target_checks import check_targets
 from vmlab.system.entry_points import WORKLOADS

@@ -1,4 +1,5 @@
-"""How long a cell takes and how much it writes: estimates, meant to be right within a factor of two.
+"""How long a cell takes, how much it writes and how much memory it needs: estimates, meant to be right within a
+factor of two.
 
 Guests' boots and workloads are measured alone on an idle host with two cores; what runs side by side shares the
 cores, so work beyond what two cores do at once is spread over the host's.
@@ -11,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import GuestResources
-from vmlab.plan.terms import HostFacts, WorkloadPlan
+from vmlab.plan.terms import CellPlan, HostFacts, Plan, WorkloadPlan
 from vmlab.workloads.contract import Footprint
 from vmlab.workloads.registry import kinds
 
@@ -67,3 +68,80 @@ def cell_disk(guests: Sequence[GuestResources], footprints: Iterable[Footprint])
     """Bytes that a cell takes on the host's disk: what workloads write, what booting does, and full data disks."""
     written = sum(one.disk_bytes for one in footprints) + len(guests) * BOOT_WRITES_BYTES
     return written + sum(guest.data_bytes or 0 for guest in guests if guest.allocation == "full")
+
+
+QEMU_BYTES = 64 * 2**20
+"""QEMU's own under KVM, a guess. Before the guest runs QEMU takes 34 to 36 MiB, with 512 MiB or
+2 GiB of RAM and 1 or 4 vCPUs (docs/evidence/performance.md)."""
+
+EMULATOR_BYTES = 128 * 2**20
+"""QEMU's own under TCG, but for the translated code: 81 to 128 MiB (docs/evidence/performance.md)."""
+
+TRANSLATED_BYTES = 512 * 2**20
+"""The code that TCG has translated: 212 to 474 MiB after boot, preparation and workloads, with 512 MiB or 1 GiB of RAM
+and 1 or 2 vCPUs; it follows neither (docs/evidence/performance.md)."""
+
+_BUFFER_PART = 8
+"""QEMU's buffer for that code takes an eighth of the host's memory at most (tcg_region_init of QEMU 7.2)."""
+
+
+def guest_memory(resources: GuestResources, host: HostFacts) -> int:
+    """Bytes that one guest needs on `host` in a run: all of its RAM, and QEMU's own."""
+    if host.accelerator_guess == "kvm":
+        return resources.memory_bytes + QEMU_BYTES
+    translated = min(TRANSLATED_BYTES, host.memory_total_bytes // _BUFFER_PART)
+    return resources.memory_bytes + EMULATOR_BYTES + translated
+
+
+def cell_memory(cell: CellPlan, host: HostFacts) -> int:
+    """Bytes that all guests of a cell need together; beside one on the host itself there is no QEMU."""
+    bare = sum(guest.resources.memory_bytes for guest in cell.bare)
+    return bare + sum(guest_memory(guest.resources, host) for guest in cell.guests)
+
+
+def memory_needed(plan: Plan, host: HostFacts) -> int:
+    """Bytes that the plan's largest cell needs."""
+    return max((cell_memory(cell, host) for cell in plan.cells), default=0)
+
+
+_LEAST_SIZE = 2**35
+FILE_SYSTEM_BYTES = 128 * 2**20
+"""What a new file system on an emulated disk takes: 84 MiB, most of it the journal (docs/evidence/performance.md)."""
+IMAGE_BYTES = 1280 * 2**20
+"""The image's copy: 983 MiB (docs/evidence/performance.md), and some more for packages that grow."""
+SNAPSHOT_BYTES = 64 * 2**20
+"""The copy of a snapshot's disk: 6 to 39 MiB (docs/evidence/performance.md)."""
+
+
+def emulated_disk_size(written: int) -> int:
+    """How large an emulated disk is for cells that write so many bytes: room for image and snapshots besides.
+
+    At least 32 GiB. Only what is written takes room on the host.
+    """
+    return max(_LEAST_SIZE, -(-2 * written // _LEAST_SIZE) * _LEAST_SIZE)
+
+
+def disk_needed(plan: Plan) -> int:
+    """Bytes that the plan takes at most.
+
+    Each cell gives back what it wrote on the host's own disk. An emulated one keeps it until the run ends, as the file
+    below it never shrinks; it has copies of image and snapshots besides.
+    """
+    if plan.scenario.host.disk is None:
+        return plan.disk_bytes
+    written = sum(cell.disk_bytes for cell in plan.cells)
+    copied = IMAGE_BYTES + _snapshots(plan) * SNAPSHOT_BYTES
+    return min(emulated_disk_size(plan.disk_bytes), FILE_SYSTEM_BYTES + copied + written)
+
+
+def _snapshots(plan: Plan) -> int:
+    """How many snapshots there are at most: those of equal machines and work share one, as those of all tiles."""
+    if plan.cold:
+        return 0
+    known = set()
+    for cell in plan.cells:
+        for guest in (one for one in cell.guests if one.tile == 1):
+            own = [work for work in cell.workloads if guest.key in (work.source, work.target)]
+            work = tuple((one.name, one.params.model_dump_json()) for one in own)
+            known.add((guest.guest, guest.machine, work))
+    return len(known)

@@ -1,26 +1,60 @@
-"""What a scenario asks of guests' networks and this host's kernel cannot do."""
+"""What a scenario asks for and cannot have: of this host's kernel and CPUs, of guests on the host, of the host's own
+libvirt, and of what this installation of vmlab has left out.
+
+Each part of vmlab that few scenarios need is a package of its own, which an installation may leave out.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vmlab.model.scenarios.scenario import Scenario
+from vmlab.model.names import HOST_PLACE
+from vmlab.model.scenarios.scenario import Guest, Scenario
 from vmlab.plan.placed_axes import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Place, Problem
-from vmlab.plan.terms import CellPlan, HostFacts
+from vmlab.plan.terms import CellPlan, HostFacts, Plan
+from vmlab.system.host_size import Cores, lack_of_cpus, last_cpus
+
+COPIED_BYTES = 128 * 2**20
+"""What a guest on the host takes of its disk for its own /etc and /var: 90 MiB of the image, and what its servers add.
+"""
+CEPH = "vmlab.hypervisor.ceph.rbd"
+OVERLAY_NETWORK = "vmlab.hypervisor.overlay_network.guest_networks"
+EMULATED_DISK = "vmlab.hypervisor.emulated_disk.emulated_disk"
+"""The module by which each is entered. `vmlab.workloads.registry` finds the kinds of suites, where they are."""
 
 
-def without_lacking(axes: Sequence[PlacedAxis], host: HostFacts) -> list[PlacedAxis]:
+def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFacts) -> list[PlacedAxis]:
     """The axes, with the values that this host cannot have marked as absent, and the reason."""
-    return [replace(axis, values=tuple(_marked(value, host.lacking) for value in axis.values)) for axis in axes]
+    cores = _cores_of(host, scenario.host.cpus)
+
+    def marked(value: PlacedValue) -> PlacedValue:
+        reason = _lacking_network(value, host.lacking) or (cores and _lacking_cpus(value, scenario, cores))
+        return replace(value, settings=(), absent=reason) if reason else value
+
+    return [replace(axis, values=tuple(map(marked, axis.values))) for axis in axes]
 
 
-def _marked(value: PlacedValue, lacking: Mapping[str, str]) -> PlacedValue:
+def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str | None:
+    """Why a guest of the cell cannot be on this host, or the ordered one, as it is planned; None where all can."""
+    for guest in cell.guests:
+        for key in ("network", "bandwidth"):
+            reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
+            if reason is not None:
+                return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
+    cores = _cores_of(host, ordered_cpus)
+    for guest in cell.bare if cores else ():
+        if cores and (lack := lack_of_cpus(cores, guest.resources.vcpus, smt=guest.resources.smt)) is not None:
+            return f"guest {guest.guest} has on: host, and {lack}"
+    return None
+
+
+def _lacking_network(value: PlacedValue, lacking: Mapping[str, str]) -> str | None:
     reasons = (_reason(place, setting.value, lacking) for place, setting in value.places.items())
-    reason = next(filter(None, reasons), None)
-    return value if reason is None else replace(value, settings=(), absent=reason)
+    return next(filter(None, reasons), None)
 
 
 def _reason(place: Place, value: Any, lacking: Mapping[str, str]) -> str | None:
@@ -31,14 +65,25 @@ def _reason(place: Place, value: Any, lacking: Mapping[str, str]) -> str | None:
     return None if asked is None else lacking.get(asked)
 
 
-def lacked_by(cell: CellPlan, host: HostFacts) -> str | None:
-    """The reason why the network of one of the cell's guests cannot be as it is planned; None where all can."""
-    for guest in cell.guests:
-        for key in ("network", "bandwidth"):
-            reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
-            if reason is not None:
-                return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
+def _cores_of(host: HostFacts, ordered_cpus: int | None) -> Cores | None:
+    """The cores that a cell may use: those of the ordered host where there is one; None where they are not known."""
+    return None if host.cores is None else last_cpus(host.cores, ordered_cpus)
+
+
+def _lacking_cpus(value: PlacedValue, scenario: Scenario, cores: Cores) -> str | None:
+    for name, guest in scenario.guests.items():
+        given = {place[2]: setting.value for place, setting in value.places.items() if place[:2] == ("guests", name)}
+        if given.keys() & {"on", "vcpus", "smt"} and (reason := _lack(guest, given, cores)) is not None:
+            return reason
     return None
+
+
+def _lack(guest: Guest, given: Mapping[str | int, object], cores: Cores) -> str | None:
+    """Why a guest with what is `given` has no CPUs; None also for values that are reported where they are checked."""
+    on, count, smt = (given.get(key, getattr(guest, key)) for key in ("on", "vcpus", "smt"))
+    if on != "host" or not isinstance(count, int) or not (smt is None or isinstance(smt, bool)):
+        return None
+    return lack_of_cpus(cores, count, smt=smt)
 
 
 def unused_tunnels(scenario: Scenario) -> Iterator[Problem]:
@@ -52,3 +97,61 @@ def unused_tunnels(scenario: Scenario) -> Iterator[Problem]:
             message = f"guest {target} is behind a tunnel, and no workload goes through it; leave other ends plain"
             yield Problem(("guests", target, "network"), message)
             return
+
+
+def of_bare_guests(scenario: Scenario) -> Iterator[Problem]:
+    """What guests on the host cannot have."""
+    for name, guest in scenario.guests.items():
+        for key in guest.not_on_host():
+            message = f"guest {name} is on the host, where there is no {key} of a virtual machine; leave it out"
+            yield Problem(("guests", name, key), message, True)
+
+
+def not_in_hosts_libvirt(plan: Plan) -> str | None:
+    """The first thing that the plan asks for and cannot have there; None where it has all, or is not to be there."""
+    if not plan.on_hosts_libvirt:
+        return None
+    return next((words for cell in plan.cells for words in _asked(plan, cell)), None)
+
+
+def _asked(plan: Plan, cell: CellPlan) -> Iterator[str]:
+    if plan.scenario.host.disk is not None:
+        yield f"the scenario has host.disk: {plan.scenario.host.disk}"
+    if plan.scenario.host.size is not None:
+        yield "the scenario orders a host with host.cpus or host.memory"
+    for bare in cell.bare:
+        yield f"guest {bare.guest} runs on the host"
+    for guest in cell.guests:
+        if guest.resources.network != "plain":
+            yield f"guest {guest.guest} has network: {guest.resources.network}"
+        if guest.resources.bandwidth is not None:
+            yield f"guest {guest.guest} has a bandwidth"
+        if guest.resources.pool is not None:
+            yield f"guest {guest.guest} has its data disk in a pool"
+    for workload in cell.workloads:
+        if HOST_PLACE in (workload.source, workload.target):
+            yield f"workload {workload.name} runs on the host"
+
+
+def missing_parts(scenario: Scenario) -> Iterator[Problem]:
+    """What the scenario asks for and this installation lacks."""
+    for module, place in _entered(scenario):
+        if not _is_installed(module):
+            package = module.rpartition(".")[0]
+            yield Problem(place, f"this installation of vmlab lacks the package {package}, which this needs")
+
+
+def _entered(scenario: Scenario) -> Iterator[tuple[str, Place]]:
+    if scenario.host.disk is not None:
+        yield EMULATED_DISK, ("host", "disk")
+    for name, guest in scenario.guests.items():
+        if guest.pool is not None:
+            yield CEPH, ("guests", name, "backing")
+        yield from ((OVERLAY_NETWORK, ("guests", name, key)) for key in guest.beyond_bridge)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

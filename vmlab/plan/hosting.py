@@ -1,7 +1,8 @@
-"""The resources of the host, and whether a plan fits."""
+"""The resources of the host, whether a plan fits, and what a lab leaves to the guests that the host runs already."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -9,21 +10,16 @@ import psutil
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
+from vmlab.model.scenarios.scenario import Allow
 from vmlab.model.units import format_bytes
-from vmlab.plan.bare_checks import lacked_cpus
-from vmlab.plan.disk_room import IMAGE_BYTES, disk_needed, emulated_disk_size
-from vmlab.plan.estimate import footprint
-from vmlab.plan.host_lacks import lacked_by
-from vmlab.plan.hosts_libvirt import not_in_hosts_libvirt
-from vmlab.plan.left_to_others import left_free_bytes
-from vmlab.plan.memory_needed import memory_needed
+from vmlab.plan.estimate import IMAGE_BYTES, disk_needed, emulated_disk_size, footprint, memory_needed
+from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
-from vmlab.system.cpu_cores import read_cores
 from vmlab.system.file_system import filesystem_of, nearest_folder
-from vmlab.system.meminfo import host_memory
-from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
-from vmlab.telemetry.domains.neighbours import neighbours
+from vmlab.system.host_size import host_memory, read_cores
+from vmlab.system.rights import QEMU_BYTES, Needed, too_low
+from vmlab.telemetry.domains.neighbours import described, neighbours
 from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
 from vmlab.telemetry.setting_files import unsettable
 from vmlab.telemetry.source import THE_HOST, Roots
@@ -75,7 +71,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
         if name in host.unsettable:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
     for cell in plan.cells:
-        if (reason := lacked_by(cell, host) or lacked_cpus(cell, host, plan.scenario.host.cpus)) is not None:
+        if (reason := lacked_by(cell, host, plan.scenario.host.cpus)) is not None:
             raise RefusedError(reason)
     if (reason := not_in_hosts_libvirt(plan)) is not None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
@@ -172,3 +168,30 @@ def _check_disk_of_host(plan: Plan, host: HostFacts) -> None:
                 f"workload {workload.name} has its files on the host's disk, and runs lie in memory ({host.in_memory})",
                 remedy=ON_A_DISK,
             )
+
+
+_LEFT_FREE = 10
+"""Beside other guests this part of the host's memory stays free: they grow, and the page cache is theirs too."""
+
+_LOWER_WEIGHT_WORDS = "the lab's guests together have half the usual CPU weight"
+_USUAL_WEIGHT_WORDS = "in the host's own libvirt its guests have the same CPU weight as they have"
+
+
+def left_free_bytes(host: HostFacts, allow: Allow) -> int:
+    """Bytes of the host's memory that the lab may not plan with; 0 where no other guest runs, or all is allowed."""
+    return 0 if allow.equal_weight or not host.neighbours else host.memory_total_bytes // _LEFT_FREE
+
+
+def neighbour_words(host: HostFacts, allow: Allow, *, own_weight: bool) -> Iterator[str]:
+    """Who runs here beside the lab, and what it leaves them; nothing where no other guest runs.
+
+    Without `own_weight` the lab's guests have no cgroup that is theirs alone.
+    """
+    if not host.neighbours:
+        return
+    yield f"this host runs {described(host.neighbours)}"
+    if allow.equal_weight:
+        yield "the lab takes CPU and memory on equal terms with them, as was asked for (allow.equal_weight)"
+    else:
+        weight = _LOWER_WEIGHT_WORDS if own_weight else _USUAL_WEIGHT_WORDS
+        yield f"the lab leaves {format_bytes(left_free_bytes(host, allow))} free, and {weight}"

@@ -13,18 +13,14 @@ from vmlab.model.scenarios.reference import Claim, claims_name, named_values
 from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
-from vmlab.plan.bare_checks import COPIED_BYTES, without_cpus
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, read_cell, read_scenario
 from vmlab.plan.control_cells import controlled
-from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
-from vmlab.plan.host_lacks import without_lacking
-from vmlab.plan.hosting import check_fit, read_host_facts
+from vmlab.plan.estimate import cell_disk, cell_seconds, footprint, memory_needed
+from vmlab.plan.host_lacks import COPIED_BYTES, without_lacking
+from vmlab.plan.hosting import check_fit, neighbour_words, read_host_facts
 from vmlab.plan.images import of_lacked_programs, of_windows, on_this_host
-from vmlab.plan.left_to_others import neighbour_words
-from vmlab.plan.looping import looped
-from vmlab.plan.memory_needed import memory_needed
-from vmlab.plan.ordering import ordered
+from vmlab.plan.ordering import looped, ordered
 from vmlab.plan.placed_axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.placing import place_axes
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -73,7 +69,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         document = document.assigned([("axes",)], _only_point(scenario), ())
         scenario = read_scenario(document)
     placed = place_axes(document, scenario)
-    axes = without_cpus(without_lacking(placed, host), scenario, host)
+    axes = without_lacking(placed, scenario, host)
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
     cells = _cells(document, scenario, axes, host, None if overrides.looks is None else file.scenario.claims)

@@ -12,13 +12,13 @@ from vmlab.model.axes import absent_words
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
-from vmlab.system.cpu_cores import Cores
 from vmlab.telemetry.domains.neighbours import Neighbour
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestResources
     from vmlab.model.scenarios.scenario import Scenario
     from vmlab.model.scenarios.table import Table
+    from vmlab.system.host_size import Cores
     from vmlab.workloads.contract import WorkloadParams
     from vmlab.workloads.target_limits import Target
 

@@ -37,9 +37,7 @@ from vmlab.store.samples import HostReaders, samples
 from vmlab.store.sql_schema import EARLIER_INDEX, FLEET_TABLES, TABLES
 from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import open_given
-from vmlab.system.marks import make_marked, owner_of
-from vmlab.system.naming import named
-from vmlab.system.removal import remove_file, remove_tree
+from vmlab.system.removal import make_marked, named, owner_of, remove_file, remove_tree
 from vmlab.system.scratch import scratch
 
 SCHEMA = "vmlab.archive/1"

@@ -24,7 +24,7 @@ from vmlab.model.event_json import to_json
 from vmlab.model.results import RawOutput
 from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION
 from vmlab.system.held_folder import demand, forget, is_held, need, opened, suspect
-from vmlab.system.naming import named
+from vmlab.system.removal import named
 
 FOLD_SECONDS = 10.0
 """How long the end of a run waits for viewers that are in the middle of a read."""

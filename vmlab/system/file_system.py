@@ -19,8 +19,7 @@ from pathlib import Path
 from vmlab.model.errors import RefusedError, unusable
 from vmlab.model.places import remedy_for
 from vmlab.system.mounts import mounted
-from vmlab.system.naming import named
-from vmlab.system.removal import remove_empty_folder, remove_file
+from vmlab.system.removal import named, remove_empty_folder, remove_file
 
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
 _PROC = Path("/proc")

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vmlab.system.naming import named
-from vmlab.system.removal import remove_file
+from vmlab.system.removal import named, remove_file
 
 _OPEN_FILES = Path("/proc/self/fd")
 _NO_NAMELESS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)

@@ -1,4 +1,6 @@
-"""The one module that removes files and folders. No removal crosses a mount or follows a link.
+"""The one module that removes files and folders, and marks folders as the lab's own, which are all that it empties.
+
+No removal crosses a mount or follows a link. A mark names its folder's owner and the folder's own inode.
 
 A folder is walked by descriptors that openat2(2) opened with ``RESOLVE_NO_XDEV`` and without links, so that a mount
 that appears half-way stops the removal there. Mounts that can be seen before stop it before it has begun.
@@ -8,16 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.system.mounts import mounted
-from vmlab.system.naming import named
 
 MARK_FILE = "vmlab.mark"
-"""The file that names a folder's owner (`marks`); it is removed last."""
+"""The file that names a folder's owner (`mark`); it is removed last."""
 
 _MOUNTS = Path("/proc/self/mountinfo")
 
@@ -44,7 +46,7 @@ def remove_tree(folder: Path) -> bool:
     """
     for point in mounts_below(folder):
         raise MountInTheWay(point)
-    with _opened(folder.parent.resolve()) as parent:
+    with _folder_held(folder.parent.resolve()) as parent:
         if parent is None:
             return False
         try:
@@ -79,7 +81,7 @@ def remove_cgroup(group: Path) -> bool:
 
     Raises OSError where a process is still in one of them.
     """
-    with _opened(group.parent) as parent:
+    with _folder_held(group.parent) as parent:
         if parent is None:
             return False
         try:
@@ -131,7 +133,7 @@ def remove_file(file: Path) -> bool:
     Of a link, the link itself is removed, not its target. Raises OSError where the folder of `file` is a link, where
     `file` is a folder, and where it cannot be removed.
     """
-    with _opened(file.parent) as parent:
+    with _folder_held(file.parent) as parent:
         return parent is not None and _unlinked(parent, file.name, file)
 
 
@@ -141,7 +143,7 @@ def remove_file_beneath(above: Path, within: str, name: str) -> bool:
     Raises OSError where `above` is a link, and where a mount or a link stands between it and the file.
     """
     try:
-        with _opened(above) as folder:
+        with _folder_held(above) as folder:
             inner = -1 if folder is None else _folder_beneath(folder, within)
     except FileNotFoundError:
         return False
@@ -165,7 +167,7 @@ def _unlinked(parent: int, name: str, path: Path) -> bool:
 def remove_empty_folder(folder: Path) -> bool:
     """Remove `folder` if it is empty; False where it is not, where it is a mount or a link, or does not exist."""
     try:
-        with _opened(folder.parent) as parent:
+        with _folder_held(folder.parent) as parent:
             if parent is None:
                 return False
             os.rmdir(folder.name, dir_fd=parent)
@@ -175,7 +177,7 @@ def remove_empty_folder(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int | None]:
+def _folder_held(folder: Path) -> Iterator[int | None]:
     """A descriptor of `folder`, which must not be a link itself; None where there is none."""
     try:
         descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -186,3 +188,68 @@ def _opened(folder: Path) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Give `path` to an OSError that comes without one, or with its last part alone.
+
+    A call by descriptor knows no path: when the disk is full, the error of a write does not name the file.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and "/" not in str(error.filename):
+            error.filename = str(path)
+        raise
+
+
+def make_marked(folder: Path, owner: str) -> None:
+    """Make the new `folder`, for this user alone, and mark it as the property of `owner`.
+
+    Raises OSError; then the folder does not exist, because nothing would ever remove one without a mark.
+    """
+    folder.mkdir(parents=True, mode=0o700)
+    try:
+        mark(folder, owner)
+    except BaseException:
+        remove_tree(folder)
+        raise
+
+
+def mark(folder: Path, owner: str) -> None:
+    """Mark `folder`, which the caller has made. Raises OSError."""
+    text = json.dumps({"owner": owner, "inode": folder.stat().st_ino})
+    with named(folder / MARK_FILE):
+        (folder / MARK_FILE).write_text(text, encoding="utf-8")
+
+
+def owner_of(folder: Path) -> str | None:
+    """The owner that the mark of `folder` names; None where it is a link, a copy, or was never marked."""
+    with opened(folder) as (_, owner):
+        return owner
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[tuple[int, str | None]]:
+    """A descriptor of `folder` and its owner; -1 and None where it cannot be opened as a folder, or is a link."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        yield -1, None
+        return
+    try:
+        yield descriptor, _owner(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _owner(folder: int) -> str | None:
+    try:
+        file = os.open(MARK_FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(file, encoding="utf-8") as opened_file:
+            mark = json.loads(opened_file.read(4096))
+        owner, inode = mark["owner"], mark["inode"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return owner if isinstance(owner, str) and inode == os.fstat(folder).st_ino else None

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from vmlab.model.places import cache_folder
 from vmlab.system.file_system import demand_usable, flock
-from vmlab.system.marks import make_marked, owner_of
-from vmlab.system.removal import Removals, remove_tree, remove_trees
+from vmlab.system.removal import Removals, make_marked, owner_of, remove_tree, remove_trees
 
 _FOLDER = "scratch"
 _LOCK = "use.lock"

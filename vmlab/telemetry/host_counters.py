@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from vmlab.model.results import NeighbourUse
-from vmlab.system.cgroup_mounts import cgroups_in, throttled_seconds
+from vmlab.system.mounts import cgroups_in, throttled_seconds
 from vmlab.system.processes import TICKS_PER_SECOND, stat_of
 from vmlab.telemetry.domains.neighbours import NeighbourCounters, between, counted_neighbours
 from vmlab.telemetry.host.counter import most_seconds

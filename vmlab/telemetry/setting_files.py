@@ -8,8 +8,8 @@ from importlib import util
 from pathlib import Path
 
 from vmlab.model.scenarios.host_settings import HOST_SETTINGS, HostSettings
-from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
 from vmlab.system.host_setting import KSM, THP, read_ahead_of, read_setting
+from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import PAGE_BYTES, THE_HOST, Roots
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vmlab.system.cgroup_mounts import Mount, cgroups_in, hierarchies, mount_of
+from vmlab.system.mounts import Mount, cgroups_in, hierarchies, mount_of
 from vmlab.telemetry.link_states import LinkStates
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import KernelFile, reader

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.faults.row import Rows
 from tests.faults.world import PATIENCE, World
 from vmlab.store.life import RECORDER
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 
 ROWS = Rows()
 _LARGE_MIB = 160

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.faults.row import Act, Rows
 from tests.faults.rows.b_kills import disk_server
 from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, World, beside
-from vmlab.system.cgroup_mounts import hierarchies, mount_of
+from vmlab.system.mounts import hierarchies, mount_of
 
 ROWS = Rows()
 Harm = Callable[[World], object]

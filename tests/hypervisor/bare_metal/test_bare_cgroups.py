@@ -13,7 +13,7 @@ from vmlab.hypervisor.isolation.host_cgroups import BareCgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import RefusedError
-from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
+from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.setting_files import why_no_ordered_host
 
 MIB = 2**20

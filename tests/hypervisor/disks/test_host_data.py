@@ -8,7 +8,7 @@ import pytest
 from vmlab.hypervisor.disks.host_files import host_data
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.leftovers import sweep
-from vmlab.system.marks import owner_of
+from vmlab.system.removal import owner_of
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from vmlab.hypervisor.freezing import ram_state
 from vmlab.hypervisor.freezing.ram_state import MemoryReserve
-from vmlab.system.meminfo import HostMemory
+from vmlab.system.host_size import HostMemory
 
 MIB = 2**20
 

@@ -22,7 +22,7 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.scenarios.host_settings import HostSize
-from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of, read_cpu_list
+from vmlab.system.mounts import Mount, hierarchies, mount_of, read_cpu_list
 from vmlab.telemetry.host.ordered_host import OrderedHost as OrderedFigures
 from vmlab.telemetry.setting_files import why_no_ordered_host
 

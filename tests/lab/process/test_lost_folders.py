@@ -25,8 +25,8 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import new_run_id
-from vmlab.system.marks import make_marked
 from vmlab.system.processes import command_line
+from vmlab.system.removal import make_marked
 
 ROOT = Path(__file__).parents[3]
 FOREIGN = {"letter": b"dear", "run.sqlite": b"theirs", "run.sqlite-wal": b"theirs", "journal.jsonl": b"theirs"}

@@ -27,7 +27,7 @@ from vmlab.model.cell_event import CellEnded, FiguresRemade
 from vmlab.model.errors import UsageError
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
-from vmlab.system.marks import mark
+from vmlab.system.removal import mark
 
 SCENARIO = """
 name: probe

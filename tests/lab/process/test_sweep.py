@@ -18,7 +18,7 @@ from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError
 from vmlab.model.event import Notice
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
-from vmlab.system.marks import make_marked
+from vmlab.system.removal import make_marked
 
 RUN = "20261121-143015-tile-7f3a"
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from vmlab import __main__
-from vmlab.system.leaving import leave_at_once
+from vmlab.system.terminal import leave_at_once
 from vmlab.telemetry.source import Roots
 
 HOST = "FAKED_HOST"

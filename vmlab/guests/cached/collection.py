@@ -26,8 +26,7 @@ from vmlab.guests.cached.manifest import Fault, bring_to_disk, is_own, is_own_le
 from vmlab.integrity import FileDigests, verify
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import cache_folder
-from vmlab.system.marks import make_marked
-from vmlab.system.removal import Removals, remove_tree, remove_trees
+from vmlab.system.removal import Removals, make_marked, remove_tree, remove_trees
 
 Notice = Callable[[str], None]
 """Takes a line for people."""

@@ -17,7 +17,7 @@ from vmlab.integrity import FileDigests, seal, unseal
 from vmlab.integrity.long_work import beside
 from vmlab.model.errors import OF_THIS_PROCESS, UsageError
 from vmlab.system.given_file import read_given
-from vmlab.system.marks import owner_of
+from vmlab.system.removal import owner_of
 
 _MOST_BYTES = 64 * 2**20
 

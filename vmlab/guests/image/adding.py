@@ -24,9 +24,8 @@ from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in
 from vmlab.model.quantities import format_bytes
 from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import demand_given, open_given
-from vmlab.system.marks import mark
 from vmlab.system.packages import installing
-from vmlab.system.removal import remove_file
+from vmlab.system.removal import mark, remove_file
 from vmlab.workloads.services import program_words
 
 FORMATS = ("raw", "qcow2")

@@ -21,9 +21,8 @@ from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import FILES, IMAGES, Image
 from vmlab.guests.image.steps import stoppable
 from vmlab.integrity import FileDigests, LongWork, pieces
-from vmlab.integrity.digests import describe
+from vmlab.integrity.digests import describe, unseal
 from vmlab.integrity.long_work import PIECE
-from vmlab.integrity.sealed import unseal
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
 from vmlab.system.file_system import demand_usable

@@ -18,7 +18,7 @@ from vmlab.integrity.long_work import as_current, until
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError
 from vmlab.model.names import DISK, RAM
-from vmlab.system.marks import MARK_FILE
+from vmlab.system.removal import MARK_FILE
 
 Builder = Callable[[Path], Awaitable[None]]
 """Fills an empty folder with a frozen guest, see `Hypervisor.save`."""

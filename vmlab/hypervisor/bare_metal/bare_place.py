@@ -15,7 +15,7 @@ from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.network.bridge import bridged_network
 from vmlab.model.errors import HypervisorError
 from vmlab.system import kernel
-from vmlab.system.cgroup_mounts import joining
+from vmlab.system.mounts import joining
 from vmlab.system.removal import remove_empty_folder
 
 INIT = "vmlab.hypervisor.bare_metal.bare_init"

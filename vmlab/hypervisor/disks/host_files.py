@@ -16,8 +16,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.system import kernel
-from vmlab.system.marks import make_marked
-from vmlab.system.removal import remove_empty_folder, remove_tree
+from vmlab.system.removal import make_marked, remove_empty_folder, remove_tree
 
 _WRITABLE = ("tmp", "run")
 _NODES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9)}

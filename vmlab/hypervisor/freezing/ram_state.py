@@ -28,8 +28,8 @@ from typing import Any
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.integrity import FileDigests
 from vmlab.model.errors import OF_THIS_PROCESS, DeadlineExceeded, HypervisorError, RefusedError, SnapshotError
+from vmlab.system.host_size import host_memory
 from vmlab.system.kernel import OwnMemory, held_in_memory
-from vmlab.system.meminfo import host_memory
 
 _CPUINFO = Path("/proc/cpuinfo")
 _PIECE = 32 * 2**20

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.system.cgroup_mounts import Mount as Mount
-from vmlab.system.cgroup_mounts import hierarchies as hierarchies
+from vmlab.system.mounts import Mount as Mount
+from vmlab.system.mounts import hierarchies as hierarchies
 from vmlab.system.removal import remove_cgroup, remove_empty_folder
 
 WANTED = ("cpu", "cpuacct")

@@ -22,7 +22,7 @@ from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.scenarios.host_settings import HostSize
 from vmlab.model.units import format_bytes
-from vmlab.system.cgroup_mounts import Mount, cpu_list, hierarchies, mount_of, read_cpu_list
+from vmlab.system.mounts import Mount, cpu_list, hierarchies, mount_of, read_cpu_list
 from vmlab.system.removal import remove_cgroup
 from vmlab.telemetry.host.ordered_host import GroupFiles
 

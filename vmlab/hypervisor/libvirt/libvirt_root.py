@@ -24,8 +24,8 @@ from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.system import kernel
-from vmlab.system.marks import mark
 from vmlab.system.new_file import new_file
+from vmlab.system.removal import mark
 
 _SOCKET_LIMIT = 107
 _LONGEST_WITHIN = len("/lib/qemu/domain-999-12345678901234567890/monitor.sock")

@@ -35,7 +35,7 @@ from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_MODES, SWITCHABLE, CacheMode, Outcome
 from vmlab.model.scenarios.host_settings import HostSettings, Ksm
 from vmlab.plan.terms import CellPlan
-from vmlab.system.meminfo import host_memory
+from vmlab.system.host_size import host_memory
 from vmlab.telemetry.setting_files import full_scans, merged_bytes, why_not
 
 State = TypeVar("State", bound=str)

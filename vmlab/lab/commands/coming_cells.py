@@ -21,8 +21,8 @@ from vmlab.model.event import (
 from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import CACHE_MODES, MOST_NUMBERED, AxisValue
 from vmlab.model.units import format_bytes
-from vmlab.plan.left_to_others import left_free_bytes
-from vmlab.plan.memory_needed import guest_memory
+from vmlab.plan.estimate import guest_memory
+from vmlab.plan.hosting import left_free_bytes
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import CellPlan, Overrides

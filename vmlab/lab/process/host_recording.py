@@ -14,8 +14,7 @@ from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.store.life import RECORDER
 from vmlab.store.runs import new_run_id
 from vmlab.system.file_system import demand_usable
-from vmlab.system.marks import make_marked
-from vmlab.system.removal import remove_tree
+from vmlab.system.removal import make_marked, remove_tree
 
 NAME = "recording"
 """What a recording is called in place of a scenario."""

@@ -23,10 +23,9 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.quantities import about_seconds
 from vmlab.system.file_system import flock
-from vmlab.system.naming import named
 from vmlab.system.processes import is_stopped
-from vmlab.system.removal import remove_empty_folder, remove_file
-from vmlab.system.user_names import user_name
+from vmlab.system.removal import named, remove_empty_folder, remove_file
+from vmlab.system.rights import user_name
 
 # The folder must be the same one for all, so no variable moves it. By way of PID 1 it is found from mount namespaces
 # that have a /run of their own too.

@@ -26,7 +26,7 @@ from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import Overrides
 from vmlab.system.given_file import read_given
 from vmlab.system.held_folder import opened, write_text_in
-from vmlab.system.naming import named
+from vmlab.system.removal import named
 from vmlab.telemetry.domains.neighbours import Neighbour
 
 _MOST_BYTES = 4 * 2**20

@@ -18,10 +18,8 @@ from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
 from vmlab.system.file_system import NoLocksError, demand_usable, flock
 from vmlab.system.held_folder import FolderLostError, hold, need, opened, release, write_text_in
-from vmlab.system.marks import make_marked, owner_of
-from vmlab.system.naming import named
-from vmlab.system.removal import remove_file, remove_tree
-from vmlab.system.user_names import user_name
+from vmlab.system.removal import make_marked, named, owner_of, remove_file, remove_tree
+from vmlab.system.rights import user_name
 
 _RECORD = "run"
 """The file that names the folder of the run's record."""

@@ -37,12 +37,12 @@ from vmlab.lab.run.recording import HostRecording
 from vmlab.model.errors import RefusedError
 from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS, bare_cable, guest_address
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
-from vmlab.plan.disk_room import emulated_disk_size
+from vmlab.plan.estimate import emulated_disk_size
 from vmlab.plan.terms import GuestPlan, Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
-from vmlab.system.cgroup_mounts import cpu_list
-from vmlab.system.cpu_cores import Cores, choose_cpus, read_cores
+from vmlab.system.host_size import Cores, choose_cpus, read_cores
+from vmlab.system.mounts import cpu_list
 from vmlab.telemetry.domains.neighbours import Neighbour, neighbours
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_counters import HostCounters, host_counters

@@ -39,7 +39,7 @@ from vmlab.model.run import Outcome
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.validating import load_valid
 from vmlab.store.reader import RunReader
-from vmlab.system.meminfo import host_memory
+from vmlab.system.host_size import host_memory
 from vmlab.system.processes import command_line
 
 WORKS, FAILS, NOT_HERE, NOT_TRIED = "works", "fails", "not here", "not tried"

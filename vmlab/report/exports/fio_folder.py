@@ -12,7 +12,7 @@ from vmlab.analysis.document import run_document
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.store.reader import RunReader
-from vmlab.system.naming import named
+from vmlab.system.removal import named
 
 _NUMBER = "cell number"
 """Takes part in a folder's name only where the axes alone are not enough."""

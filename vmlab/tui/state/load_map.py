@@ -8,8 +8,7 @@ from typing import NamedTuple
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.reference import Reference
-from vmlab.plan.disk_room import disk_needed
-from vmlab.plan.memory_needed import memory_needed
+from vmlab.plan.estimate import disk_needed, memory_needed
 from vmlab.plan.terms import GuestPlan, HostFacts, Plan
 from vmlab.system.text_width import exactly, left, width_of, wrapped
 

@@ -1,13 +1,19 @@
-"""The CPUs of this machine and the cores that they are hardware threads of, and which of them a number of CPUs are."""
+"""How large this host is: its memory, its CPUs and the cores that they are hardware threads of, and which of them a
+number of CPUs are.
+"""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from vmlab.system.cgroup_mounts import read_cpu_list
+import psutil
+
+from vmlab.system.mounts import read_cpu_list
 
 _FOLDER = Path("/sys/devices/system/cpu")
 Cores = tuple[tuple[int, ...], ...]
@@ -74,3 +80,22 @@ def last_cpus(cores: Cores, count: int | None) -> Cores:
     kept = sorted(cpu for core in cores for cpu in core)[-count:]
     left = (tuple(cpu for cpu in core if cpu in kept) for core in cores)
     return tuple(core for core in left if core)
+
+
+_LACKS = ".*memory stats couldn't be determined"
+"""What psutil warns of where /proc/meminfo lacks lines, as in some containers; none that is read here is among them."""
+
+
+class HostMemory(NamedTuple):
+    """Bytes: of all memory, of what can be had without swapping, and of the page cache with what can be reclaimed."""
+
+    total: int
+    available: int
+    cached: int
+
+
+def host_memory() -> HostMemory:
+    """The host's memory now."""
+    warnings.filterwarnings("ignore", _LACKS, RuntimeWarning)
+    found = psutil.virtual_memory()
+    return HostMemory(found.total, found.available, found.cached)

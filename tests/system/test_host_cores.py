@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.system.cpu_cores import Cores, choose_cpus, lack_of_cpus, last_cpus, read_cores
+from vmlab.system.host_size import Cores, choose_cpus, lack_of_cpus, last_cpus, read_cores
 
 SINGLE: Cores = ((0,), (1,))
 DOUBLE: Cores = ((0, 4), (1, 5), (2, 6), (3, 7))
