@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from vmlab.guests.ssh_keys import RunKeys
+from vmlab.guests.ssh import RunKeys
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.disks.overlays import make_overlay
 from vmlab.hypervisor.embedded import EmbeddedHypervisor

@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 
 from tests.fakes.windows_guest import under_wine, windows_guest
+from vmlab.guests.added_guest import missing_on_windows
 from vmlab.guests.held_client import HeldClient
-from vmlab.guests.needs import missing_on_windows
 from vmlab.guests.windows_shell import WindowsShell
 from vmlab.workloads.contract import WorkloadContext
 from vmlab.workloads.kinds.fio import Fio, FioParams

@@ -18,9 +18,8 @@ import pytest
 
 import vmlab.guests.payload
 from tests.fakes.shell import FakeShell, says
-from vmlab.guests.added_guest import name_guest, set_clock, set_up_roles
+from vmlab.guests.added_guest import missing_in, name_guest, needs_of, set_clock, set_up_roles
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
-from vmlab.guests.needs import missing_in, needs_of
 from vmlab.model.errors import GuestError
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 

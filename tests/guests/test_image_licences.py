@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.called import ended
-from vmlab.guests.image.catalog import FILES, IMAGES, images_folder, own_recipe
-from vmlab.guests.image.licences import licences, named
+from vmlab.guests.image.catalog import FILES, IMAGES, images_folder, licences, named, own_recipe
 from vmlab.integrity import describe
 
 Captured = pytest.CaptureFixture[str]

@@ -13,8 +13,8 @@ import pytest
 
 from tests.fakes.windows_guest import SOON, windows_guest
 from vmlab.guests import windows_shell
+from vmlab.guests.added_guest import missing_on_windows
 from vmlab.guests.held_client import HeldClient, TrueStart
-from vmlab.guests.needs import missing_on_windows
 from vmlab.guests.windows_shell import WindowsShell, windows_command
 from vmlab.model.errors import GuestError
 from vmlab.workloads.contract import Client

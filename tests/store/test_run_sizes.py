@@ -12,10 +12,10 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.model.places import runs_folder
-from vmlab.store import run_sizes
+from vmlab.store import run_list as run_sizes
 from vmlab.store.archive import pack, unpack
 from vmlab.store.reader import RunReader
-from vmlab.store.run_sizes import bytes_of, bytes_on_disk, sizes_file
+from vmlab.store.run_list import bytes_of, bytes_on_disk, sizes_file
 from vmlab.store.runs import run_names
 from vmlab.store.writer import RunWriter
 

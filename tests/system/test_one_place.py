@@ -37,7 +37,7 @@ ALLOWED = {
         "hypervisor/ceph/rbd.py",
         "lab/provision/host_support.py",
         "telemetry/speed_trace.py",
-        "workloads/suites/unixbench_build.py",
+        "workloads/suites/unixbench.py",
     },
     # The first offers the calls, the second makes the lab's own namespaces; the others are to refuse outside of them.
     "mount": {

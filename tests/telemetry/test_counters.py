@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from vmlab.telemetry.host.counter import growth, growth_within, growths, most_seconds
+from vmlab.telemetry.source import growth, growth_within, growths, most_seconds
 
 INF = math.inf
 

@@ -17,9 +17,8 @@ from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample
 from vmlab.telemetry.guests import Deliver
 from vmlab.telemetry.host.host_figures import Watched
-from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.recorder import ReadTimes, Recorder
-from vmlab.telemetry.recorder_clock import HostClocks
+from vmlab.telemetry.recorder_clock import HostClocks, take_precedence
 
 
 class Sink(list[Sample]):

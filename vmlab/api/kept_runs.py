@@ -17,8 +17,7 @@ from vmlab.report.exports.exporting import export_runs as write_export
 from vmlab.report.page.report_file import write_report
 from vmlab.store import tags as stored
 from vmlab.store.archive import unpack
-from vmlab.store.run_list import list_runs, runs_document
-from vmlab.store.run_sizes import bytes_on_disk
+from vmlab.store.run_list import bytes_on_disk, list_runs, runs_document
 from vmlab.store.runs import resolve_run
 
 AnyPath = str | os.PathLike[str]

@@ -12,8 +12,8 @@ from vmlab.model.errors import StoreError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json
 from vmlab.model.results import RawOutput
-from vmlab.store.columns import raw_output
 from vmlab.store.reader import SampleRow
+from vmlab.store.sql_schema import raw_output
 
 PROTOCOL = 1
 LONGEST_LINE = 128 * 2**20

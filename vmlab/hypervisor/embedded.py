@@ -12,8 +12,7 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
-from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
-from vmlab.hypervisor.libvirt.events import DomainEvents
+from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu, root_folder
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
 from vmlab.hypervisor.network.bridge import make_bridge, remove_bridge

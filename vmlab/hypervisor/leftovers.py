@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.hosts_libvirt.hosts_places import hosts_places
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
+from vmlab.hypervisor.libvirt.domain_places import hosts_places
 from vmlab.hypervisor.settings_keeper import Tell, is_back, put_back
 from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
 from vmlab.system.removal import opened, remove_empty_folder, remove_file_beneath, remove_tree
@@ -88,7 +88,7 @@ def _remove_image(words: str, owner: str) -> list[str]:
 
 
 def _undo_in_libvirt(lab: str) -> list[str]:
-    from vmlab.hypervisor.hosts_libvirt.marked import undo
+    from vmlab.hypervisor.libvirt.marked import undo
 
     return undo(lab)
 

@@ -19,9 +19,8 @@ from vmlab.model.event import Event
 from vmlab.model.event_json import from_json
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import RawOutput
-from vmlab.store.columns import names_of, number, packed, raw_output, text, whole
 from vmlab.store.life import is_alive
-from vmlab.store.sql_schema import APPLICATION_ID, VERSION
+from vmlab.store.sql_schema import APPLICATION_ID, VERSION, names_of, number, packed, raw_output, text, whole
 from vmlab.system.file_system import has_record_locks
 from vmlab.system.given_file import demand_given
 

@@ -8,7 +8,7 @@ from operator import itemgetter, sub
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from vmlab.model.sample import OF_GUESTS_DISKS
-from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.source import NAN
 
 Found = TypeVar("Found", covariant=True)
 """What is kept of an answer."""

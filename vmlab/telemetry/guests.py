@@ -21,7 +21,7 @@ from vmlab.telemetry.guest_readings import (
     Part,
     Timed,
 )
-from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.source import NAN
 
 _MOST_STUCK = 4
 _PATIENCE_SECONDS = 1.0

@@ -14,8 +14,7 @@ from vmlab.model.results import NeighbourUse
 from vmlab.system.mounts import cgroups_in, throttled_seconds
 from vmlab.system.processes import TICKS_PER_SECOND, stat_of
 from vmlab.telemetry.domains.neighbours import NeighbourCounters, between, counted_neighbours
-from vmlab.telemetry.host.counter import most_seconds
-from vmlab.telemetry.source import THE_HOST, Roots
+from vmlab.telemetry.source import THE_HOST, Roots, most_seconds
 
 Number = TypeVar("Number", int, float)
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from vmlab.system.entry_points import Entry, said
-from vmlab.telemetry.host.counter import NAN
 from vmlab.telemetry.host.host_figures import Group, GroupMaker, Notify, Watched, figure_sources
+from vmlab.telemetry.source import NAN
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\[[^\[\]]+\])?")
 

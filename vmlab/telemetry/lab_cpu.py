@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from vmlab.system.processes import TICKS_PER_SECOND, ProcessStat, stat_of
-from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, Watched
-from vmlab.telemetry.source import KernelFile, Roots, readable
+from vmlab.telemetry.source import NAN, KernelFile, Roots, growth_within, most_seconds, readable
 
 Scope = Literal["namespace", "process"]
 _SCHEDULER_CLOCK = 2

@@ -13,8 +13,7 @@ from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.guests import Ask, Guests
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.host_groups import Readings, host_groups
-from vmlab.telemetry.priority import share_cpu, take_precedence
-from vmlab.telemetry.recorder_clock import HostClocks, Tick, Ticker
+from vmlab.telemetry.recorder_clock import HostClocks, Tick, Ticker, share_cpu, take_precedence
 from vmlab.telemetry.speed_trace import CpuSpeed
 
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.

@@ -17,7 +17,7 @@ from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.places import cache_folder
 from vmlab.system.scratch import scratch
 from vmlab.telemetry.cpu_speed import BEST, LABEL, NO_TRACE, SPEED
-from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.source import NAN
 
 _SOURCE = Path(__file__).with_name("speed_probe.c")
 _FLAGS = ("-std=gnu11", "-O2", "-pthread")

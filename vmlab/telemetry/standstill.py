@@ -23,7 +23,7 @@ from pathlib import Path
 
 from vmlab.system.mounts import Mount, cgroups_in, hierarchies, mount_of
 from vmlab.telemetry.link_states import LinkStates
-from vmlab.telemetry.priority import take_precedence
+from vmlab.telemetry.recorder_clock import take_precedence
 from vmlab.telemetry.source import KernelFile, reader
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 

@@ -29,7 +29,7 @@ from vmlab.model.places import state_folder
 from vmlab.model.visible import visible, visible_line
 from vmlab.system.processes import has_job_control
 from vmlab.system.terminal import put_back, say
-from vmlab.telemetry.priority import answer_first
+from vmlab.telemetry.recorder_clock import answer_first
 from vmlab.tui.console_options import ConsoleOptions
 from vmlab.tui.contract import Proposal, Said
 from vmlab.tui.driver import ParsedOnce, WaitingDriver

@@ -31,8 +31,7 @@ from vmlab.model.asset import Asset, AssetForm
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.scenario_part import Described
-from vmlab.workloads.metrics import Metric, Reading
-from vmlab.workloads.tool_time import ToolTime
+from vmlab.workloads.metrics import Metric, Reading, ToolTime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,17 @@
-"""The metrics of a kind: unit, label, and whether more or less is better; and one figure of a metric."""
+"""The metrics of a kind: unit, label, and whether more or less is better; and one figure of a metric.
+
+How long a tool says that it worked is held against how long its client ran: the one rule for the times of all kinds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from vmlab.model.errors import WorkloadError
+from vmlab.model.results import CpuUse
 from vmlab.model.run import RUN_TIME
 
 Unit = Literal["s", "1", "1/s", "B", "B/s", "%"]
@@ -50,3 +55,48 @@ class Reading:
     value: float
     unit: Unit
     better: Better | None
+
+
+_TIMES = 3.0
+_LEAST = 1.0
+"""Seconds that are granted in any case."""
+_WAITED_UNSEEN = 3.0
+"""Seconds of waiting for each that is granted, where nobody counted: on the host, in guests of another one."""
+_ROUNDED = 0.005
+"""Seconds by which a tool may have rounded its time up."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTime:
+    """`seconds` of the client's run that the tool's figures account for, and those that it takes `around` them, alone
+    on an idle host."""
+
+    seconds: float
+    around: float
+
+
+def demand_not_longer(tool: str, time: ToolTime | None, seconds: float) -> None:
+    """Raises WorkloadError where a tool accounts for more time than its client ran. None was not declared."""
+    if time is not None and time.seconds > seconds + _ROUNDED:
+        raise WorkloadError(f"{tool} reports {time.seconds:.3f} s of work, but its client ran for {seconds:.3f} s")
+
+
+def demand_tool_time(
+    tool: str, time: ToolTime | None, seconds: float, used: Iterable[CpuUse] = (), lost: float = 0.0
+) -> None:
+    """Raises WorkloadError where a tool accounts for more time than its client ran, or for much less.
+
+    `used` is what the guests of both its sides did while the client ran for `seconds`; none where that is not known.
+    For `lost` of these seconds something stood still: the tool's clock perhaps as well, and that is no fault of its.
+    """
+    demand_not_longer(tool, time, seconds)
+    if time is None:
+        return
+    alone = max(_LEAST, _TIMES * time.around)
+    slower = [1 + one.waited / max(one.ran, alone) for one in used] or [1 + _WAITED_UNSEEN]
+    granted = alone * max(slower) + lost
+    if seconds - time.seconds > granted:
+        raise WorkloadError(
+            f"{tool} reports {time.seconds:.3f} s of work, but its client ran for {seconds:.3f} s; "
+            f"at most {granted:.1f} s go by around the work"
+        )

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ValidationInfo
 
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.contract import Client, Collected, Finished, P, Workload, WorkloadContext
-from vmlab.workloads.tool_time import ToolTime
+from vmlab.workloads.metrics import ToolTime
 from vmlab.workloads.verification import demand_success
 
 _Names = TypeVar("_Names", bound="tuple[str, ...]")

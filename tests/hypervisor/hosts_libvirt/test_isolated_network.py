@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from vmlab.hypervisor.hosts_libvirt.marked import free_range, name_of, network_xml
 from vmlab.hypervisor.libvirt.domain_xml import marked_for
+from vmlab.hypervisor.libvirt.marked import free_range, name_of, network_xml
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import NETWORK, guest_address
 from vmlab.model.run import MOST_TILES

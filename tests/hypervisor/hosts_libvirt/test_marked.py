@@ -9,9 +9,9 @@ from typing import Any
 import libvirt
 import pytest
 
-from vmlab.hypervisor.hosts_libvirt import hosts_places, marked
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.libvirt import domain_places, marked
 from vmlab.model.errors import CleanupIncomplete, HypervisorError
 from vmlab.model.names import LAB_NAMESPACE
 
@@ -84,7 +84,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Connection:
     ]
     connection = Connection(domains, [Thing("vmlab-1", mark(LAB)), Thing("vmlab-2", mark("other")), Thing("default")])
     monkeypatch.setattr(libvirt, "open", lambda uri: {"qemu:///system": connection}[uri])
-    monkeypatch.setattr(hosts_places, "LOGS", tmp_path / "log" / "qemu")
+    monkeypatch.setattr(domain_places, "LOGS", tmp_path / "log" / "qemu")
     monkeypatch.setattr(marked, "NETWORKS", tmp_path / "run" / "network")
     return connection
 

@@ -7,7 +7,7 @@ import libvirt
 import pytest
 
 from vmlab.hypervisor.libvirt.calls import call
-from vmlab.hypervisor.libvirt.events import start_event_loop
+from vmlab.hypervisor.libvirt.domain_watch import start_event_loop
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 
 

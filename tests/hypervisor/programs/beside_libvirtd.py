@@ -22,8 +22,8 @@ import psutil
 
 from tests.hypervisor.programs.made import ON_HOST
 from tests.private_libvirtd import LIKE_DEBIANS, show_own_links, start_daemon
-from vmlab.hypervisor.hosts_libvirt.marked import name_of
 from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.libvirt.marked import name_of
 from vmlab.model.names import LAB_NAMESPACE
 
 NOBODY = "nobody"

@@ -23,8 +23,7 @@ from tests.integrity.damage import flip
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.identity import Identity, begin_template, empty_template, identify, settle_template
 from vmlab.guests.image.building import ensure
-from vmlab.guests.ssh import SshShell
-from vmlab.guests.ssh_keys import RunKeys
+from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.model.errors import HypervisorError
 

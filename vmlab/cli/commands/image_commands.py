@@ -16,8 +16,7 @@ from vmlab.guests.image.added import System, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.guests.image.building import build as build_image
-from vmlab.guests.image.catalog import IMAGES, ImageSummary, find, list_images
-from vmlab.guests.image.licences import packages_of
+from vmlab.guests.image.catalog import IMAGES, ImageSummary, find, list_images, packages_of
 from vmlab.guests.image.moving import pack, unpack
 from vmlab.guests.image.windows_answers import Answers, make_answers
 from vmlab.model.errors import RefusedError, UsageError

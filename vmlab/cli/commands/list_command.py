@@ -15,8 +15,7 @@ from vmlab.model.run import RUNNING
 from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text, runs_text
 from vmlab.report.queue_words import queue_lines
-from vmlab.store.run_list import list_runs, runs_document
-from vmlab.store.run_sizes import bytes_on_disk
+from vmlab.store.run_list import bytes_on_disk, list_runs, runs_document
 from vmlab.store.runs import RunSummary
 
 

@@ -19,7 +19,7 @@ from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.report.words import plural
-from vmlab.store.run_sizes import bytes_of
+from vmlab.store.run_list import bytes_of
 
 
 @click.command()

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vmlab.guests.added_guest import all_programs
 from vmlab.guests.cached.collection import Notice
 from vmlab.guests.cached.locks import wait_for
 from vmlab.guests.image import added
 from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, System, id_of
 from vmlab.guests.image.disk_programs import NotReadable, programs_on
 from vmlab.guests.image.steps import run_step, stoppable
-from vmlab.guests.needs import all_programs
-from vmlab.guests.ssh_keys import read_private_key
+from vmlab.guests.ssh import read_private_key
 from vmlab.integrity import LongWork, describe
 from vmlab.integrity.long_work import copied
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line

@@ -16,8 +16,7 @@ from pathlib import Path
 from vmlab.guests.cached.collection import Notice
 from vmlab.guests.cached.locks import Lock, wait_for
 from vmlab.guests.image import catalog
-from vmlab.guests.image.catalog import FILES, IMAGES, Image
-from vmlab.guests.image.licences import DOCS, licences
+from vmlab.guests.image.catalog import DOCS, FILES, IMAGES, Image, licences
 from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe
 from vmlab.guests.image.sources import apt_options, debian_sources
 from vmlab.guests.image.steps import run_step, stoppable

@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncssh
 from lxml import etree
 
-from vmlab.guests.ssh_keys import read_private_key
+from vmlab.guests.ssh import read_private_key
 from vmlab.integrity import pieces
 from vmlab.model.errors import ImageError, RefusedError, UsageError
 from vmlab.model.quantities import format_bytes

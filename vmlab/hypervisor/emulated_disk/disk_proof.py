@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vmlab.hypervisor.emulated_disk.disk_model import random_rate, stream_seconds
 from vmlab.model.scenarios.disk_profiles import DiskProfile
-from vmlab.telemetry.priority import take_precedence
+from vmlab.telemetry.recorder_clock import take_precedence
 
 TOLERANCE = 0.15
 STREAM_BYTES = 64 * 2**20

@@ -30,7 +30,7 @@ from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES, DiskProfile
 from vmlab.system import kernel
 from vmlab.system.mounts import mounted
-from vmlab.telemetry.priority import take_precedence
+from vmlab.telemetry.recorder_clock import take_precedence
 
 _FILE_INODE = pyfuse3.InodeT(pyfuse3.ROOT_INODE + 1)
 _MOST_AT_ONCE = 256

@@ -28,8 +28,7 @@ from vmlab.model.results import CpuUse
 from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
-from vmlab.workloads.metrics import Reading
-from vmlab.workloads.tool_time import demand_tool_time
+from vmlab.workloads.metrics import Reading, demand_tool_time
 from vmlab.workloads.verification import last_words, read_from_a_guest
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from importlib import util
 from pathlib import Path
 
-from vmlab.hypervisor.hosts_libvirt.hosts_places import require_daemon
 from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.libvirt.domain_places import require_daemon
 from vmlab.hypervisor.libvirt.libvirt_root import check_length, root_folder
 from vmlab.lab.process.measuring_runs import Turn, claim, leave
 from vmlab.lab.process.prepared import RunRequest, write_request

@@ -28,8 +28,8 @@ from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 from vmlab.system.file_system import demand_usable
 from vmlab.workloads.contract import AnyWorkload, Collected
+from vmlab.workloads.metrics import demand_not_longer
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.tool_time import demand_not_longer
 
 _KINDS = (RunStarted, CellStarted, CellWithdrawn, WorkloadEnded, MeasurementTaken, FiguresRemade, CellEnded)
 

@@ -8,11 +8,19 @@ from typing import Any, Protocol
 
 import asyncssh
 
-from vmlab.guests.added_guest import name_guest, set_clock, set_up_roles, wait_until_booted
+from vmlab.guests.added_guest import (
+    GuestNeeds,
+    missing_in,
+    missing_on_windows,
+    name_guest,
+    needs_of,
+    set_clock,
+    set_up_roles,
+    wait_until_booted,
+)
 from vmlab.guests.channel import GuestShell
 from vmlab.guests.guest_systemd import look_at_boot
 from vmlab.guests.image.added import AddedImage, System
-from vmlab.guests.needs import GuestNeeds, missing_in, missing_on_windows, needs_of
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.provision.timing import Timing
 from vmlab.model.concurrency import run_all

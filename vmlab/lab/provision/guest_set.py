@@ -19,8 +19,7 @@ from vmlab.guests.guest_systemd import look_at_boot, start_services, wait_for_bo
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.identity import Identity, identify
-from vmlab.guests.ssh import SshShell
-from vmlab.guests.ssh_keys import RunKeys
+from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs

@@ -3,9 +3,8 @@
 Of `Watched` only ``roots``, ``lab_folders``, ``network`` and ``notify`` are promised.
 """
 
-from vmlab.telemetry.host.counter import NAN, growth, growth_within
 from vmlab.telemetry.host.host_figures import FigureSource, Group, GroupMaker, HostFigure, Watched
-from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
+from vmlab.telemetry.source import NAN, KernelFile, KeyedLines, Roots, growth, growth_within
 
 __all__ = [
     "NAN",

@@ -18,8 +18,7 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.tool_time import ToolTime
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.verification import demand_equal, demand_success, demand_within, read_from_a_guest
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vmlab.telemetry.domains.qemu_processes import ProcessCounters
-from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.source import NAN, growth
 
 OF_PROCESS = (
     "domain_cpu_percent",

@@ -23,8 +23,7 @@ from vmlab.telemetry.domains.libvirt_reader import DomainStats, LibvirtReader, d
 from vmlab.telemetry.domains.open_disks import OpenFile, with_open_files
 from vmlab.telemetry.domains.qemu_processes import ProcessCounters, QemuProcess, QemuProcesses, accelerator_of
 from vmlab.telemetry.guests import Poller
-from vmlab.telemetry.host.counter import NAN
-from vmlab.telemetry.source import Roots
+from vmlab.telemetry.source import NAN, Roots
 
 HOST_NAMES = ("domains_seen", "domains_of_labs", "domain_questions_stuck")
 _PATIENCE_SECONDS = 3.0

@@ -10,10 +10,9 @@ from functools import partial
 from operator import sub
 from typing import NamedTuple
 
-from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growth_within, most_seconds
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
 from vmlab.telemetry.place import disks_under
-from vmlab.telemetry.source import KernelFile, Roots
+from vmlab.telemetry.source import MOST_BYTES_PER_SECOND, NAN, KernelFile, Roots, growth_within, most_seconds
 
 METRICS = (
     "disk_reads_per_second",

@@ -8,9 +8,8 @@ from functools import partial
 from operator import sub
 
 from vmlab.system.processes import TICKS_PER_SECOND
-from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure
-from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
+from vmlab.telemetry.source import NAN, KernelFile, KeyedLines, Roots, growth_within, most_seconds
 
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 """The columns of /proc/stat in order. The last two are part of ``user`` and ``nice`` already."""

@@ -5,9 +5,17 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growths
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
-from vmlab.telemetry.source import PAGE_BYTES, KernelFile, KeyedLines, Roots, readable
+from vmlab.telemetry.source import (
+    MOST_BYTES_PER_SECOND,
+    NAN,
+    PAGE_BYTES,
+    KernelFile,
+    KeyedLines,
+    Roots,
+    growths,
+    readable,
+)
 
 _CHART = HostChart("Memory", panel=2, top="memory_total_bytes", page="GiB", track="GiB", whole=False)
 _OF_CACHE = (("memory_cached_bytes", 1), ("memory_reclaimable_slab_bytes", 1), ("memory_dirty_bytes", -1))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vmlab.telemetry.host.counter import NAN, growth, growth_within, most_seconds
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure
-from vmlab.telemetry.source import PAGE_BYTES, KernelFile, Roots, readable
+from vmlab.telemetry.source import NAN, PAGE_BYTES, KernelFile, Roots, growth, growth_within, most_seconds, readable
 
 _CHART = HostChart("KSM", panel=7, page="GiB")
 FIGURES = (

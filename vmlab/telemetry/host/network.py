@@ -7,9 +7,8 @@ from collections.abc import Callable
 from operator import itemgetter, sub
 
 from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, ROUTED_PREFIX, TUNNEL
-from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growths
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
-from vmlab.telemetry.source import KernelFile, Roots
+from vmlab.telemetry.source import MOST_BYTES_PER_SECOND, NAN, KernelFile, Roots, growths
 
 _LOOPBACK = b"lo:"
 _BETWEEN = tuple(f"{name}:".encode() for name in (FAR_BRIDGE, *OVERLAY_CABLE, *TUNNEL))

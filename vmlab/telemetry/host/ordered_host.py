@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.model.ordered import ORDERED_HOST
-from vmlab.telemetry.host.counter import NAN, growth_within, growths, most_seconds
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
 from vmlab.telemetry.host.host_memory import Memory
-from vmlab.telemetry.source import PAGE_BYTES, KernelFile, KeyedLines, readable
+from vmlab.telemetry.source import (
+    NAN,
+    PAGE_BYTES,
+    KernelFile,
+    KeyedLines,
+    growth_within,
+    growths,
+    most_seconds,
+    readable,
+)
 
 _CHART = HostChart(
     "Ordered memory",

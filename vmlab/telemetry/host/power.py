@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry.host.counter import NAN, most_seconds
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker
-from vmlab.telemetry.source import KernelFile, Roots
+from vmlab.telemetry.source import NAN, KernelFile, Roots, most_seconds
 
 _MOST_WATTS = 2000.0
 """More than one package draws."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure
-from vmlab.telemetry.source import KernelFile, Roots
+from vmlab.telemetry.source import NAN, KernelFile, Roots, growth_within, most_seconds
 
 RESOURCES = ("cpu", "io", "memory")
 

@@ -25,11 +25,10 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.own_files import Contents, own_seed
 from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
-from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import is_amount, last_object, objects
 

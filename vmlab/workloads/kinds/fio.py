@@ -21,7 +21,7 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.own_files import (
     Contents,
     Folder,
@@ -46,7 +46,6 @@ from vmlab.workloads.reports.fio_report import (
     demand_work,
     parse_fio,
 )
-from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.tool_workload import ToolWorkload
 
 _BLOCK_SECONDS = {"kvm": 0.0001, "tcg": 0.001}

@@ -20,7 +20,7 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.reports.iperf3_report import (
     Iperf3Report,
     Sum,
@@ -30,7 +30,6 @@ from vmlab.workloads.reports.iperf3_report import (
     parse_iperf3,
     rate_reached,
 )
-from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _FIRST_PORT = 20_000

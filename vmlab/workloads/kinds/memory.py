@@ -16,9 +16,8 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.reports.sysbench_report import IntervalCount, MemoryReport, Report, demand_threads, parse_sysbench
-from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal
 

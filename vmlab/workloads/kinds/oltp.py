@@ -21,7 +21,7 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_percent, idle_of_pace, paced_seconds
 from vmlab.workloads.reports.sysbench_report import (
     DatabaseReport,
@@ -34,7 +34,6 @@ from vmlab.workloads.reports.sysbench_report import (
     parse_target_rate,
 )
 from vmlab.workloads.services import DATABASE
-from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal
 

@@ -24,10 +24,9 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import selects, sql
-from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success, last_object
 
 _DATABASE = "replay"

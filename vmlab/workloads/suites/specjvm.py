@@ -25,8 +25,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.kinds.jvm import SETTINGS, prepare_java, score_name
-from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.tool_time import ToolTime
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal
 

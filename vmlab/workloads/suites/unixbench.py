@@ -1,7 +1,11 @@
-"""UnixBench from the user's own source: its own script, its own tests, its own report."""
+"""UnixBench from the user's own source: its own script, its own tests, its own report.
+
+Its programs are compiled on the host: guests have no compiler, and other ones would run other code.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from vmlab.model.asset import AssetForm
-from vmlab.model.errors import WorkloadError
+from vmlab.model.asset import Asset, AssetForm
+from vmlab.model.errors import DeadlineExceeded, WorkloadError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
-from vmlab.workloads.assets import asset_folder, asset_of, unpack
+from vmlab.workloads.assets import asset_folder, asset_of, packed, unpack
 from vmlab.workloads.contract import (
     Client,
     Finished,
@@ -22,10 +26,8 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, Unit, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, Unit, with_run_time
 from vmlab.workloads.own_files import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
-from vmlab.workloads.suites.unixbench_build import built
-from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal
 
@@ -265,3 +267,61 @@ def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: in
     if report.index is not None:
         values["index"] = report.index
     return values
+
+
+OPTIONS = "-O3 -ffast-math -march=x86-64 -mtune=generic"
+_SECONDS = 600.0
+_CONTAINED = (
+    *("setpriv", "--pdeathsig", "KILL", "--"),
+    *("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+)
+
+_BUILD = r"""
+set -eu
+mount -t tmpfs -o size=512m,mode=1777 none /tmp
+cd /tmp
+exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs --inh-caps=-all /bin/sh -euc '
+    export HOME=/tmp LC_ALL=C
+    tar -xf -
+    mkdir -p unixbench/tmp unixbench/results
+    make -B -C unixbench programs "CC=gcc -static" "OPTON=$1" >&2
+    tar -cf - unixbench
+' build "$1"
+"""
+"""Takes the archive of the source on standard input, and gives that of the source with its programs.
+
+`-B` compiles also what a copy has from an earlier build, which make would keep: files of the archive have no times.
+"""
+
+
+async def built(asset: Asset) -> bytes:
+    """The archive of the user's source with the programs compiled in it.
+
+    Raises WorkloadError with the compiler's last line where that fails, and DeadlineExceeded.
+    """
+    source = await asyncio.to_thread(packed, asset)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *_CONTAINED,
+            *("/bin/sh", "-c", _BUILD, "build", OPTIONS),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        raise WorkloadError(f"UnixBench cannot be compiled: {error}") from error
+    try:
+        async with asyncio.timeout(_SECONDS):
+            archive, said = await process.communicate(source)
+    except TimeoutError as error:
+        raise DeadlineExceeded(f"UnixBench was not compiled within {_SECONDS:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        lines = said.decode("utf-8", "replace").strip().splitlines()
+        errors = [line for line in lines if "error:" in line or "***" in line or "not found" in line]
+        last = (errors or lines or ["without a word"])[0 if errors else -1]
+        raise WorkloadError(f"UnixBench cannot be compiled: {last[:200]}")
+    return archive
