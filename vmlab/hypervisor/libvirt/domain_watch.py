@@ -2,8 +2,9 @@
 
 A death is reported by three sources, in any order: a pidfd of the process, libvirt's event, and the lab's init, which
 reaps it and alone knows its exit status. After the first report there is a short wait for the others, so that the cause
-contains all that is known. A guest that the lab ends itself is no longer watched then. libvirt's event loop is run by a thread
-of its own.
+contains all that is known. A guest that the lab ends itself is no longer watched then.
+
+libvirt's event loop is run by a thread of its own.
 """
 
 from __future__ import annotations
