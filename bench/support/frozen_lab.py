@@ -15,8 +15,7 @@ from pathlib import Path
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.identity import Identity, begin_template, empty_template, identify, settle_template
 from vmlab.guests.image.building import ensure
-from vmlab.guests.ssh import SshShell
-from vmlab.guests.ssh import RunKeys
+from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.isolation.namespace import host_pids, run_isolated
