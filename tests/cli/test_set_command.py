@@ -176,7 +176,7 @@ def test_the_list_is_text_or_json_and_asks_for_no_change(run: Answering, said: S
     code, out, err = said("last", "--list", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == {"schema": "vmlab.coming/1", "run": RUN, "cells": COMING["coming"]}
-    assert run.asked == [("coming", {})] * 2
+    assert run.asked == [("coming", {"origin": "vmlab set"})] * 2
 
 
 def test_an_empty_list_is_a_sentence(run: Answering, said: Said) -> None:

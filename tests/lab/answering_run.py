@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from vmlab.lab.commands.command_server import Command, ControlServer
+from vmlab.lab.commands.command_server import ControlServer
+from vmlab.lab.commands.verbs import Verb
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import VmlabError
 from vmlab.store.life import LOCK
@@ -23,13 +24,24 @@ class Answering:
         self.answer = answer
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
-    async def obey(self, command: Command) -> dict[str, Any]:
+    async def obey(self, verb: Verb) -> dict[str, Any]:
         """Answer a command."""
-        sent = command.model_dump(exclude_unset=True)
-        self.asked.append((sent.pop("command"), sent))
+        self.asked.append((verb.command, verb.said()))
         if isinstance(self.answer, VmlabError):
             raise self.answer
         return self.answer
+
+
+def say(name: str, **arguments: Any) -> Verb:
+    """A command by its name with these arguments, right or wrong."""
+
+    class Said(Verb):
+        command = name
+
+        def said(self) -> dict[str, Any]:
+            return arguments
+
+    return Said()
 
 
 @contextmanager

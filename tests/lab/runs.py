@@ -15,8 +15,8 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import Script, ScriptedGuest
 from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
+from tests.lab.answering_run import say
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
-from vmlab.lab.commands.command_socket import send_command
 from vmlab.lab.process.prepared import RunRequest, read_prepared, write_image, write_request
 from vmlab.lab.process.run_ending import Verdict
 from vmlab.lab.process.run_folder import RunFolder
@@ -190,7 +190,7 @@ class MemoryRun:
 
     async def command(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Send the runner a command over its socket; its answer."""
-        return await asyncio.to_thread(lambda: send_command(self.folder.control, name, origin="test", **arguments))
+        return await asyncio.to_thread(say(name, origin="test", **arguments).send, self.folder.control)
 
     async def until(self, kind: type[Event]) -> None:
         """Return when the next event of this kind comes."""

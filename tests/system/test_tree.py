@@ -34,7 +34,7 @@ def test_every_package_says_in_its_first_line_what_it_holds() -> None:
 
 
 def test_a_name_that_many_modules_need_stands_in_one_of_them() -> None:
-    owners = {'"run_time"': {"model/run.py"}, "HEADLINES[:": set(), '"cache", "tiles")': {"lab/commands/asking.py"}}
+    owners = {'"run_time"': {"model/run.py"}, "HEADLINES[:": set(), '"cache", "tiles")': {"lab/commands/verbs.py"}}
     found = {
         text: {str(path.relative_to(VMLAB)) for path in VMLAB.rglob("*.py") if text in path.read_text()}
         for text in owners

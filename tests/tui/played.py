@@ -22,7 +22,8 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.tui.conftest import RECORDED
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_server import ChangeComing, Command, ControlServer, ListComing, Stop
+from vmlab.lab.commands.command_server import ControlServer
+from vmlab.lab.commands.verbs import Obeying
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.cell_event import (
@@ -30,7 +31,7 @@ from vmlab.model.cell_event import (
     CellStarted,
     PhaseStarted,
 )
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.event import (
     CommandReceived,
     Event,
@@ -50,7 +51,7 @@ _RUNNING_SECONDS = 10.0
 """The recorded seconds for which workloads have run when a cell is held."""
 
 
-class PlayedRun:
+class PlayedRun(Obeying):
     """Runs the cells of a plan by playing recorded ones, in a thread; obeys ``stop`` and ``set``.
 
     A cell is played until its workloads have run for a while, and to its end when `released` is its number or above.
@@ -69,7 +70,7 @@ class PlayedRun:
         plan = plan_of(self._folder)
         self._writer = RunWriter(self._folder.store)
         self._samples = SampleWriter(self._writer)
-        self._coming = ComingCells(self._folder, plan.cells, self._tell)
+        self.coming = ComingCells(self._folder, plan.cells, self._tell)
         cells, seconds = len(plan.cells), plan.seconds
         self._tell(
             RunStarted(
@@ -78,9 +79,9 @@ class PlayedRun:
         )
         self._writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
         self._tell(HostProbed(accelerator=await self._hypervisor.accelerator(), host=await self._hypervisor.facts()))
-        control = ControlServer(self._folder.control, self._obey)
+        control = ControlServer(self._folder.control, self.obey)
         await control.open()
-        while not self._stop and (cell := self._coming.take()) is not None:
+        while not self._stop and (cell := self.coming.take()) is not None:
             await self._cell(cell)
         await control.close()
         outcome, code = ("aborted", 130) if self._stop else ("passed", 0)
@@ -125,18 +126,16 @@ class PlayedRun:
     def _keep(self, sample: Sample) -> None:
         self._samples(sample._replace(wall=time.time(), mono=time.monotonic()))
 
-    async def _obey(self, command: Command) -> Mapping[str, Any]:
-        if isinstance(command, ListComing):
-            return self._coming.listed()
-        if isinstance(command, ChangeComing):
-            return self._coming.change(command)
-        if not isinstance(command, Stop):
-            raise UsageError("the guests of a played run are not switched")
-        self._tell(CommandReceived(command=command.command, origin=command.origin))
-        self.stop()
-        return {}
+    async def change_now(self, what: str, value: str | int, origin: str) -> Mapping[str, Any]:
+        """Refuse it."""
+        raise UsageError("the guests of a played run are not switched")
 
-    def stop(self) -> None:
+    def stop(self, code: ExitCode, origin: str) -> None:
+        """End after the events of this moment."""
+        self._tell(CommandReceived(command="stop", origin=origin))
+        self.end()
+
+    def end(self) -> None:
         """End after the events of this moment."""
         self._stop = True
 
@@ -167,5 +166,5 @@ def launcher_played(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[PlayedRun]
         yield started
     finally:
         for run in started:
-            run.stop()
+            run.end()
             run.thread.join(60)

@@ -7,14 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vmlab.api.opened_run import Run, named, open_run
-from vmlab.lab.commands.asking import (
-    ask_for,
-    change_running,
-    coming_document,
-    coming_of,
-)
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
+from vmlab.lab.commands.verbs import ChangeComing, ChangeRunning, ListComing, coming_document
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.report.words import changed_now_words
@@ -57,7 +52,7 @@ def coming_cells(run: str | Run | None = None) -> dict[str, Any]:
     Raises VmlabError as `set_coming_cells`.
     """
     folder = _meant(run)
-    return coming_document(folder, coming_of(folder)["coming"])
+    return coming_document(folder, ListComing(origin="vmlab.coming_cells").ask(folder)["coming"])
 
 
 def set_coming_cells(
@@ -78,9 +73,10 @@ def set_coming_cells(
     not answer, and for one of another user.
     """
     folder = _meant(run)
-    wanted = {"cell": cell, "cache": cache, "tiles": tiles, "skip": skip or None, "as_planned": planned or None}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    return coming_document(folder, ask_for(folder, "vmlab.set_coming_cells", given)["coming"])
+    change = ChangeComing(
+        origin="vmlab.set_coming_cells", cell=cell, cache=cache, tiles=tiles, skip=skip, as_planned=planned
+    )
+    return coming_document(folder, change.ask(folder)["coming"])
 
 
 def set_running_cell(
@@ -103,7 +99,7 @@ def set_running_cell(
     given = {name: value for name, value in wanted.items() if value is not None}
     if len(given) != 1:
         raise UsageError("of the cell that runs one thing is changed at a time: cache, ksm, tiles, or its end")
-    done: Mapping[str, Any] = change_running(_meant(run), "vmlab.set_running_cell", **given)
+    done = ChangeRunning(origin="vmlab.set_running_cell", cache=cache, ksm=ksm, tiles=tiles, end=end).ask(_meant(run))
     return Change(
         cell=done["cell"],
         what=next(iter(given)),

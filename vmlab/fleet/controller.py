@@ -14,7 +14,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.asset_files import AssetFiles
@@ -25,7 +24,9 @@ from vmlab.fleet.link import HostLink
 from vmlab.fleet.placed_units import CellBook, groups_of, units_of
 from vmlab.fleet.request import FleetRequest, read_fleet_request
 from vmlab.fleet.together import TogetherRun
-from vmlab.lab.commands.command_server import Command, ControlServer, ListComing, Stop
+from vmlab.lab.commands.coming_cells import ComingCells
+from vmlab.lab.commands.command_server import ControlServer
+from vmlab.lab.commands.verbs import Obeying
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.prepared import RunRequest, plan_of
 from vmlab.lab.process.run_ending import Verdict, failure, with_leftovers, write_run_end
@@ -53,7 +54,7 @@ from vmlab.system.held_folder import until_lost
 from vmlab.system.terminal import say
 
 
-class Controller:
+class Controller(Obeying):
     """Begins the record, or goes on with that of a controller that was killed, and runs the fleet."""
 
     def __init__(self, folder: RunFolder, connect: Connect = HostLink.open) -> None:
@@ -67,9 +68,10 @@ class Controller:
     async def run(self) -> Verdict:
         """Run to the end or to a stop."""
         writer = self._writer = FleetWriter(self._folder.store)
+        self.coming = ComingCells(self._folder, (), writer.append)
         try:
             book, before, recorded = self._record()
-            control = ControlServer(self._folder.control, self._obey)
+            control = ControlServer(self._folder.control, self.obey)
             await control.open()
             try:
                 fleet = self._fleet(book, before, recorded)
@@ -169,12 +171,7 @@ class Controller:
             reconnect=asked.reconnect,
         )
 
-    async def _obey(self, command: Command) -> Mapping[str, Any]:
-        if isinstance(command, Stop):
-            self.stop(ExitCode.of_signal(command.number), command.origin)
-            return {}
-        if isinstance(command, ListComing):
-            return {"cells": [], "coming": []}
+    def demand_changeable(self) -> None:
         raise UsageError("the cells of a fleet's run stay as they are planned")
 
     def stop(self, code: ExitCode, origin: str) -> None:

@@ -21,9 +21,9 @@ from typing import Any
 from vmlab import __version__
 from vmlab.fleet.fetched_rows import HostRows
 from vmlab.fleet.host_answers import MOST_ROWS, PROTOCOL
-from vmlab.lab.commands.command_socket import NotListening, send_command
 from vmlab.lab.commands.forced_end import kill_run
 from vmlab.lab.commands.stopping import is_over, stop_run
+from vmlab.lab.commands.verbs import CallOff, Keep, NotListening, Release, StartAt, Verb
 from vmlab.lab.process.dead_runs import clean, remove_run
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.checked import made
@@ -34,6 +34,7 @@ _LISTEN_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 180.0
 _CHUNK = 2**20
+_ORIGIN = "fleet"
 
 Answer = dict[str, Any]
 
@@ -115,34 +116,33 @@ class Serving:
     async def _raw(self, question: Answer) -> Answer:
         return await asyncio.to_thread(_raw_of, _folder(str(question["run"])), int(question["cell"]))
 
-    async def _release(self, question: Answer) -> Answer:
-        """The runner listens some moments after the run was started."""
-        folder, cell, end = _folder(str(question["run"])), question.get("cell"), time.monotonic() + _LISTEN_SECONDS
-        given = {"together": question["together"]} if "together" in question else {}
+    async def _say(self, question: Answer, verb: Verb, *, until_heard: bool = False) -> Answer:
+        """Say something to the runner, which listens some moments after the run was started."""
+        folder, end = _folder(str(question["run"])), time.monotonic() + _LISTEN_SECONDS
         while True:
             try:
-                await asyncio.to_thread(send_command, folder.control, "release", cell=cell, **given, origin="fleet")
+                await asyncio.to_thread(verb.send, folder.control)
                 return {"ok": True}
             except NotListening:
-                if not folder.alive() or time.monotonic() > end:
+                if not until_heard or not folder.alive() or time.monotonic() > end:
                     raise
             await asyncio.sleep(_POLL_SECONDS)
 
+    async def _release(self, question: Answer) -> Answer:
+        together = bool(question.get("together"))
+        release = Release(origin=_ORIGIN, cell=question.get("cell"), together=together)
+        return await self._say(question, release, until_heard=True)
+
     async def _start_at(self, question: Answer) -> Answer:
-        folder, given = _folder(str(question["run"])), {key: question[key] for key in ("cell", "mono")}
-        await asyncio.to_thread(send_command, folder.control, "start", **given, origin="fleet")
-        return {"ok": True}
+        return await self._say(question, StartAt(origin=_ORIGIN, cell=question["cell"], mono=question["mono"]))
 
     async def _call_off(self, question: Answer) -> Answer:
-        folder, given = _folder(str(question["run"])), {key: question[key] for key in ("cell", "reason")}
-        await asyncio.to_thread(send_command, folder.control, "call-off", **given, origin="fleet")
-        return {"ok": True}
+        return await self._say(question, CallOff(origin=_ORIGIN, cell=question["cell"], reason=question["reason"]))
 
     async def _keep(self, question: Answer) -> Answer:
         """A runner that does not listen yet, or no more, needs none."""
-        folder = _folder(str(question["run"]))
         with contextlib.suppress(NotListening):
-            await asyncio.to_thread(send_command, folder.control, "keep", origin="fleet")
+            await self._say(question, Keep(origin=_ORIGIN))
         return {"ok": True}
 
     async def _stop(self, question: Answer) -> Answer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vmlab.lab.commands.asking import ask_for, change_running, coming_of
 from vmlab.lab.commands.stopping import stop_run
+from vmlab.lab.commands.verbs import ChangeComing, ChangeRunning, ListComing
 from vmlab.lab.process.launch import check_ready, start_run
 from vmlab.lab.process.measuring_runs import HostBusy
 from vmlab.lab.process.run_folder import RunFolder
@@ -47,36 +47,38 @@ class RunCommands:
 
     def coming(self) -> list[CellToCome]:
         """The cells to come, with those that are skipped."""
-        return coming_of(self._folder)["coming"]
+        coming: list[CellToCome] = ListComing(origin=ORIGIN).ask(self._folder)["coming"]
+        return coming
 
     def change_cell(self, number: int, change: dict[str, Any]) -> str:
         """Change the cell to come with this number, see `ComingCells.change`; returns what is to come as a sentence."""
-        return changed_words(ask_for(self._folder, ORIGIN, {**change, "cell": number})["coming"], number)
+        asked = ChangeComing(origin=ORIGIN, cell=number, **change)
+        return changed_words(asked.ask(self._folder)["coming"], number)
 
     def switch_cache(self, mode: CacheMode) -> str:
         """Switch the guests that run to a cache mode; returns what came of it as a sentence.
 
         Raises CommandFailed when it did not work.
         """
-        return switch_words(change_running(self._folder, ORIGIN, cache=mode))
+        return switch_words(ChangeRunning(origin=ORIGIN, cache=mode).ask(self._folder))
 
     def switch_ksm(self, state: Ksm) -> str:
         """Switch the host's KSM ``on`` or ``off`` under the guests that run; returns what came of it as a sentence.
 
         Raises CommandFailed when it did not work.
         """
-        return switch_words(change_running(self._folder, ORIGIN, ksm=state))
+        return switch_words(ChangeRunning(origin=ORIGIN, ksm=state).ask(self._folder))
 
     def change_tiles(self, count: int) -> str:
         """Have the loop that runs go on with `count` tiles, one more or fewer; returns what is done as a sentence."""
-        return changed_now_words(change_running(self._folder, ORIGIN, tiles=count))
+        return changed_now_words(ChangeRunning(origin=ORIGIN, tiles=count).ask(self._folder))
 
     def end_loop(self) -> str:
         """Have no workload of the loop that runs start again; returns what comes of it as a sentence."""
-        return changed_now_words(change_running(self._folder, ORIGIN, end=True))
+        return changed_now_words(ChangeRunning(origin=ORIGIN, end=True).ask(self._folder))
 
     def _set(self, **change: Any) -> str:
-        cells = ask_for(self._folder, ORIGIN, change)["cells"]
+        cells = ChangeComing(origin=ORIGIN, **change).ask(self._folder)["cells"]
         return f"{plural(len(cells), 'cell')} to come"
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
 
 from tests.faults.row import Rows
 from tests.faults.world import World
-from vmlab.lab.commands.asking import change_running
+from vmlab.lab.commands.verbs import ChangeRunning
 from vmlab.lab.process.run_folder import RunFolder
 
 ROWS = Rows()
@@ -45,7 +44,7 @@ def hundred_switches(world: World) -> str:
     world.strike()
     pauses: list[float] = []
     for number in range(SWITCHES):
-        done: Any = change_running(folder, "tests.faults", cache=("writeback", "none")[number % 2])
+        done = ChangeRunning(origin="tests.faults", cache=("writeback", "none")[number % 2]).ask(folder)
         pauses += [value for value in done["pauses_ms"].values() if value is not None]
     words = world.end_of(running, 200)
     world.is_over()

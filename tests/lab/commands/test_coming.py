@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.runs import CACHES, GRID, HOST, SCENARIO
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_server import ChangeComing
+from vmlab.lab.commands.verbs import ChangeComing
 from vmlab.lab.process.prepared import RunRequest, plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, UsageError

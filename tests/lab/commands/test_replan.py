@@ -11,7 +11,7 @@ import pytest
 from tests.plan.test_planning import HOST
 from tests.plan.test_points import BOTH, GUESTS
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_server import ChangeComing
+from vmlab.lab.commands.verbs import ChangeComing
 from vmlab.lab.process.prepared import RunRequest, plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, UsageError

@@ -4,8 +4,8 @@ import asyncio
 import json
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from tests.fakes.hypervisor import FakeHypervisor
@@ -70,8 +70,11 @@ class Cell:
         guests: Any = None
         ksm = LiveKsm(cell, guests, CellEvents(cell, around.emit, around.raw), around.host.ksm)
         ksm.begin()
-        self.live = {ksm.what: ksm}
-        self.live_tiles = SimpleNamespace(busy=False)
+        self._ksm = ksm
+
+    async def change(self, what: str, value: str, origin: str) -> dict[str, Any]:
+        """Switch the host's KSM."""
+        return {"what": what, **asdict(await self._ksm.switch(value, origin))}
 
     async def run(self) -> Outcome:
         """Begin, wait, end; or be called off."""

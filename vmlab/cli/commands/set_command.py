@@ -7,24 +7,14 @@ from typing import Any
 import click
 
 from vmlab.cli.output import write_json, write_text
-from vmlab.lab.commands.asking import (
-    OF_COMING_CELLS,
-    OF_RUNNING_GUESTS,
-    ask_for,
-    change_running,
-    coming_document,
-    coming_of,
-)
 from vmlab.lab.commands.stopping import run_meant
-from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.commands.verbs import WORDS, ChangeComing, ChangeRunning, ListComing, coming_document
 from vmlab.model.errors import UsageError
 from vmlab.report.coming_text import changed_words, coming_text
 from vmlab.report.words import changed_now_words
 
 _ORIGIN = "vmlab set"
 _MOST_DIGITS = 9
-_WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
-"""What is said of cells in one word, and what a run understands by it."""
 
 
 @click.command("set")
@@ -50,15 +40,22 @@ def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json
         raise UsageError("--json is for the list of the cells to come; say --list --json")
     wanted = {} if as_list else _wanted(changes, cell, now=now)
     folder = run_meant(run)
-    if as_list:
-        _list(folder, as_json=as_json)
+    if now:
+        write_text(changed_now_words(ChangeRunning(origin=_ORIGIN, **wanted).ask(folder)))
+    elif not as_list:
+        coming = ChangeComing(origin=_ORIGIN, **wanted).ask(folder)["coming"]
+        write_text(changed_words(coming, wanted.get("cell")))
     else:
-        write_text(_now(folder, wanted) if now else _to_come(folder, wanted))
+        coming = ListComing(origin=_ORIGIN).ask(folder)["coming"]
+        if as_json:
+            write_json(coming_document(folder, coming))
+        else:
+            write_text(coming_text(coming))
 
 
 def _split(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
     """The run, None for the one under way, and the changes: a first word that is a change names no run."""
-    if not words or words[0] in _WORDS or "=" in words[0]:
+    if not words or words[0] in WORDS or "=" in words[0]:
         return None, words
     return words[0], words[1:]
 
@@ -67,21 +64,21 @@ def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[st
     """What the run is asked for. Raises UsageError for what no run can do."""
     if not changes:
         raise UsageError("nothing is to be changed; say NAME=VALUE, such as cache=none, or --list")
-    words = [text for text in changes if text in _WORDS]
+    words = [text for text in changes if text in WORDS]
     if words and len(changes) > 1:
         raise UsageError(f"{words[0]} stands alone; no other change goes with it")
-    wanted: dict[str, Any] = {_WORDS[words[0]]: True} if words else dict(map(_change, changes))
+    wanted: dict[str, Any] = {WORDS[words[0]]: True} if words else dict(map(_change, changes))
     if now and cell is not None:
         raise UsageError("--cell is for a cell to come; --now is for the one that runs")
     if words == ["end"] and not now:
         raise UsageError("end is for the loop that runs; say end --now, or `vmlab stop` for the whole run")
-    if now and words != ["end"] and (other := words or sorted(wanted.keys() - set(OF_RUNNING_GUESTS))):
+    if now and words != ["end"] and (other := words or sorted(wanted.keys() - set(ChangeRunning.AXES))):
         what = "--now is for cache, ksm or tiles, and end for a loop"
         raise UsageError(f"{' and '.join(other)} cannot be changed while guests run; {what}")
     if now and len(wanted) > 1:
         raise UsageError("--now changes one thing at a time")
-    if not words and not now and (unknown := sorted(wanted.keys() - set(OF_COMING_CELLS))):
-        can = f"{' and '.join(OF_COMING_CELLS)} can"
+    if not words and not now and (unknown := sorted(wanted.keys() - set(ChangeComing.AXES))):
+        can = f"{' and '.join(ChangeComing.AXES)} can"
         raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {can}")
     if words == ["skip"] and cell is None:
         raise UsageError("skip needs --cell N; --list has the numbers")
@@ -97,19 +94,3 @@ def _change(text: str) -> tuple[str, Any]:
             raise UsageError(f"{value[:_MOST_DIGITS]}… tiles are more than any host carries")
         return name, int(value)
     return name, value
-
-
-def _to_come(folder: RunFolder, wanted: dict[str, Any]) -> str:
-    return changed_words(ask_for(folder, _ORIGIN, wanted)["coming"], wanted.get("cell"))
-
-
-def _list(folder: RunFolder, *, as_json: bool) -> None:
-    cells = coming_of(folder)["coming"]
-    if as_json:
-        write_json(coming_document(folder, cells))
-    else:
-        write_text(coming_text(cells))
-
-
-def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
-    return changed_now_words(change_running(folder, _ORIGIN, **wanted))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -20,9 +20,6 @@ from vmlab.model.errors import UsageError, VmlabError, in_one_line
 from vmlab.model.names import DISK, HOST_PLACE
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
-
-Widened = Callable[[CellPlan, int], CellPlan]
-"""The plan of a cell with so many tiles. Raises UsageError and RefusedError where that is not possible."""
 
 
 class LiveTiles:
@@ -58,7 +55,7 @@ class LiveTiles:
         """Whether a tile is being added or retired."""
         return self._task is not None and not self._task.done()
 
-    def change(self, count: int, origin: str, widened: Widened, mode: CacheMode | None) -> TilesAnswer:
+    def change(self, count: int, origin: str, mode: CacheMode | None) -> TilesAnswer:
         """Begin to have `count` tiles, one more or fewer, whose guests have the cache mode `mode`.
 
         Returns what is being done. Raises UsageError and RefusedError, with nothing changed, for what
@@ -66,7 +63,7 @@ class LiveTiles:
         """
         self._check(count)
         if count > self._tiles:
-            plan = self._tile(widened(self._plan, count), count, mode)
+            plan = self._tile(self._around.widened(self._plan, count), count, mode)
             work = self._add(plan, origin)
         else:
             work = self._retire(self._tiles, origin)

@@ -19,7 +19,7 @@ from vmlab.lab.provision.guest_set import Connect
 from vmlab.lab.provision.host_side import OpenBare, OpenTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.provision.timing import USUAL, Timing
-from vmlab.plan.terms import Plan
+from vmlab.plan.terms import CellPlan, Plan
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.recorder import ReadTimes
 from vmlab.telemetry.standstill import StandstillWatch
@@ -75,7 +75,10 @@ class GuestOrigins:
 @dataclass(frozen=True, slots=True)
 class CellSurroundings:
     """What the cells of a run share. Without `cpu_floor` no CPU time is held against what was known before.
-    `why_called_off` gives the reason why a cell was cancelled."""
+
+    `why_called_off` gives the reason why a cell was cancelled, `widened` the plan of a cell with so many tiles; it
+    raises UsageError and RefusedError where that is not possible.
+    """
 
     run: str
     plan: Plan
@@ -87,3 +90,4 @@ class CellSurroundings:
     timing: Timing = USUAL
     cpu_floor: CpuFloor | None = None
     why_called_off: Callable[[], str] = lambda: "stopped"
+    widened: Callable[[CellPlan, int], CellPlan] = lambda cell, _tiles: cell

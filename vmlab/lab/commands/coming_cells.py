@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vmlab.hypervisor.isolation.namespace import host_proc
-from vmlab.lab.commands.command_server import ChangeComing
+from vmlab.lab.commands.verbs import ChangeComing
 from vmlab.lab.process.prepared import RunRequest, host_of, plan_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.answers import CellLeft, ComingAnswer

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from vmlab.lab.commands.command_socket import NotAnswering, NotListening, send_command
+from vmlab.lab.commands.verbs import NotAnswering, NotListening, Stop
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.store.life import is_alive, is_recording
@@ -60,7 +60,7 @@ def stop_run(folder: RunFolder, *, origin: str, number: signal.Signals = signal.
     folder.demand_commandable()
     _wake(folder)
     try:
-        send_command(folder.control, "stop", deadline=ANSWER_SECONDS, origin=origin, signal=number.name)
+        Stop(origin=origin, signal=number.name).send(folder.control, ANSWER_SECONDS)
     except NotListening:
         send_signal(folder, number, "launcher_pid")
     except NotAnswering:

@@ -17,13 +17,11 @@ from vmlab.lab.cell.cell_losses import Losses
 from vmlab.lab.cell.execution import Execution
 from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_switch import LiveCache, LiveKsm, LiveSwitch
-from vmlab.lab.cell.live_tiles import LiveTiles, Widened
+from vmlab.lab.cell.live_tiles import LiveTiles
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.silent_disks import SilentDisks
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
-from vmlab.lab.commands.asking import OF_RUNNING_GUESTS
-from vmlab.lab.commands.command_server import ChangeRunning
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.lab.provision.host_side import BareGuests, HostSide
@@ -315,25 +313,18 @@ class CellRun:
         except (VmlabError, OSError) as error:
             self._events.end_as(Outcome.FAILED, f"clean-up: {in_one_line(error)}")
 
+    async def change(self, what: str, value: str | int, origin: str) -> Mapping[str, Any]:
+        """Change its ``cache`` mode, the host's ``ksm``, or of a loop the ``tiles``; or ``end`` the loop.
 
-async def change_now(cell: CellRun | None, command: ChangeRunning, widened: Widened) -> Mapping[str, Any]:
-    """Change the cell that runs: its ``cache`` mode, the host's ``ksm``, or of a loop the ``tiles``; or ``end`` it.
-
-    Raises UsageError, RefusedError and CommandFailed.
-    """
-    if len(command.values) != 1:
-        known = f"{', '.join(OF_RUNNING_GUESTS[:-1])} or {OF_RUNNING_GUESTS[-1]}"
-        raise UsageError(f"of a cell that runs {known} can be changed, one at a time, and a loop be ended")
-    if cell is None:
-        raise UsageError("no cell runs now")
-    if command.end:
-        return cell.loop.end(command.origin)
-    if cell.live_tiles.busy:
-        raise UsageError(f"a tile of cell {cell.plan.index} is being added or retired; wait until that is done")
-    if command.tiles is not None:
-        if busy := [what for what, one in cell.live.items() if one.busy]:
-            raise UsageError(f"{busy[0]} of cell {cell.plan.index} is being switched; wait until that is done")
-        return cell.live_tiles.change(command.tiles, command.origin, widened, cell.live_cache.mode)
-    ((what, state),) = command.values.items()
-    switched = await cell.live[what].switch(str(state), command.origin)
-    return {"what": switched.what, **asdict(switched)}
+        Raises UsageError, RefusedError and CommandFailed.
+        """
+        if what == "end":
+            return self.loop.end(origin)
+        if self.live_tiles.busy:
+            raise UsageError(f"a tile of cell {self.plan.index} is being added or retired; wait until that is done")
+        if what == "tiles":
+            if busy := [other for other, one in self.live.items() if one.busy]:
+                raise UsageError(f"{busy[0]} of cell {self.plan.index} is being switched; wait until that is done")
+            return self.live_tiles.change(int(value), origin, self.live_cache.mode)
+        switched = await self.live[what].switch(str(value), origin)
+        return {"what": switched.what, **asdict(switched)}

@@ -26,18 +26,9 @@ from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells, widened
-from vmlab.lab.commands.command_server import (
-    CallOff,
-    ChangeRunning,
-    Command,
-    ControlServer,
-    Keep,
-    ListComing,
-    Release,
-    StartAt,
-    Stop,
-)
+from vmlab.lab.commands.command_server import ControlServer
 from vmlab.lab.commands.released_cells import ReleasedCells
+from vmlab.lab.commands.verbs import Obeying, SharedStart
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
 from vmlab.lab.process.prepared import PreparedRun, read_prepared
 from vmlab.lab.process.run_ending import CODES, Verdict, counted, failure
@@ -45,7 +36,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import STOPPING, released
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
-from vmlab.lab.run.cell_run import CellRun, change_now
+from vmlab.lab.run.cell_run import CellRun
 from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.lab.run.other_runs import noted_others
@@ -68,7 +59,7 @@ from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
 
 
-class Runner:
+class Runner(Obeying):
     """Runs the cells of a plan in order, until the end or a stop, or until the store cannot be written any more."""
 
     def __init__(
@@ -93,7 +84,7 @@ class Runner:
         self._places = HostPlaces(folder, prepared.image, parts)
         self._before = MeasuredBefore(recorded)
         to_come = [cell for cell in prepared.plan.cells if cell.index not in self._before.outcomes]
-        self._coming = ComingCells(folder, to_come, outbox.append)
+        self.coming = ComingCells(folder, to_come, outbox.append)
         self._repeating = Repeating(prepared.plan, self._answered_claims)
         held = prepared.request.held
         self._released = None if held is None else ReleasedCells(held)
@@ -124,7 +115,7 @@ class Runner:
         self._settings.put_back()
 
     async def _run(self) -> Verdict:
-        control = ControlServer(self._folder.control, self._obey)
+        control = ControlServer(self._folder.control, self.obey)
         try:
             await control.open()
             if self._interrupted is not None:
@@ -171,7 +162,7 @@ class Runner:
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
         self._cpu_floor = CpuFloor(CpuNeeds(needs_file()), accelerator, host, _notices(self._outbox, "info"))
         if self._before.goes_on:
-            self._coming.tell()
+            self.coming.tell()
         plan = self._prepared.plan
         if beside and not plan.scenario.allow.equal_weight and not plan.on_hosts_libvirt:
             self._lower_weight()
@@ -232,10 +223,10 @@ class Runner:
     async def _next_cell(self) -> CellPlan | None:
         """The next cell; of a held run, once it is released."""
         if self._released is None:
-            return self._coming.take()
+            return self.coming.take()
         number = await self._released.next()
         self._ended_early = self._released.overdue
-        return None if number is None else self._coming.take_numbered(number)
+        return None if number is None else self.coming.take_numbered(number)
 
     def _start_of(self, cell: CellPlan) -> HostsStart | None:
         """That of a cell which starts when other hosts do."""
@@ -249,7 +240,7 @@ class Runner:
 
     def _enough(self, repeat: int) -> bool:
         """Whether the run ends with this repeat, which is then recorded."""
-        events = [] if self._coming.has(repeat) else self._repeating.ended_by(repeat)
+        events = [] if self.coming.has(repeat) else self._repeating.ended_by(repeat)
         for event in events:
             self._outbox.append(event)
         return bool(events)
@@ -290,6 +281,7 @@ class Runner:
             timing=self._parts.timing,
             cpu_floor=self._cpu_floor,
             why_called_off=self._why_called_off,
+            widened=partial(widened, self._folder),
         )
 
     def _why_called_off(self) -> str:
@@ -304,35 +296,21 @@ class Runner:
         helper = self._prepared.plan.scenario.helper
         return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing, helper=helper)
 
-    async def _obey(self, command: Command) -> Mapping[str, Any]:
-        if isinstance(command, ListComing):
-            return self._coming.listed()
-        if isinstance(command, Stop):
-            self.stop(ExitCode.of_signal(command.number), command.origin)
-            return {}
-        if isinstance(command, Release | Keep | StartAt | CallOff):
-            self._obey_fleet(command)
-            return {}
+    def demand_changeable(self) -> None:
         if self._prepared.plan.control:
             raise UsageError("a control run has one configuration on both sides, and keeps it")
-        if isinstance(command, ChangeRunning):
-            return await change_now(self._cell, command, partial(widened, self._folder))
-        return self._coming.change(command)
 
-    def _obey_fleet(self, command: Release | Keep | StartAt | CallOff) -> None:
-        if self._released is None:
-            raise UsageError("this run is not held: its cells begin by themselves")
-        match command:
-            case Release():
-                self._released.release(command.cell, together=command.together)
-            case Keep():
-                self._released.keep()
-            case StartAt() if self._hosts_start is not None:
-                self._hosts_start.start_at(command.cell, command.mono)
-            case CallOff() if self._hosts_start is not None:
-                self._hosts_start.call_off(command.cell, command.reason)
-            case _:
-                raise UsageError("no cell runs that other hosts run too")
+    def held_cells(self) -> ReleasedCells:
+        return super().held_cells() if self._released is None else self._released
+
+    def shared_start(self) -> SharedStart:
+        self.held_cells()
+        return super().shared_start() if self._hosts_start is None else self._hosts_start
+
+    async def change_now(self, what: str, value: str | int, origin: str) -> Mapping[str, Any]:
+        if self._cell is None:
+            return await super().change_now(what, value, origin)
+        return await self._cell.change(what, value, origin)
 
     def stop(self, code: ExitCode, origin: str) -> None:
         """Stop, with clean-up; a second call changes nothing."""

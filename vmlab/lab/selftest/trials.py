@@ -6,21 +6,20 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from vmlab.analysis.record.host_means import host_during
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
 from vmlab.guests.snapshots.catalog import SNAPSHOTS
-from vmlab.lab.commands.asking import change_running
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, send_signal, stop_run
+from vmlab.lab.commands.verbs import ChangeRunning
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.event_feed import watch
 from vmlab.lab.process.launch import check_ready, start_run
@@ -249,7 +248,7 @@ class Trials:
 
     def _switch(self, folder: RunFolder) -> None:
         try:
-            done: Mapping[str, Any] = change_running(folder, "vmlab selftest", cache="writeback")
+            done = ChangeRunning(origin="vmlab selftest", cache="writeback").ask(folder)
         except VmlabError as error:
             self._note(SWITCH, FAILS, in_one_line(error))
             return
