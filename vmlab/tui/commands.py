@@ -13,7 +13,6 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import CacheMode
-from vmlab.model.scenarios.host_settings import Ksm
 from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
@@ -33,53 +32,33 @@ class RunCommands:
         """Ask the run to stop; returns before its clean-up ends."""
         stop_run(self._folder, origin=ORIGIN)
 
-    def set_cache(self, mode: CacheMode) -> str:
-        """Change the cache mode of the cells to come; returns the new plan as a sentence."""
-        return self._set(cache=mode)
-
-    def set_tiles(self, count: int) -> str:
-        """Change the cells to come to `count` tiles; returns the new plan as a sentence."""
-        return self._set(tiles=count)
-
-    def set_as_planned(self) -> str:
-        """Have the cells to come as they were planned; returns the plan as a sentence."""
-        return self._set(as_planned=True)
-
     def coming(self) -> list[CellToCome]:
         """The cells to come, with those that are skipped."""
         coming: list[CellToCome] = ListComing(origin=ORIGIN).ask(self._folder)["coming"]
         return coming
 
-    def change_cell(self, number: int, change: dict[str, Any]) -> str:
-        """Change the cell to come with this number, see `ComingCells.change`; returns what is to come as a sentence."""
-        asked = ChangeComing(origin=ORIGIN, cell=number, **change)
-        return changed_words(asked.ask(self._folder)["coming"], number)
+    def change_coming(self, change: dict[str, Any]) -> str:
+        """Change all cells to come, or the one whose number is among the fields; returns what is to come as a sentence.
 
-    def switch_cache(self, mode: CacheMode) -> str:
-        """Switch the guests that run to a cache mode; returns what came of it as a sentence.
-
-        Raises CommandFailed when it did not work.
+        `change` has the fields of `ChangeComing`.
         """
-        return switch_words(ChangeRunning(origin=ORIGIN, cache=mode).ask(self._folder))
+        answer = ChangeComing(origin=ORIGIN, **change).ask(self._folder)
+        if "cell" in change:
+            return changed_words(answer["coming"], change["cell"])
+        return f"{_asked(**change)}, {plural(len(answer['cells']), 'cell')} to come; the running cell stays as it is"
 
-    def switch_ksm(self, state: Ksm) -> str:
-        """Switch the host's KSM ``on`` or ``off`` under the guests that run; returns what came of it as a sentence.
-
-        Raises CommandFailed when it did not work.
+    def change_now(self, change: dict[str, Any]) -> str:
+        """Change the guests that run, or their loop, by a field of `ChangeRunning`; returns what came of it as a
+        sentence. Raises CommandFailed when it did not work.
         """
-        return switch_words(ChangeRunning(origin=ORIGIN, ksm=state).ask(self._folder))
+        answer = ChangeRunning(origin=ORIGIN, **change).ask(self._folder)
+        if "what" in answer:
+            return f"{switch_words(answer)}; invalidates this cell"
+        return changed_now_words(answer)
 
-    def change_tiles(self, count: int) -> str:
-        """Have the loop that runs go on with `count` tiles, one more or fewer; returns what is done as a sentence."""
-        return changed_now_words(ChangeRunning(origin=ORIGIN, tiles=count).ask(self._folder))
 
-    def end_loop(self) -> str:
-        """Have no workload of the loop that runs start again; returns what comes of it as a sentence."""
-        return changed_now_words(ChangeRunning(origin=ORIGIN, end=True).ask(self._folder))
-
-    def _set(self, **change: Any) -> str:
-        cells = ChangeComing(origin=ORIGIN, **change).ask(self._folder)["cells"]
-        return f"{plural(len(cells), 'cell')} to come"
+def _asked(cache: CacheMode | None = None, tiles: int = 0, as_planned: bool = False) -> str:
+    return "as planned" if as_planned else plural(tiles, "tile") if tiles else f"cache {cache}"
 
 
 def start(file: ScenarioFile, overrides: Overrides) -> Path:

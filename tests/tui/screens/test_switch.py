@@ -24,7 +24,6 @@ from vmlab.model.cell_event import (
 from vmlab.model.errors import CommandFailed
 from vmlab.model.event import Event, RunStarted
 from vmlab.model.places import runs_folder
-from vmlab.model.run import CacheMode
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.live_feed import RunArrived, RunFound
@@ -131,17 +130,12 @@ class Commands:
         assert folder.name == RUN
         return self
 
-    def switch_cache(self, mode: CacheMode) -> str:
-        self.asked.append(mode)
+    def change_now(self, change: dict[str, str]) -> str:
+        ((what, state),) = change.items()
+        self.asked.append(f"{what} {state}")
         if self.failure:
             raise CommandFailed(self.failure)
-        return f"cache to {mode}"
-
-    def switch_ksm(self, state: str) -> str:
-        self.asked.append(f"ksm {state}")
-        if self.failure:
-            raise CommandFailed(self.failure)
-        return f"ksm to {state}"
+        return f"{what} to {state}"
 
 
 def said(app: StillConsole) -> str:
@@ -162,13 +156,13 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
         screen.post_message(RunArrived(RUN, events(), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("B")
-        await until(lambda: said(app) == "The running guests: cache to none; invalidates this cell", "told")
+        await until(lambda: said(app) == "The running guests: cache to none", "told")
         screen.post_message(RunArrived(RUN, (switched(FIRST + 2),), ()))
         await until(lambda: "now cache none" in screen_text(app), "the strip tells it")
         commands.failure = "still dirty pages; the cells to come can have it"
         await pilot.press("B")
         await until(lambda: "not changed: still dirty pages" in said(app), "the refusal is told")
-    assert commands.asked == ["none", "writeback"]
+    assert commands.asked == ["cache none", "cache writeback"]
 
 
 @pytest.mark.usefixtures("state")
@@ -183,13 +177,13 @@ async def test_keys_go_on_from_what_was_asked_until_the_run_has_reported_it(monk
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("B", "B", "B")
         await until(lambda: len(commands.asked) == 3, "all were asked for")
-        assert commands.asked == ["none", "writeback", "none"]
+        assert commands.asked == ["cache none", "cache writeback", "cache none"]
         for number, after in enumerate(("none", "writeback", "none")):
             screen.post_message(RunArrived(RUN, (switched(FIRST + 2 + number, after),), ()))
         await until(lambda: "now cache none" in screen_text(app), "the strip shows the last")
         await pilot.press("B")
         await until(lambda: len(commands.asked) == 4, "the next was asked for")
-        assert commands.asked[-1] == "writeback", "from what the run reported"
+        assert commands.asked[-1] == "cache writeback", "from what the run reported"
 
 
 @pytest.mark.usefixtures("state")
@@ -210,7 +204,7 @@ async def test_the_key_for_ksm_begins_with_what_the_host_has_and_says_why_it_doe
         screen.post_message(RunArrived(RUN, (first, cell, *more), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("K")
-        await until(lambda: said(app) == "The running guests: ksm to off; invalidates this cell", "told")
+        await until(lambda: said(app) == "The running guests: ksm to off", "told")
         off = KsmSwitched(wall=0.0, mono=FIRST + 2, cell=1, origin="the console", before="on", after="off")
         screen.post_message(RunArrived(RUN, (off, switched(FIRST + 3)), ()))
         await until(lambda: "now ksm off" in screen_text(app), "the strip tells it")

@@ -13,8 +13,10 @@ from tests.tui.conftest import RUN
 from tests.tui.screens.test_screens import StillConsole
 from tests.tui.screens.test_switch import FIRST, events, opened_live, said, samples
 from tests.waiting import until
+from vmlab.lab.commands.verbs import ChangeComing, ChangeRunning
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned
+from vmlab.tui.commands import RunCommands
 from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.screens.live_screen import LiveScreen
 
@@ -32,21 +34,12 @@ class SlowCommands:
     def of(self, folder: Path) -> SlowCommands:
         return self
 
-    def _answer(self, what: str) -> str:
+    def change_coming(self, change: dict[str, Any]) -> str:
         assert self.answers.wait(60)
-        self.asked.append(what)
+        self.asked += ["as planned" if name == "as_planned" else f"{name} {value}" for name, value in change.items()]
         if self.failure:
             raise UsageError(self.failure)
         return "2 cells to come"
-
-    def set_tiles(self, count: int) -> str:
-        return self._answer(f"tiles {count}")
-
-    def set_cache(self, mode: str) -> str:
-        return self._answer(f"cache {mode}")
-
-    def set_as_planned(self) -> str:
-        return self._answer("as planned")
 
 
 @pytest.fixture
@@ -131,3 +124,17 @@ async def test_what_was_asked_counts_until_the_run_has_told_all_of_it(commands: 
         await pilot.press("b")
         await until(lambda: len(commands.asked) == 3, "it is asked for")
     assert commands.asked == ["cache none", "cache writeback", "cache none"]
+
+
+def test_what_came_of_a_change_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    coming = {"cell": 3, "axes": {"cache": "none"}, "repeat": 1, "state": "changed", "planned": {}}
+    monkeypatch.setattr(ChangeComing, "ask", lambda *asked: {"cells": [coming], "coming": [coming]})
+    switched = {"what": "cache", "before": "none", "after": "writeback"}
+    monkeypatch.setattr(ChangeRunning, "ask", lambda *asked: switched)
+    run = RunCommands(tmp_path)
+    stays = "1 cell to come; the running cell stays as it is"
+    assert run.change_coming({"cache": "none"}) == f"cache none, {stays}"
+    assert run.change_coming({"tiles": 2}) == f"2 tiles, {stays}"
+    assert run.change_coming({"as_planned": True}) == f"as planned, {stays}"
+    assert run.change_coming({"cell": 3, "cache": "none"}).startswith("cell 3 has cache none; 1 cell to come, the next")
+    assert run.change_now({"cache": "writeback"}) == "cache none to writeback; invalidates this cell"

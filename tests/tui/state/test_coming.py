@@ -17,8 +17,6 @@ from tests.waiting import until
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned
 from vmlab.model.event_fields import CellToCome
-from vmlab.model.run import CacheMode
-from vmlab.model.scenarios.host_settings import Ksm
 from vmlab.tui.feed.live_feed import RunArrived, RunFound, RunLost
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.live_screen import LiveScreen
@@ -70,8 +68,10 @@ class Commands:
             raise UsageError(self.failure)
         return self.cells
 
-    def change_cell(self, number: int, change: dict[str, Any]) -> str:
+    def change_coming(self, change: dict[str, Any]) -> str:
         assert self.answers.wait(60)
+        if (number := change.pop("cell", None)) is None:
+            return f"{len(self.cells)} cells to come"
         self.asked.append((number, change))
         if self.failure:
             raise UsageError(self.failure)
@@ -82,20 +82,8 @@ class Commands:
         ]
         return f"cell {number} was asked for"
 
-    def switch_cache(self, mode: CacheMode) -> str:
-        return f"cache to {mode}"
-
-    def switch_ksm(self, state: Ksm) -> str:
-        return f"KSM {state}"
-
-    def change_tiles(self, count: int) -> str:
-        return f"{count} tiles"
-
-    def end_loop(self) -> str:
-        return "no workload starts again"
-
-    def set_as_planned(self) -> str:
-        return f"{len(self.cells)} cells to come"
+    def change_now(self, change: dict[str, Any]) -> str:
+        return f"changed: {change}"
 
 
 @pytest.fixture

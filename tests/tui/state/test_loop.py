@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,19 +84,15 @@ async def test_the_guests_of_a_loop_stay_in_sight(size: tuple[int, int]) -> None
 class Commands:
     """What `RunCommands` would do."""
 
-    asked: list[str | int] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
 
     def of(self, folder: Path) -> Commands:
         assert folder.name == RUN
         return self
 
-    def change_tiles(self, count: int) -> str:
-        self.asked.append(count)
-        return f"{count} tiles"
-
-    def end_loop(self) -> str:
-        self.asked.append("end")
-        return "no workload starts again"
+    def change_now(self, change: dict[str, Any]) -> str:
+        self.asked.append(change)
+        return "no workload starts again" if "end" in change else f"{change['tiles']} tiles"
 
 
 @pytest.mark.usefixtures("state")
@@ -119,7 +116,7 @@ async def test_keys_end_the_loop_and_change_its_tiles_and_say_so(monkeypatch: py
         await until(lambda: screen.view().cell is not None and screen.view().switched == (FIRST + 2,), "it is marked")
         await pilot.press("<")
         await until(lambda: said(app) == "The loop: 1 tiles", "the answer is told")
-    assert commands.asked == ["end", 2, 1]
+    assert commands.asked == [{"end": True}, {"tiles": 2}, {"tiles": 1}]
 
 
 def test_a_retired_tile_is_no_longer_shown() -> None:

@@ -26,7 +26,6 @@ from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 if TYPE_CHECKING:
     from vmlab.model.event_fields import CellToCome
     from vmlab.model.run import AxisValue
-    from vmlab.model.scenarios.host_settings import Ksm
     from vmlab.telemetry.recorder import Recorder
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.live_feed import (
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
         RunFound,
         RunLost,
     )
-    from vmlab.tui.state.asked import AskedChanges, Change
+    from vmlab.tui.state.asked import AskedChanges
     from vmlab.tui.widgets.row_list import RowList
     from vmlab.tui.widgets.tables.coming_list import ComingList
 
@@ -49,7 +48,8 @@ _WELCOME_SECONDS = 1.0
 """After so long without a run the host is looked at: what is to be tried may lack something."""
 _TARGET_SECONDS = 8.0
 """How long the targets of a cell stand while the guests of the next one come."""
-_RUNNING_GUESTS = "The running guests"
+_TO_COME, _RUNNING_GUESTS, _THE_LOOP = "Cells to come", "The running guests", "The loop"
+"""What changes are about."""
 _SILENT = "A disk answers nothing"
 
 
@@ -276,10 +276,10 @@ class LiveScreen(WatchScreen):
         self.changed()
 
     def _watch(self, run: str | None) -> None:
-        from vmlab.tui.state.asked import OF_RUNNING_GUESTS, AskedChanges
+        from vmlab.tui.state.asked import AskedChanges
 
         self.watched = run
-        self._asked, self._asked_now = AskedChanges(), AskedChanges(OF_RUNNING_GUESTS)
+        self._asked, self._asked_now = AskedChanges(), AskedChanges(now=True)
         if self._listed is not None:
             self.call_later(self._close_coming if run is None else self._list_coming)
         self.refresh_bindings()
@@ -318,32 +318,38 @@ class LiveScreen(WatchScreen):
 
     def action_switch_cache(self) -> None:
         """Cells to come: none where the next is not, writeback otherwise. The running cell stays as it is."""
-        mode = other_mode(self._coming("cache"))
-        self._change(f"cache {mode}", lambda run: run.set_cache(mode), cache=mode)
+        self._change(self._asked, cache=other_mode(self._coming("cache")))
 
     def action_switch_cache_now(self) -> None:
         """Guests that run: none where they have another mode, writeback otherwise. The running cell does not count."""
         mode = other_mode(self._guests_have("cache"))
         self.notify(f"to cache {mode}: dirty pages are written first", title=_RUNNING_GUESTS)
-        self._change_now(lambda run: run.switch_cache(mode), cache=mode)
+        self._change(self._asked_now, cache=mode)
 
     def action_switch_ksm_now(self) -> None:
         """Guests that run: the host's KSM off where it is on, else on. The running cell does not count."""
-        state: Ksm = "off" if self._guests_have("ksm") == "on" else "on"
-        self._change_now(lambda run: run.switch_ksm(state), ksm=state)
+        self._change(self._asked_now, ksm="off" if self._guests_have("ksm") == "on" else "on")
 
     def action_change_tiles(self, step: int) -> None:
         """Cells to come: one tile more or fewer. The running cell stays as it is."""
-        tiles = self._coming("tiles")
-        count = (tiles if isinstance(tiles, int) else 1) + step
-        if count < 1:
-            self.notify("a cell has at least one tile", title="Cells to come", severity="warning")
-            return
-        self._change(f"{count} {'tile' if count == 1 else 'tiles'}", lambda run: run.set_tiles(count), tiles=count)
+        if (count := _number(self._coming("tiles")) + step) < 1:
+            self.notify("a cell has at least one tile", title=_TO_COME, severity="warning")
+        else:
+            self._change(self._asked, tiles=count)
 
     def action_as_planned(self) -> None:
         """Cells to come: those that the run was started with."""
-        self._change("as planned", lambda run: run.set_as_planned())
+        self._change(self._asked, as_planned=True)
+
+    def action_change_tiles_now(self, step: int) -> None:
+        """Add a tile to the loop that goes on, or retire its newest."""
+        cell = self.view().cell
+        count = _number(cell.tiles if cell is not None else None) + step
+        self._ask(_THE_LOOP, lambda run: run.change_now({"tiles": count}))
+
+    def action_end_loop(self) -> None:
+        """No workload of the loop starts again; what is under way ends."""
+        self._ask(_THE_LOOP, lambda run: run.change_now({"end": True}))
 
     async def action_edit_coming(self) -> None:
         """Open the list of the cells to come in place of the log, or close it."""
@@ -354,7 +360,7 @@ class LiveScreen(WatchScreen):
 
             self._listed = ComingList(self._asked, id="coming")
             self.add_class("-coming")
-            await self.mount_all([self._listed.titled("Cells to come")], before="#log")
+            await self.mount_all([self._listed.titled(_TO_COME)], before="#log")
             self._listed.focus()
             self._list_coming()
 
@@ -368,9 +374,9 @@ class LiveScreen(WatchScreen):
         """Escape in the list."""
         await self._close_coming()
 
-    def on_coming_list_asked(self, message: ComingList.Asked) -> None:
+    def on_coming_list_asked(self) -> None:
         """A key in the list, for one cell."""
-        self._change_as(lambda run: run.change_cell(message.number, message.change))
+        self._ask_next(self._asked)
 
     def _list_coming(self) -> None:
         """Have the run tell what is to come, and show it where the list is open."""
@@ -384,17 +390,6 @@ class LiveScreen(WatchScreen):
     def _tell_in_list(self, problem: str) -> None:
         if self._listed is not None:
             self._listed.tell(problem)
-
-    def action_change_tiles_now(self, step: int) -> None:
-        """Add a tile to the loop that goes on, or retire its newest."""
-        cell = self.view().cell
-        tiles = cell.tiles if cell is not None else None
-        count = (tiles if isinstance(tiles, int) else 1) + step
-        self._ask("The loop", lambda run: run.change_tiles(count))
-
-    def action_end_loop(self) -> None:
-        """No workload of the loop starts again; what is under way ends."""
-        self._ask("The loop", lambda run: run.end_loop())
 
     def action_stop_run(self) -> None:
         """Ask, and then stop the run that is shown."""
@@ -415,24 +410,15 @@ class LiveScreen(WatchScreen):
         asked = self._asked_now.value(what)
         return getattr(self.view().cell, what, None) if asked is None else asked
 
-    def _change_now(self, command: Change, **values: AxisValue) -> None:
-        """Ask for a change of the running guests, after which these `values` are theirs."""
-        self._asked_now.note(values)
-        self._asked_now.add(lambda run: f"{command(run)}; invalidates this cell")
-        self._ask(_RUNNING_GUESTS, self._asked_now.make_next, self._asked_now.forget)
+    def _change(self, asked: AskedChanges, **change: AxisValue) -> None:
+        """Ask for a change of all cells to come, or of the running guests."""
+        asked.add(change)
+        self._ask_next(asked)
 
-    def _change(self, what: str, command: Change, **values: AxisValue) -> None:
-        """Ask for the same change of all cells to come, after which these `values` are theirs, or all as planned."""
-        if values:
-            self._asked.note(values)
-        else:
-            self._asked.drop()
-        self._change_as(lambda run: f"{what}, {command(run)}; the running cell stays as it is")
-
-    def _change_as(self, change: Change) -> None:
-        """Ask for a change that was noted."""
-        self._asked.add(change)
-        self._ask("Cells to come", self._asked.make_next, self._asked.forget)
+    def _ask_next(self, asked: AskedChanges) -> None:
+        """Ask for the next of the changes that were added."""
+        title = _TO_COME if asked is self._asked else _RUNNING_GUESTS
+        self._ask(title, asked.make_next, asked.forget)
 
     def _commands(self, run: str) -> RunCommands:
         """Commands to a run; loads the planner, so only for a thread."""
@@ -441,7 +427,9 @@ class LiveScreen(WatchScreen):
         self.console.require_control()
         return RunCommands(runs_folder() / run)
 
-    def _ask(self, title: str, command: Change, refused: Callable[[], None] | None = None) -> None:
+    def _ask(
+        self, title: str, command: Callable[[RunCommands], str], refused: Callable[[], None] | None = None
+    ) -> None:
         """Have `command` ask the run that is watched, and show what it says, or why it did not work."""
 
         def told(effect: str) -> None:
@@ -462,3 +450,8 @@ class LiveScreen(WatchScreen):
         if self.state is not None:
             self.state.note(LogLine(time.time(), level, text))
         self.changed()
+
+
+def _number(tiles: AxisValue | None) -> int:
+    """How many tiles that are; one where it is not known."""
+    return tiles if isinstance(tiles, int) else 1

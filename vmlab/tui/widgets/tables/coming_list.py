@@ -21,7 +21,10 @@ _ASKING = "The run is asked what is to come."
 
 
 class ComingList(RowList):
-    """Posts `Asked` for each change: the list is as the run tells it, and changes when the run has changed it."""
+    """Adds each change to what is asked for, and posts `Asked`.
+
+    The list is as the run tells it, and changes when the run has changed it.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("b", "cache", "Cache", tooltip="This cell: cache writeback or none"),
@@ -34,12 +37,7 @@ class ComingList(RowList):
     ]
 
     class Asked(Message):
-        """The cell with this number is to be changed, as `ComingCells.change` understands it."""
-
-        def __init__(self, number: int, change: dict[str, Any]) -> None:
-            super().__init__()
-            self.number = number
-            self.change = change
+        """Another change was added to what is asked for."""
 
     class Closed(Message):
         """The list is to be closed."""
@@ -79,13 +77,10 @@ class ComingList(RowList):
             return None
         return self._cells[self.key]
 
-    def _ask(self, cell: CellToCome, **change: Any) -> None:
-        number = int(cell["cell"])
-        if change.keys() & {"skip", "as_planned"}:
-            self._asked.drop(number)
-        else:
-            self._asked.note(change, number)
-        self.post_message(self.Asked(number, change))
+    def _ask(self, cell: CellToCome | None, **change: Any) -> None:
+        if cell is not None:
+            self._asked.add({**change, "cell": int(cell["cell"])})
+            self.post_message(self.Asked())
 
     def _value(self, cell: CellToCome, axis: str) -> Any:
         asked = self._asked.value(axis, int(cell["cell"]))
@@ -108,13 +103,11 @@ class ComingList(RowList):
 
     def action_skip(self) -> None:
         """Leave it out."""
-        if (cell := self._cell) is not None:
-            self._ask(cell, skip=True)
+        self._ask(self._cell, skip=True)
 
     def action_put_back(self) -> None:
         """As it was planned."""
-        if (cell := self._cell) is not None:
-            self._ask(cell, as_planned=True)
+        self._ask(self._cell, as_planned=True)
 
     def action_choose(self) -> None:
         """Skip a cell that is to run; put back one that is not."""
