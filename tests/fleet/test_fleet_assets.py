@@ -53,7 +53,7 @@ def _kept(host: LocalHost) -> list[str]:
 
 
 def _outcomes(folder: RunFolder) -> Counter[str]:
-    return Counter(cell.end.outcome for cell in RunTimeline.of(events_of(folder)).cells.values() if cell.end)
+    return Counter(cell.told.outcome for cell in RunTimeline.of(events_of(folder)).cells.values() if cell.ended)
 
 
 async def test_a_copy_goes_once_to_each_host_that_has_none(fleet: LocalFleet, suite: Path) -> None:

@@ -37,7 +37,7 @@ def _timeline(folder: RunFolder) -> RunTimeline:
 
 def _outcomes(folder: RunFolder) -> Counter[str]:
     cells = _timeline(folder).cells.values()
-    return Counter("none" if cell.end is None else cell.end.outcome for cell in cells)
+    return Counter("none" if cell.ended is None else cell.told.outcome for cell in cells)
 
 
 def _texts(folder: RunFolder) -> str:
@@ -50,8 +50,8 @@ async def test_each_host_runs_the_cells_of_its_own(fleet: LocalFleet) -> None:
     verdict = await fleet.carried_out(folder)
     assert (verdict.outcome, verdict.exit_code) == (Outcome.PASSED, ExitCode.PASSED), verdict
     timeline = _timeline(folder)
-    assert Counter(cell.host for cell in timeline.cells.values()) == {"hv1": 2, "hv2": 2, "hv3": 2}
-    assert all(cell.host == cell.start.axes["host"] for cell in timeline.cells.values())
+    assert Counter(cell.told.hypervisor for cell in timeline.cells.values()) == {"hv1": 2, "hv2": 2, "hv3": 2}
+    assert all(cell.told.hypervisor == cell.told.axes["host"] for cell in timeline.cells.values())
     assert Counter(type(event) for event in events_of(folder))[CellEnded] == 6
     with RunReader(folder.store) as reader:
         assert reader.hosts() == ("hv1", "hv2", "hv3") or set(reader.hosts()) == {"hv1", "hv2", "hv3"}
@@ -99,7 +99,7 @@ async def test_blocks_are_placed_whole(fleet: LocalFleet) -> None:
     assert verdict.outcome is Outcome.PASSED
     hosts: dict[int, set[str]] = {}
     for cell in _timeline(folder).cells.values():
-        hosts.setdefault(cell.start.repeat, set()).add(cell.host)
+        hosts.setdefault(cell.told.repeat, set()).add(str(cell.told.hypervisor))
     assert len(hosts) == 6
     assert all(len(one) == 1 for one in hosts.values())
     assert set.union(*hosts.values()) == set(fleet.hosts)
@@ -133,7 +133,7 @@ async def test_a_host_that_fails_twice_is_left_out(fleet: LocalFleet) -> None:
     assert verdict.outcome is Outcome.ABORTED
     assert _outcomes(folder) == {"passed": 4, "aborted": 2}
     assert [event.name for event in events_of(folder) if isinstance(event, HostLeftOut)] == ["hv3"]
-    reasons = [cell.end.reasons for cell in _timeline(folder).cells.values() if cell.end and cell.end.reasons]
+    reasons = [cell.told.reasons for cell in _timeline(folder).cells.values() if cell.told.reasons]
     assert all("hv3 was left out" in reason for (reason,) in reasons)
 
 
@@ -187,7 +187,7 @@ async def test_a_block_goes_whole_to_another_host(fleet: LocalFleet) -> None:
     assert _outcomes(folder) == {"passed": 6}
     hosts: dict[int, set[str]] = {}
     for cell in _timeline(folder).cells.values():
-        hosts.setdefault(cell.start.repeat, set()).add(cell.host)
+        hosts.setdefault(cell.told.repeat, set()).add(str(cell.told.hypervisor))
     assert all(len(one) == 1 and "hv1" not in one for one in hosts.values()), hosts
 
 
@@ -262,6 +262,6 @@ async def test_sixty_cells_over_three_hosts_are_there_once_each(fleet: LocalFlee
     assert verdict.outcome is Outcome.PASSED, verdict
     ended = Counter(event.cell for event in events_of(folder) if isinstance(event, CellEnded))
     assert ended == dict.fromkeys(range(1, 61), 1)
-    shares = Counter(cell.host for cell in _timeline(folder).cells.values())
+    shares = Counter(cell.told.hypervisor for cell in _timeline(folder).cells.values())
     assert sum(shares.values()) == 60
     assert len(shares) == 3 and min(shares.values()) >= 10, shares

@@ -93,7 +93,7 @@ async def test_a_host_that_fails_fails_the_cell_on_all(fleet: LocalFleet) -> Non
     assert [event.name for event in events if isinstance(event, CellWithdrawn)] == ["hv2"]
     # The record has one outcome for the cell.
     cells = RunTimeline.of(events).cells
-    assert {cells[number].end.outcome for number in first.cells} == {"aborted"}  # type: ignore[union-attr]
+    assert {cells[number].told.outcome for number in first.cells} == {"aborted"}
     assert not any(host.records() for host in fleet.hosts.values())
 
 

@@ -8,21 +8,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from vmlab.analysis.cell_shape import CellDocument, WorkloadDocument
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.result_table import result_tables
 from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
+from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.domain_documents import recording_document
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of
-from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.remade import remade_notices
 from vmlab.analysis.record.stages import signs_of_stages, stages_of
 from vmlab.analysis.record.switches import span_documents
-from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import (
     BesideDocument,
@@ -36,88 +36,43 @@ from vmlab.analysis.tiles.scores import scores_json
 from vmlab.analysis.tiles.target_results import target_documents
 from vmlab.analysis.tiles.throughput import throughput_metrics
 from vmlab.model.cell_event import (
-    SWITCHED,
-    CacheProved,
-    CellEnded,
-    CellStarted,
-    CountersRead,
     DiskLatencyRead,
-    FiguresRemade,
-    GuestInspected,
-    MeasurementTaken,
-    NeighboursCounted,
-    NetworkProved,
-    PhaseEnded,
-    PhaseStarted,
-    RoundEnded,
-    TilesChanged,
-    WorkloadEnded,
-    WorkloadStarted,
+    DiskSilent,
+    GuestStateChanged,
+    SnapshotMade,
+    SnapshotProgressed,
+    StepEnded,
+    WorkloadProgressed,
 )
 from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     AnotherRunSeen,
-    CellPlaced,
-    CellWithdrawn,
-    DomainsSeen,
+    CellsReplanned,
+    CommandReceived,
+    CommonStartSet,
     Event,
-    HalfEnded,
-    HostJoined,
-    HostLeftOut,
-    HostProbed,
-    ImageReady,
-    Notice,
-    RepeatsEnded,
-    RunEnded,
-    RunnerFinished,
-    RunStarted,
-    TogetherEnded,
+    StartAwaited,
 )
-from vmlab.model.jsonable import time_of_day
+from vmlab.model.jsonable import carried, common_fields, time_of_day
 from vmlab.model.run import OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import HostReaders
 
-# Progress and the states of guests are most of a run's events, and no document needs them.
-_KINDS = (
-    RunStarted,
-    HostProbed,
-    HostJoined,
-    HostLeftOut,
-    ImageReady,
-    DomainsSeen,
-    Notice,
-    AnotherRunSeen,
-    CellPlaced,
-    CellWithdrawn,
-    CellStarted,
-    GuestInspected,
-    PhaseStarted,
-    PhaseEnded,
-    CacheProved,
-    NetworkProved,
-    NeighboursCounted,
-    DiskLatencyRead,
-    CountersRead,
-    *SWITCHED,
-    TilesChanged,
-    WorkloadStarted,
-    WorkloadEnded,
-    RoundEnded,
-    MeasurementTaken,
-    FiguresRemade,
-    HalfEnded,
-    CellEnded,
-    TogetherEnded,
-    RepeatsEnded,
-    RunnerFinished,
-    RunEnded,
+_UNTOLD = (
+    CellsReplanned,
+    CommandReceived,
+    CommonStartSet,
+    DiskSilent,
+    GuestStateChanged,
+    SnapshotMade,
+    SnapshotProgressed,
+    StartAwaited,
+    StepEnded,
+    WorkloadProgressed,
 )
-
-
-_COMPARED_KINDS = tuple(kind for kind in _KINDS if kind is not DiskLatencyRead)
+"""Most of a run's events are of these kinds, and no document needs them."""
 
 
 def run_document(reader: RunReader) -> RunDocument:
@@ -125,7 +80,7 @@ def run_document(reader: RunReader) -> RunDocument:
 
     Raises StoreError for a damaged store.
     """
-    document, timeline = _document(reader)
+    document, timeline = _document(reader, _UNTOLD)
     signs, speed = signs_of_stages(reader), defaultdict[str, SpeedTrace](SpeedTrace)
     cells, recording = [], None
     with HostReaders(reader) as readers:
@@ -133,9 +88,9 @@ def run_document(reader: RunReader) -> RunDocument:
             if (window := known.window) is None:
                 cells.append(cell)
                 continue
-            of_host = readers.of(known.host)
+            of_host = readers.of(known.told.hypervisor or "")
             samples = window.samples(of_host)
-            speed[known.host].add(window.ticks(samples))
+            speed[known.told.hypervisor or ""].add(window.ticks(samples))
             if document.run.size == OF_HOST:
                 recording = recording_document(samples, timeline.domains.values(), *window.host)
             if was_switched(cell):
@@ -154,15 +109,15 @@ def compared_document(reader: RunReader) -> RunDocument:
     Of the host's figures it has `COMPARED_FIGURES` alone, and it has no stages, no traffic, no latency
     of disks, no bounds and no tables.
     """
-    document, timeline = _document(reader, _COMPARED_KINDS)
+    document, timeline = _document(reader, (*_UNTOLD, DiskLatencyRead))
     cells, speed = [], defaultdict[str, SpeedTrace](SpeedTrace)
     with HostReaders(reader) as readers:
         for cell, known in zip(document.cells, timeline.cells.values(), strict=True):
             if (window := known.window) is None or was_switched(cell):
                 cells.append(cell)
                 continue
-            samples = list(window.ticks(window.samples(readers.of(known.host))))
-            speed[known.host].add(samples)
+            samples = list(window.ticks(window.samples(readers.of(known.told.hypervisor or ""))))
+            speed[known.told.hypervisor or ""].add(samples)
             cells.append(replace(cell, host=host_of(samples, *window.host, COMPARED_FIGURES)))
     return _with_speed(replace(document, cells=cells), timeline, speed)
 
@@ -176,7 +131,7 @@ def _with_speed(document: RunDocument, timeline: RunTimeline, traces: defaultdic
     # An ordered host has the last CPUs of those that there are.
     cpus = (run.host.get("ordered") or {}).get("cpus")
     cells = [
-        _cell_with_speed(cell, known, traces[known.host], cpus)
+        _cell_with_speed(cell, known, traces[known.told.hypervisor or ""], cpus)
         for cell, known in zip(document.cells, timeline.cells.values(), strict=True)
     ]
     return replace(document, run=run, cells=cells)
@@ -185,42 +140,30 @@ def _with_speed(document: RunDocument, timeline: RunTimeline, traces: defaultdic
 def _cell_with_speed(cell: CellDocument, known: CellTimeline, trace: SpeedTrace, cpus: int | None) -> CellDocument:
     workloads, speed = [], None
     for one in cell.workloads:
-        span = _span_of(known, one)
+        span = known.workloads[one.tile, one.workload].span
         workloads.append(one if span is None else replace(one, speed_percent=trace.mean_percent(*span, cpus)))
     if known.execution is not None and (wall := cell.wall_seconds) is not None and not cell.looped:
-        began = min((one for one in map(_began, known.workloads.values()) if one is not None), default=None)
+        began = min((one.first.mono for one in known.workloads.values() if one.first is not None), default=None)
         if began is not None:
             speed = trace.mean_percent(began, began + wall, cpus)
     return replace(cell, workloads=workloads, speed_percent=speed)
 
 
-def _span_of(cell: CellTimeline, document: WorkloadDocument) -> tuple[float, float] | None:
-    """The run time of a workload on the monotonic clock; None in later rounds, and where its start is not known."""
-    known = cell.workloads[document.tile, document.workload]
-    began = _began(known)
-    return None if began is None or known.end is None else (began, began + known.end.seconds)
-
-
-def _began(workload: WorkloadTimeline) -> float | None:
-    start = workload.start
-    return None if start is None or start.round > 1 else start.mono
-
-
-def _document(reader: RunReader, kinds: tuple[type[Event], ...] = _KINDS) -> tuple[RunDocument, RunTimeline]:
-    """The document as far as the events tell it, and the timeline of the run."""
+def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDocument, RunTimeline]:
+    """The document as far as events of other kinds than `untold` tell it, and the timeline of the run."""
     # Checked before the events are read: a run that ends in between is then shown as its last event says.
     alive = is_alive(reader.path.parent)
-    timeline = RunTimeline.of(event for _, event in reader.events(kinds=kinds))
+    timeline = RunTimeline.read(reader, tuple(kind for kind in Event.registry.values() if kind not in untold))
     unended = RUNNING if alive and timeline.ended is None else str(Outcome.ABORTED)
     texts = reader.documents()
     directions, said = Directions(kinds_of(texts)), targets_said(texts)
     cells = []
     block: Counter[int] = Counter()
     for known in timeline.cells.values():
-        cell = cell_document(known, unended, directions)
+        cell = known.document(unended, directions)
         block[cell.block] += 1
         cells.append(replace(cell, position=block[cell.block], targets=target_documents(cell, said)))
-    run = _run_part(reader, timeline, unended)
+    run = _run_part(reader, timeline, cells, unended)
     return RunDocument(run=run, cells=cells, together=together_documents(timeline, cells)), timeline
 
 
@@ -298,12 +241,13 @@ def raw_document(reader: RunReader, cell: int | None = None) -> dict[str, Any]:
     return {"schema": "vmlab.raw/1", "outputs": bodies}
 
 
-def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
+def _run_part(reader: RunReader, known: RunTimeline, cells: Sequence[CellDocument], unended: str) -> RunPart:
     started, probed, ended = known.started, known.probed, known.ended
     texts = reader.documents()
-    run = RunPart(
+    named: Any = {"scenario": ""} if started is None else common_fields(RunPart, started)
+    return RunPart(
+        **named,
         id=started.run if started else reader.path.parent.name,
-        scenario=started.scenario if started else "",
         outcome=str(ended.outcome) if ended else unended,
         started=time_of_day(started.wall if started else None),
         ended=time_of_day(ended.wall if ended else None),
@@ -324,20 +268,9 @@ def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
             *host_notices(known),
             *(notice.text for notice in known.notices if notice.level != "info"),
             *map(_beside, known.others),
-            *remade_notices(known.cells.values()),
+            *remade_notices(cells),
         ],
-        measured_beside=[BesideDocument(other.run, other.user, time_of_day(other.wall)) for other in known.others],
-    )
-    if started is None:
-        return run
-    return replace(
-        run,
-        size=started.size,
-        seed=started.seed,
-        assets=dict(started.assets),
-        order=started.order,
-        control=started.control,
-        targets_decide=started.targets_decide,
+        measured_beside=[carried(BesideDocument, other, seen=time_of_day(other.wall)) for other in known.others],
     )
 
 

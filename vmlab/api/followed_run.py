@@ -76,7 +76,7 @@ class AttachedRun(Iterator[RunEvent]):
     def cell(self) -> int | None:
         """The number of the cell that runs; None between cells. Of a fleet's it is the newest."""
         cell = self._timeline.cell
-        return None if cell is None or cell.end is not None else cell.start.cell
+        return None if cell is None or cell.ended is not None else cell.told.cell
 
     @property
     def phase(self) -> str | None:
@@ -87,7 +87,7 @@ class AttachedRun(Iterator[RunEvent]):
     @property
     def cells_ended(self) -> int:
         """How many cells have ended."""
-        return sum(cell.end is not None for cell in self._timeline.cells.values())
+        return sum(cell.ended is not None for cell in self._timeline.cells.values())
 
     @property
     def cells_planned(self) -> int:

@@ -65,8 +65,8 @@ class CellBook:
         book._begun.update(withdrawn)
         for number, host in timeline.placed.items():
             cell = timeline.cells.get(number)
-            if cell is not None and cell.end is not None:
-                book.end(number, host, Outcome(cell.end.outcome))
+            if cell is not None and cell.ended is not None:
+                book.end(number, host, Outcome(cell.told.outcome))
             elif cell is not None or number not in book._begun:
                 book.place(number, host)
         return book

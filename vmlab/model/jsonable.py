@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+V = TypeVar("V")
 FLAT: Final[Mapping[str, bool]] = {"flat": True}
 """Metadata of a field: its value, a dataclass, has no key of its own in JSON; its fields stand in the key's place."""
 
@@ -30,6 +31,26 @@ def fields_of(value: Any) -> dict[str, Any]:
         else:
             found[name] = own
     return found
+
+
+def common_fields(cls: type[Any], value: Any) -> dict[str, Any]:
+    """Those fields of a dataclass `value` that the dataclass `cls` has by the same names.
+
+    A figure that is not finite is None there, also in a mapping.
+    """
+    names = {one.name for one in fields(cls)}
+    return {name: _finite(own) for name, own in fields_of(value).items() if name in names}
+
+
+def carried(cls: type[V], value: Any, /, **more: Any) -> V:
+    """A `cls` with its `common_fields` of `value`, and with `more`."""
+    return cls(**common_fields(cls, value) | more)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def jsonable(value: Any) -> Any:

@@ -14,8 +14,8 @@ from itertools import pairwise
 import pytest
 
 from vmlab.analysis.cell_shape import TrafficDocument
+from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window
-from vmlab.analysis.record.timeline import CellTimeline
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.model.cell_event import (
     CellStarted,
@@ -169,7 +169,7 @@ def test_a_record_without_times_is_read_as_it_was_made_one_answer_late() -> None
 
 
 def test_the_span_of_a_cell_is_that_between_its_readings() -> None:
-    cell = CellTimeline(CellStarted(mono=90.0, cell=1, axes={}, repeat=1, guests=1), 90.0)
+    cell = CellTimeline.of(CellStarted(mono=90.0, cell=1, axes={}, repeat=1, guests=1), "")
     assert cell.window is None
     ago = {"host_ago": 0.05, "guests_ago": 0.048, "guests_disks_ago": 0.044, "sample_ago": 0.05}
     for one in (
@@ -189,7 +189,7 @@ def test_the_span_of_a_cell_is_that_between_its_readings() -> None:
 
 
 def test_without_both_readings_it_is_the_execute_phase() -> None:
-    cell = CellTimeline(CellStarted(mono=90.0, cell=1, axes={}, repeat=1, guests=1), 90.0)
+    cell = CellTimeline.of(CellStarted(mono=90.0, cell=1, axes={}, repeat=1, guests=1), "")
     for one in (
         PhaseStarted(mono=100.0, cell=1, phase="execute"),
         PhaseEnded(mono=110.0, cell=1, phase="execute", seconds=10.0),

@@ -9,7 +9,6 @@ import pytest
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import laid_out, unrun_document
 from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts, together_documents
@@ -64,7 +63,7 @@ def _events(outcome: str = "passed", repeats: int = 1) -> list[Event]:
 
 def _document(outcome: str = "passed", repeats: int = 1) -> RunDocument:
     timeline = RunTimeline.of(_events(outcome, repeats))
-    cells = [cell_document(cell, "aborted", Directions({"web": "http"})) for cell in timeline.cells.values()]
+    cells = [cell.document("aborted", Directions({"web": "http"})) for cell in timeline.cells.values()]
     document = unrun_document("probe", {})
     return replace(document, cells=cells, together=together_documents(timeline, cells))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import FleetHostDocument
-from vmlab.analysis.statistics.descriptive import finite
+from vmlab.model.jsonable import carried
 
 HOST_AXIS = "host"
 DECISIVE = ("accelerator", "cpu", "microcode", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "governor", "disk")
@@ -20,15 +20,7 @@ _MEMORY_STEP = 64 * 2**20
 def host_documents(known: RunTimeline) -> list[FleetHostDocument]:
     """The hosts, in the order in which they joined."""
     return [
-        FleetHostDocument(
-            name=name,
-            run=joined.run,
-            accelerator=joined.accelerator,
-            facts=dict(joined.facts),
-            offset_ms=finite(joined.offset_ms),
-            uncertainty_ms=finite(joined.uncertainty_ms),
-            left_out=known.left_out[name].reason if name in known.left_out else None,
-        )
+        carried(FleetHostDocument, joined, left_out=known.left_out[name].reason if name in known.left_out else None)
         for name, joined in known.hosts.items()
     ]
 
@@ -69,7 +61,7 @@ def host_notices(known: RunTimeline) -> Iterator[str]:
     found = differences({name: decisive(one.accelerator, one.facts) for name, one in known.hosts.items()})
     if found:
         yield f"the hosts differ in {'; '.join(found)}"
-    if any(HOST_AXIS not in cell.start.axes for cell in known.cells.values()):
+    if any(HOST_AXIS not in cell.told.axes for cell in known.cells.values()):
         yield f"blocks of cells are spread over hosts, and compared within each: {_blocks(known)}"
     for name, left in known.left_out.items():
         yield f"host {name} was left out: {left.reason}"
@@ -78,6 +70,6 @@ def host_notices(known: RunTimeline) -> Iterator[str]:
 def _blocks(known: RunTimeline) -> str:
     blocks: dict[str, dict[int, None]] = {}
     for cell in known.cells.values():
-        if cell.host:
-            blocks.setdefault(cell.host, {})[cell.start.repeat] = None
+        if cell.told.hypervisor:
+            blocks.setdefault(cell.told.hypervisor, {})[cell.told.repeat] = None
     return "; ".join(f"{host} repeats {', '.join(map(str, sorted(those)))}" for host, those in sorted(blocks.items()))

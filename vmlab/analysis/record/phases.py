@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from vmlab.analysis.record.cell_timeline import CellTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.cell_event import (
     CellEnded,
@@ -97,83 +99,6 @@ class RunTime:
     cells: list[CellTime]
 
 
-@dataclass(slots=True)
-class _Cell:
-    """A cell whose events are being read; `since` is when its present part began, `phase` the last that began."""
-
-    start: CellStarted
-    since: float
-    phase: str | None = None
-    inside: bool = False
-    ended: bool = False
-    outcome: str | None = None
-    parts: dict[str, float] = field(default_factory=dict)
-    steps: list[StepTime] = field(default_factory=list)
-    states: dict[tuple[int, str], float] = field(default_factory=dict)
-
-    def apply(self, event: Event) -> None:
-        match event:
-            case PhaseStarted():
-                self._close(_BETWEEN.get((_phase(self.phase), _phase(event.phase)), Part.OTHER), event.mono)
-                self.phase, self.inside = event.phase, True
-                self.states.clear()
-            case PhaseEnded():
-                self._close(event.phase, event.mono)
-                self.inside = False
-            case CellEnded():
-                self._last(event.mono)
-                self.ended, self.outcome = True, event.outcome
-            case StepEnded():
-                self._step(event.part, event.step, event.tile, event.place, event.mono, event.seconds)
-            case SnapshotMade():
-                self._step(Part.BEFORE, "freeze", 0, event.guest, event.mono, event.seconds)
-            case GuestStateChanged() if event.state != _GONE and self.inside:
-                key = event.tile, event.guest
-                seconds = event.mono - self.states.get(key, self.since)
-                self.states[key] = event.mono
-                self._step(str(self.phase), f"until {event.state}", event.tile, event.guest, event.mono, seconds)
-
-    def broken_off(self, mono: float) -> None:
-        """The last event of a run in which this cell has no end."""
-        if not self.ended:
-            self._last(mono)
-
-    def _last(self, mono: float) -> None:
-        part = self.phase if self.inside else _BETWEEN.get((_phase(self.phase), None), Part.OTHER)
-        self._close(str(part), mono)
-
-    def _close(self, part: str, mono: float) -> None:
-        self.parts[part] = self.parts.get(part, 0.0) + max(0.0, mono - self.since)
-        self.since = mono
-
-    def _step(self, part: str, step: str, tile: int, place: str, mono: float, seconds: float) -> None:
-        began = max(0.0, mono - seconds - self.start.mono)
-        self.steps.append(
-            StepTime(
-                part=part,
-                step=step,
-                tile=tile,
-                place=place,
-                began=finite(began),
-                seconds=finite(seconds),
-            )
-        )
-
-    def told(self) -> CellTime:
-        """What is known of the cell."""
-        parts = {name: self.parts[name] for name in _in_order(self.parts)}
-        return CellTime(
-            cell=self.start.cell,
-            axes=dict(self.start.axes),
-            repeat=self.start.repeat,
-            guests=self.start.guests,
-            outcome=self.outcome,
-            seconds=sum(parts.values()),
-            parts=parts,
-            steps=sorted(self.steps, key=lambda step: step.began or 0.0),
-        )
-
-
 def run_time(reader: RunReader) -> RunTime:
     """Where the time of a run went, as far as it came. Raises StoreError for a damaged store."""
     return time_of(event for _, event in reader.events(kinds=_KINDS))
@@ -181,35 +106,84 @@ def run_time(reader: RunReader) -> RunTime:
 
 def time_of(events: Iterable[Event]) -> RunTime:
     """Where the time of a run went, from its events in order."""
-    cells: dict[int, _Cell] = {}
-    run, began, last = "", None, 0.0
-    probed: HostProbed | None = None
+    run, began = RunTimeline(), None
+    steps: dict[int, _Steps] = {}
     for event in events:
+        run.apply(event)
         began = event.mono if began is None else began
-        last = event.mono
-        if isinstance(event, RunStarted):
-            run = event.run
-        elif isinstance(event, HostProbed):
-            probed = event
-        elif isinstance(event, CellStarted):
-            cells[event.cell] = _Cell(event, event.mono)
-        elif isinstance(event, CellWithdrawn):
-            cells.pop(event.cell, None)
-        elif (cell := cells.get(getattr(event, "cell", 0))) is not None:
-            cell.apply(event)
-    for cell in cells.values():
-        cell.broken_off(last)
-    told = [cell.told() for cell in cells.values()]
-    seconds = 0.0 if began is None else last - began
+        if isinstance(event, CellStarted):
+            steps[event.cell] = _Steps(event.mono)
+        elif isinstance(event, StepEnded | SnapshotMade | GuestStateChanged) and event.cell in run.cells:
+            steps[event.cell].take(event, run.cells[event.cell].phase)
+    told = [_cell_time(cell, steps[number].found, run.last_mono) for number, cell in run.cells.items()]
+    seconds = 0.0 if began is None else run.last_mono - began
+    probed = run.probed
     return RunTime(
         schema=SCHEMA,
-        run=run,
+        run=run.started.run if run.started else "",
         accelerator=_accelerator(probed.accelerator if probed else None, told),
         ordered=list(ordered_words(probed.host)) if probed else [],
         seconds=seconds,
         outside_seconds=max(0.0, seconds - sum(one.seconds for one in told)),
         parts=summed(told),
         cells=told,
+    )
+
+
+class _Steps:
+    """The steps of a cell that began at `began`."""
+
+    def __init__(self, began: float) -> None:
+        self.found: list[StepTime] = []
+        self._began = began
+        self._states: dict[tuple[str, int, str], float] = {}
+
+    def take(self, event: StepEnded | SnapshotMade | GuestStateChanged, phase: PhaseStarted | None) -> None:
+        """Note a step; a state of a guest is one, of the `phase` that goes on, from its state before."""
+        match event:
+            case StepEnded():
+                self._step(event.part, event.step, event.tile, event.place, event.mono, event.seconds)
+            case SnapshotMade():
+                self._step(Part.BEFORE, "freeze", 0, event.guest, event.mono, event.seconds)
+            case GuestStateChanged() if event.state != _GONE and phase is not None:
+                key = phase.phase, event.tile, event.guest
+                seconds = event.mono - self._states.get(key, phase.mono)
+                self._states[key] = event.mono
+                self._step(phase.phase, f"until {event.state}", event.tile, event.guest, event.mono, seconds)
+
+    def _step(self, part: str, step: str, tile: int, place: str, mono: float, seconds: float) -> None:
+        began = finite(max(0.0, mono - seconds - self._began))
+        self.found.append(StepTime(part, step, tile, place, began, finite(seconds)))
+
+
+def _cell_time(cell: CellTimeline, steps: Iterable[StepTime], last: float) -> CellTime:
+    """Where the time of a cell went; one without an end ends at `last`."""
+    found: dict[str, float] = {}
+    phase, since = None, cell.started
+    spans = cell.spans_until(last)
+
+    def close(part: str, until: float) -> None:
+        nonlocal since
+        found[part] = found.get(part, 0.0) + max(0.0, until - since)
+        since = until
+
+    for span in spans:
+        close(_BETWEEN.get((phase, _phase(span.phase)), Part.OTHER), span.since)
+        close(span.phase, span.until)
+        phase = _phase(span.phase)
+    if not spans or spans[-1].phase in cell.told.phases:
+        close(_BETWEEN.get((phase, None), Part.OTHER), last if cell.ended is None else cell.ended)
+    parts = {name: found[name] for name in _in_order(found)}
+    told = cell.told
+    return CellTime(
+        cell=told.cell,
+        axes=told.axes,
+        repeat=told.repeat,
+        guests=told.provision.guests or 0,
+        outcome=None if cell.ended is None else told.outcome,
+        seconds=sum(parts.values()),
+        parts=parts,
+        steps=sorted(steps, key=lambda step: step.began or 0.0),
     )
 
 

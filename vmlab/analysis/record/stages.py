@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.cell_shape import StageDocument
+from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.host_means import host_during
-from vmlab.analysis.record.timeline import CellTimeline
 from vmlab.model.cell_event import WorkloadProgressed
 from vmlab.model.event import CellWithdrawn
 from vmlab.model.run import DONE, SETTLING

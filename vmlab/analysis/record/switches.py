@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.cell_shape import SpanDocument
+from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.disk_latency import latency_document, within
 from vmlab.analysis.record.host_means import host_of
 from vmlab.analysis.record.loops import loop_rows
-from vmlab.analysis.record.timeline import CellTimeline
 from vmlab.model.cell_event import (
     CacheSwitched,
     KsmSwitched,
@@ -24,7 +24,7 @@ def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[Sp
     A sample in which a change lies counts in both spans, for its part in each.
     """
     since, until = cell.execution or (0.0, 0.0)
-    changes = sorted([*cell.switches, *cell.tile_changes], key=lambda one: one.mono)
+    changes = sorted(cell.changes, key=lambda one: one.mono)
     edges = [since, *(min(max(since, one.mono), until) for one in changes), until]
     cache, ksm, tiles = _at_first(cell)
     for place, (begin, end) in enumerate(itertools.pairwise(edges)):
@@ -51,8 +51,8 @@ def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[Sp
 
 def _at_first(cell: CellTimeline) -> tuple[str | None, str | None, int | None]:
     """The cache mode, KSM and the number of tiles before the first change."""
-    settings = cell.start.settings
-    said = {**settings, **cell.start.axes, "ksm": settings.get("host", {}).get("ksm")}
+    settings = cell.told.settings
+    said = {**settings, **cell.told.axes, "ksm": settings.get("host", {}).get("ksm")}
     # The first change of each thing is the last one here that says what it was.
     said.update({one.what: one.before for one in reversed(cell.switches)})
     cache, ksm, tiles = said.get("cache"), said["ksm"], said.get("tiles")

@@ -22,6 +22,7 @@ from vmlab.analysis.shape import (
 from vmlab.analysis.statistics.descriptive import finite, total
 from vmlab.analysis.tiles.target_results import load_of
 from vmlab.analysis.tiles.throughput import rates_of
+from vmlab.model.jsonable import carried
 from vmlab.model.results import Measurement
 
 ALL_HOSTS = "all"
@@ -36,15 +37,13 @@ def together_documents(known: RunTimeline, cells: Sequence[CellDocument]) -> lis
         own = [numbered[number] for number in ended.cells if number in numbered]
         if own:
             found.append(
-                TogetherDocument(
+                carried(
+                    TogetherDocument,
+                    ended,
                     cells=[cell.cell for cell in own],
                     axes={name: value for name, value in own[0].axes.items() if name != HOST_AXIS},
                     repeat=own[0].repeat,
-                    outcome=ended.outcome,
-                    reason=ended.reason,
                     start_skew_ms=finite(ended.skew_ms),
-                    skew_uncertainty_ms=finite(ended.skew_uncertainty_ms),
-                    starts_ms=dict(ended.starts_ms),
                     over_hosts=list(_over_hosts(own)),
                 )
             )

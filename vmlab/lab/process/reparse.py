@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from vmlab import __version__
+from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.remade import changes_of
-from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
@@ -97,7 +98,7 @@ def _read(reader: RunReader) -> Reparsed:
             if ended.outcome != Outcome.PASSED:
                 continue
             try:
-                workload = _workload(cell.start.settings.get("workloads", {}).get(ended.workload))
+                workload = _workload(cell.told.settings.get("workloads", {}).get(ended.workload))
                 if not workload.texts:
                     beyond[f"figures of {workload.kind} cannot be made again: they need more than its texts"] = None
                     continue
@@ -152,7 +153,7 @@ def _changes(
     """One event with every figure that is not what it was; none where all are the same."""
     old = {
         taken.metric: taken
-        for taken in cell.measurements
+        for taken in cell.told.measurements
         if (taken.workload, taken.tile) == (ended.workload, ended.tile)
     }
     other = [
@@ -163,7 +164,7 @@ def _changes(
     if other:
         yield FiguresRemade(
             mono=cell.last_mono,
-            cell=cell.start.cell,
+            cell=cell.told.cell,
             workload=ended.workload,
             tile=ended.tile,
             guest=ended.guest,

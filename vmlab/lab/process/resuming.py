@@ -68,7 +68,7 @@ class _Recorded:
     def broke_off(self) -> Iterator[int]:
         """The cells that have begun and have no end that counts, and the warm-up, which those to come need anew."""
         for number, cell in self.timeline.cells.items():
-            if cell.end is None or cell.end.outcome == Outcome.ABORTED or cell.start.repeat == WARM_UP:
+            if cell.ended is None or cell.told.outcome == Outcome.ABORTED or cell.told.repeat == WARM_UP:
                 yield number
 
     def seconds_left(self, plan: Plan) -> float:
@@ -165,8 +165,8 @@ def _check_plan(folder: RunFolder, recorded: _Recorded, *, concurrent: bool) -> 
     cells = {cell.index: cell for cell in plan.cells}
     anew = {*recorded.broke_off()}
     for number, known in recorded.timeline.cells.items():
-        start, cell = known.start, cells.get(number)
-        then = (start.axes, start.repeat, {name: one for name, one in start.settings.items() if name != "host"})
+        told, cell = known.told, cells.get(number)
+        then = (told.axes, told.repeat, {name: one for name, one in told.settings.items() if name != "host"})
         if number not in anew and (
             cell is None or _as_kept([cell.axes, cell.repeat, settings_of(cell)]) != _as_kept(then)
         ):

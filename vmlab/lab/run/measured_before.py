@@ -25,8 +25,8 @@ class MeasuredBefore:
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         timeline = RunTimeline.of(events)
-        ends = {number: cell.end for number, cell in timeline.cells.items()}
-        self.outcomes = {number: Outcome(end.outcome) for number, end in ends.items() if end is not None}
+        ended = {number: cell.told for number, cell in timeline.cells.items() if cell.ended is not None}
+        self.outcomes = {number: Outcome(told.outcome) for number, told in ended.items()}
         self.goes_on = any(isinstance(one, CommandReceived) and one.command == RESUME for one in events)
         self.decided = timeline.repeats_ended is not None
         """Whether it was decided that no repeat follows."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.tiles.throughput import throughput_metrics
@@ -100,7 +99,7 @@ class Repeating:
         return RepeatsEnded(repeats=repeat, cells=self._cells, widest_percent=widest, reached=reached)
 
     def _widest(self) -> float | None:
-        cells = [cell_document(cell, Outcome.ABORTED, self._directions) for cell in self._timeline.cells.values()]
+        cells = [cell.document(Outcome.ABORTED, self._directions) for cell in self._timeline.cells.values()]
         return widest_percent(cells, self._metrics, self._throughput)
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.host_means import host_during
-from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.guests.snapshots.catalog import SNAPSHOTS
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, send_signal, stop_run
 from vmlab.lab.commands.verbs import ChangeRunning
@@ -220,17 +221,16 @@ class Trials:
         return "accelerator unknown" if probed is None else probed.accelerator
 
     def _judge_measured(self, folder: RunFolder, cell: CellTimeline, trace: CounterTrace) -> None:
-        ended = cell.end
-        reasons = "; ".join(ended.reasons) if ended is not None else ""
-        seconds, how = (None, None) if ended is None else (ended.provision.seconds, ended.provision.how)
-        if ended is not None and ended.outcome == Outcome.PASSED and how == "restored":
-            self._note(RESTORED, WORKS, f"ready {seconds:.1f} s after the start, {len(cell.measurements)} figures")
+        told = cell.told
+        reasons, seconds, how = "; ".join(told.reasons), told.provision.seconds, told.provision.how
+        if told.outcome == Outcome.PASSED and how == "restored":
+            self._note(RESTORED, WORKS, f"ready {seconds:.1f} s after the start, {len(told.measurements)} figures")
         else:
-            self._note(RESTORED, FAILS, f"the cell is {ended.outcome if ended else 'unknown'}, guest {how}: {reasons}")
-        disagree = [one for one in cell.proofs if not one.agrees]
-        if cell.proofs and not disagree:
-            direct = sum(one.o_direct for one in cell.proofs)
-            self._note(PROVED, WORKS, f"none: {direct} of {len(cell.proofs)} open disk files have O_DIRECT")
+            self._note(RESTORED, FAILS, f"the cell is {told.outcome}, guest {how}: {reasons}")
+        disagree = [one for one in told.cache_proof if not one.agrees]
+        if told.cache_proof and not disagree:
+            direct = sum(one.o_direct for one in told.cache_proof)
+            self._note(PROVED, WORKS, f"none: {direct} of {len(told.cache_proof)} open disk files have O_DIRECT")
         else:
             what = f"{disagree[0].file} is not {disagree[0].expected}" if disagree else "no disk file was seen"
             self._note(PROVED, FAILS, what)
@@ -281,8 +281,8 @@ class Trials:
             return
         first = timeline.cells.get(MEASURED)
         outcome = timeline.ended.outcome if timeline.ended is not None else "without an end"
-        if damage is None and first is not None and first.end is not None and first.measurements:
-            self._note(INTACT, WORKS, f"cell 1 is {first.end.outcome}, the run {outcome}; the store is sound")
+        if damage is None and first is not None and first.ended is not None and first.told.measurements:
+            self._note(INTACT, WORKS, f"cell 1 is {first.told.outcome}, the run {outcome}; the store is sound")
         else:
             self._note(INTACT, FAILS, damage or "cell 1 is not in the store")
 

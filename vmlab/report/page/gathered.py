@@ -9,7 +9,8 @@ from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.intent import summary_of
-from vmlab.analysis.record.spans import PhaseSpan, RunSpans
+from vmlab.analysis.record.cell_timeline import PhaseSpan
+from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.ordered import of_emulated_disk, ordered_words
 from vmlab.model.results import RawOutput

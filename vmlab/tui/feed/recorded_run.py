@@ -105,10 +105,10 @@ class RecordedRun:
         """The cells on the time line."""
         return tuple(
             Mark(
-                cell.start.cell,
-                cell.start.mono - self.began,
-                (cell.end.mono if cell.end else self.ended) - self.began,
-                cell.end.outcome if cell.end else Outcome.ABORTED,
+                cell.told.cell,
+                cell.started - self.began,
+                (self.ended if cell.ended is None else cell.ended) - self.began,
+                Outcome.ABORTED if cell.ended is None else cell.told.outcome,
             )
             for cell in RunTimeline.of(self.events).cells.values()
         )

@@ -100,9 +100,9 @@ def course_of(picked: PickedSide, name: str) -> Course:
         run = RunTimeline.of(event for _, event in reader.events(kinds=kinds))
         cell = run.cells.get(picked.cell)
         if cell is None or cell.execution is None:
-            return Course(phases={} if cell is None else dict(cell.phases))
+            return Course(phases={} if cell is None else dict(cell.told.phases))
         began, ended = cell.execution
         with HostReaders(reader) as readers:
             found = series(readers.of(run.placed.get(picked.cell, "")), name, began, ended)
     switches = [one.mono - began for one in cell.switches if began <= one.mono <= ended]
-    return Course(([mono - began for mono in found.mono], list(found.values)), switches, dict(cell.phases))
+    return Course(([mono - began for mono in found.mono], list(found.values)), switches, dict(cell.told.phases))

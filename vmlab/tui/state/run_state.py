@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.cell_shape import LoopRow
+from vmlab.analysis.record.cell_timeline import CellTimeline, WorkloadTimeline
 from vmlab.analysis.record.loops import loop_rows
-from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.cell_event import (
     CacheSwitched,
@@ -176,7 +177,7 @@ class RunState:
     def _has_guests(self) -> bool:
         """Whether a cell has had guests, or may have: a host that works alone is not emulated."""
         cells = self._timeline.cells.values()
-        return not cells or any(cell.start.guests for cell in cells)
+        return not cells or any(cell.told.provision.guests for cell in cells)
 
     def _executed(self, ended: float | None) -> Iterator[tuple[float, float]]:
         """When workloads ran, in the newest cells; `ended` is the end of the run."""
@@ -184,7 +185,7 @@ class RunState:
         for cell in newest:
             if cell.executed is not None and cell.execution is not None:
                 since, until = cell.executed
-                goes_on = until is None and cell is newest[-1] and cell.end is None and ended is None
+                goes_on = until is None and cell is newest[-1] and cell.ended is None and ended is None
                 yield (since, math.inf) if goes_on else cell.execution
 
     def _note_latency(self, event: Event) -> None:
@@ -212,7 +213,7 @@ class RunState:
 
     def _coming(self, cell: CellTimeline | None) -> Axes | None:
         """The axis values of the cell after this one; None where the record does not tell what was changed."""
-        place = cell.start.cell if cell else 0
+        place = cell.told.cell if cell else 0
         if self._changed is None:
             return self._planned[place] if 0 < place < len(self._planned) else None
         for one in self._changed.coming or ():
@@ -295,23 +296,22 @@ def passed_times(cell: CellTimeline) -> dict[tuple[str, int, Axes], float]:
 
 
 def _axes(cell: CellTimeline) -> Axes:
-    return tuple(cell.start.axes.items())
+    return tuple(cell.told.axes.items())
 
 
 def cell_view(cell: CellTimeline) -> CellView:
     """A cell as the console draws it."""
-    end = cell.end
     return CellView(
-        number=cell.start.cell,
+        number=cell.told.cell,
         axes=_axes(cell),
-        repeat=cell.start.repeat,
-        began=cell.start.mono,
+        repeat=cell.told.repeat,
+        began=cell.started,
         phase=cell.phase.phase if cell.phase else "",
         phase_began=cell.phase.mono if cell.phase else 0.0,
-        outcome=end.outcome if end else RUNNING,
-        reasons=tuple(end.reasons) if end else (),
-        wall_seconds=end.wall_seconds if end else None,
-        settings=cell.start.settings,
+        outcome=cell.told.outcome,
+        reasons=tuple(cell.told.reasons),
+        wall_seconds=cell.told.wall_seconds,
+        settings=cell.told.settings,
         switches=tuple((one.mono, one.what, one.after) for one in cell.switches),
         tile_changes=tuple((one.mono, one.after) for one in cell.tile_changes),
     )
