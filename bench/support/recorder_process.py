@@ -1,6 +1,7 @@
 """The recorder as a process of its own: ``python -m bench.support.recorder_process INTERVAL STORE GUESTS``.
 
-Its guests are synthetic: figures of the form that libvirt's bulk call gives, and idle processes in place of QEMUs.
+Its guests are synthetic: figures of the form that libvirt's bulk call gives, and idle processes of as many threads in
+place of QEMUs. The watch of what carries a figure runs beside it, as while workloads run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ from vmlab.telemetry.guest_readings import GuestAnswer, Timed
 from vmlab.telemetry.guests import Deliver
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.standstill import StandstillWatch
+
+_THREADS = 6
+"""Of a QEMU with two virtual CPUs and an iothread."""
+_IDLE = (
+    f"import threading as t, time; [t.Thread(target=time.sleep, args=(1e6,)).start() for _ in range({_THREADS - 1})]"
+)
 
 
 class SyntheticGuests:
@@ -82,14 +90,17 @@ def main(
     wait: Callable[[], None] = _until_told,
 ) -> None:
     """Record into `store` until `wait` returns, by default at SIGTERM; `make` makes the recorder."""
-    stand_ins = [subprocess.Popen(["sleep", "infinity"]) for _ in range(guests)]
+    stand_ins = [subprocess.Popen([sys.executable, "-ISc", _IDLE]) for _ in range(guests)]
     writer = RunWriter(store)
     inside = Path("/proc/self").readlink().name == "1"
     made_up = SyntheticGuests(guests)
     watched = Watched(lab_folders=[store.parent], scope="namespace" if inside else "process")
     recorder = make(interval, SampleWriter(writer), watched, made_up.tell)
+    watch = StandstillWatch(inside=inside)
     recorder.start()
+    watch.start()
     wait()
+    watch.stop()
     recorder.stop()
     writer.close()
     for stand_in in stand_ins:

@@ -134,21 +134,22 @@ def test_a_process_that_comes_later_is_watched_and_one_that_goes_is_forgotten(
 
 
 _THREADS = """
-import ctypes, threading, time
+import ctypes, sys, threading, time
 def named(name):
     ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
     print(threading.get_native_id(), flush=True)
     while True:
-        time.sleep(0.01)
+        time.sleep(float(sys.argv[1]))
 threading.Thread(target=named, args=(b"CPU 0/TCG",), daemon=True).start()
 time.sleep(600)
 """
 
 
-@pytest.fixture
-def thread() -> Iterator[tuple[int, int]]:
-    """A process and its thread CPU 0/TCG, which works now and then."""
-    with subprocess.Popen([sys.executable, "-c", _THREADS], stdout=subprocess.PIPE, text=True) as process:
+@pytest.fixture(params=["0.01"])
+def thread(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
+    """A process and its thread CPU 0/TCG, which works now and then: after so many seconds each time."""
+    command = [sys.executable, "-c", _THREADS, request.param]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield process.pid, int(process.stdout.readline())
@@ -209,6 +210,42 @@ def test_one_thread_of_a_process_that_stands_still_is_named(
     states.look(4.0)
     (found,) = stops(states, pid, 5.0)
     assert (found.how, found.thread, found.seconds) == (how, "CPU 0/TCG", 3.0)
+
+
+@pytest.mark.parametrize("thread", ["600"], indirect=True)
+@pytest.mark.parametrize("stop", [traced, frozen])
+def test_one_that_is_idle_is_seen_as_well(
+    tmp_path: Path, thread: tuple[int, int], stop: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    """A freezer of version 1 stops it where it sleeps; the cgroups of such threads are read in turn."""
+    pid, tid = thread
+    until(lambda: _state_of_thread(tid) == "S", "that it sleeps")
+    states = states_of(tmp_path, pid)
+    for at in (0.0, 0.5):
+        states.look(at)
+    with stop(tid):
+        for at in range(1, 11):
+            states.look(float(at))
+    (found,) = stops(states, pid, 10.0)
+    assert found.thread == "CPU 0/TCG"
+    assert found.seconds >= 1.5
+
+
+def test_the_state_of_one_that_does_not_run_is_not_read_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    """It costs three times as much as what it has run."""
+    until(lambda: state(sleeper.pid) == "S", "the state")
+    read: list[str] = []
+
+    def counted(path: Path, _others: int) -> Callable[[], bytes]:
+        return lambda: read.append(path.name) or path.read_bytes()  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr("vmlab.telemetry.standstill.reader", counted)
+    states = states_of(tmp_path, sleeper.pid)
+    for at in range(4):
+        states.look(at * EVERY)
+    assert read == ["schedstat", "stat", "schedstat", "schedstat", "schedstat"]
 
 
 def test_of_the_hosts_processes_only_the_labs_are_looked_at(

@@ -27,7 +27,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 THE_HOST = Roots()
 """Those of the running kernel."""
 
-_MOST_KEPT = 128
+_MOST_KEPT = 256
 """Files that one watch keeps open; the others are opened for each reading, as a process may have only so many."""
 
 

@@ -3,8 +3,10 @@
 Everything that carries a figure is watched, each thread by itself: QEMU's virtual CPUs, I/O threads and workers, the
 emulated disk's server, programs on the host. Five times a second, at moments that follow no period, each thread's state
 is read from ``/proc/PID/task/TID/stat`` (T stopped, t traced); of one that sleeps the freezers of its cgroups are read
-too. A stop counts for the time between samples, so that many short ones add up to what they took together, however
-short each is. More than `_MOST_AT_ONCE` threads are sampled in turn, each less often.
+too. To be stopped a thread has to run: one that has not run since it was seen asleep (``schedstat``) still sleeps, and
+its state is not read, as that costs three times as much. A stop counts for the time between samples, so that many short
+ones add up to what they took together, however short each is. More than `_MOST_AT_ONCE` threads are sampled in turn,
+each less often.
 
 None of this says anything of this process, in which the watch runs: it was stopped where no sample was taken for a
 second and it used no CPU meanwhile. What must not change meanwhile is watched by `steady_values` and `link_states`.
@@ -30,13 +32,19 @@ from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 EVERY = 0.2
 """Seconds between two samples on average; one comes after half of that at least, and after one and a half at most."""
 _LIST_SECONDS = 1.0
-"""Processes and threads are listed, and the cgroups of each are read, this seldom."""
+"""Processes and threads are listed, and the cgroups of those that have run are read, this seldom."""
+_LISTS = 8
+"""The cgroups of threads that do not run are read at one listing of so many."""
+_LONG, _SELDOM = 10.0, 2.5
+"""After so many seconds there are enough samples for a share of 2 %, and all is read so many times less often."""
 _COMPARE_SECONDS = 0.5
 """The same for values that must not change."""
 _MOST_AT_ONCE = 64
 _OWN_GAP = 1.0
 _OWN_CPU_SHARE = 0.05
 _STATES = {b"T": "stopped", b"t": "stopped by a debugger"}
+_NEVER_RAN = b"0 0 0\n"
+"""A thread's schedstat on kernels that do not count."""
 _ASLEEP, _WAITS = b"S", b"D"
 """What a thread is said to be that a freezer of version 2 or 1 has stopped (Linux 6.18), and others are as well."""
 _FROZEN = "frozen by its cgroup"
@@ -75,7 +83,12 @@ class _Thread:
     tid: int
     folder: Path
     stat: Callable[[], bytes]
+    ran: Callable[[], bytes]
     seen: float
+    asleep_at: bytes = b""
+    """What it had run when it was seen asleep; empty where it was not, or where nothing counts that."""
+    has_run: bool = True
+    """Whether it has run since its cgroups were read."""
     cgroups: bytes = b""
     how: str = ""
     stopped: dict[str, float] = field(default_factory=dict)
@@ -98,7 +111,7 @@ class ProcessStates:
         self._proc = proc
         self._only = only
         self._last_pid = KernelFile(proc / "loadavg")
-        self._listed_as, self._listed_at = b"", float("-inf")
+        self._listed_as, self._listed_at, self._listings = b"", float("-inf"), 0
         self._threads: dict[int, _Thread] = {}
         self._turn: list[_Thread] = []
         self._names: dict[int, str] = {}
@@ -145,8 +158,8 @@ class ProcessStates:
             for how, seconds in thread.stopped.items():
                 known = most.get((thread.pid, how))
                 # Of threads that were stopped together, the first one stands for the process.
-                longer = known is None or seconds > known.stopped[how] + 2 * EVERY
-                if known is None or longer or (thread.tid == thread.pid and seconds > known.stopped[how] - 2 * EVERY):
+                longer = known is None or seconds > known.stopped[how] + 4 * EVERY
+                if known is None or longer or (thread.tid == thread.pid and seconds > known.stopped[how] - 4 * EVERY):
                     most[thread.pid, how] = thread
         return [
             Standstill(pid, self._names[pid], how, one.stopped[how], "" if one.tid == pid else one.name)
@@ -165,12 +178,15 @@ class ProcessStates:
             for pid in self._processes():
                 with suppress(OSError):
                     self._list_threads(pid, self._proc / str(pid) / "task", now)
-        for thread in list(self._threads.values()):
+        self._listings += 1
+        for place, thread in enumerate(list(self._threads.values())):
             # A thread may be put into another cgroup at any time.
-            try:
-                thread.cgroups = _read(thread.folder / "cgroup")
-            except OSError:
-                self._forget(thread)
+            if thread.has_run or (place + self._listings) % _LISTS == 0:
+                thread.has_run = False
+                try:
+                    thread.cgroups = _read(thread.folder / "cgroup")
+                except OSError:
+                    self._forget(thread)
 
     def _processes(self) -> Iterable[int]:
         if self._only is not None:
@@ -182,8 +198,12 @@ class ProcessStates:
         for name in os.listdir(tasks):  # noqa: PTH208
             if (tid := int(name)) not in self._threads:
                 with suppress(OSError):
-                    stat = reader(tasks / name / "stat", len(self._threads))
-                    self._threads[tid] = _Thread(pid, tid, tasks / name, stat, seen=now)
+                    stat = reader(tasks / name / "stat", 2 * len(self._threads))
+                    ran: Callable[[], bytes] = bytes
+                    # Some kernels have none.
+                    with suppress(OSError):
+                        ran = reader(tasks / name / "schedstat", 2 * len(self._threads))
+                    self._threads[tid] = _Thread(pid, tid, tasks / name, stat, ran, seen=now)
 
     def _forget(self, thread: _Thread) -> None:
         if self._threads.pop(thread.tid, None) is not None and thread.stopped:
@@ -191,10 +211,15 @@ class ProcessStates:
 
     def _how(self, thread: _Thread, frozen: dict[Path, bool]) -> str:
         """How the thread is stopped; empty where it is not. Raises OSError where it has gone."""
+        ran = thread.ran()
+        if ran and ran == thread.asleep_at and not thread.how and not self._is_frozen(thread.cgroups, frozen):
+            return ""
         stat = thread.stat()
         # proc(5): the text after the closing bracket of comm begins with the state.
         state = stat[(at := stat.rindex(b")") + 2) : at + 1]
         how = _STATES.get(state, "")
+        thread.has_run = True
+        thread.asleep_at = ran if state == _ASLEEP and ran != _NEVER_RAN else b""
         if state == _WAITS:
             # Seldom, and it may have been put into another cgroup just now.
             thread.cgroups = _read(thread.folder / "cgroup")
@@ -298,11 +323,12 @@ class StandstillWatch:
         used = time.process_time()
         going = True
         while going:
+            seldom = 1.0 if now - began < _LONG else _SELDOM
             self._look(states, now)
-            if now == began or now - compared >= _COMPARE_SECONDS:
+            if now == began or now - compared >= _COMPARE_SECONDS * seldom:
                 compared = now
                 self._compare(states, values, links, now)
-            wait = random.uniform(0.5, 1.5) * EVERY
+            wait = random.uniform(0.5, 1.5) * EVERY * seldom
             going = not self._stopping.wait(wait)
             before, cpu_before = now, used
             now, used = self._clock(), time.process_time()

@@ -1,9 +1,10 @@
 """What must stay as it is while the workloads of a cell run: settings of the host, and what the lab is given of it.
 
-Each value is read before, twice a second, and after, and compared with the first. Beside settings these are what the
-cgroups of the lab's threads, and all above them, are given (weights, quotas, CPUs, limits of memory and disks), and
-what each thread of a QEMU is given itself: CPUs, scheduling policy and nice value. For how long a quota kept a cgroup
-from running the kernel counts itself; the groups above this process are left out of that: `host_counters` has them.
+Each value is read before, every half second or so, and after, and compared with the first. Beside settings these are
+what the cgroups of the lab's threads, and all above them, are given (weights, quotas, CPUs, limits of memory and
+disks), and what each thread of a QEMU is given itself: CPUs, scheduling policy and nice value. For how long a quota
+kept a cgroup from running the kernel counts itself; the groups above this process are left out of that:
+`host_counters` has them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _QEMU = b"(qemu-system"
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """`what` had not the value `was` but another one, `became`, for some `seconds`, give or take half a second."""
+    """`what` had not the value `was` but another one, `became`, for some `seconds`, as far as readings tell."""
 
     what: str
     was: str
