@@ -27,9 +27,10 @@ from pathlib import Path
 
 from bench.alarms import quota, started
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Row
 from vmlab.analysis.comparison.difference import Difference, Sides, differences
+from vmlab.analysis.comparison.meetings import sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, OneReading
 from vmlab.analysis.shape import RunDocument
@@ -95,15 +96,15 @@ def run_lines(document: RunDocument) -> Iterator[str]:
     yield f"{document.run.id}: {len(document.cells)} cells, speed {words}"
     for candidate in CANDIDATES:
         for row in rows_of(document, candidate):
-            (raw,), (steady,) = row.differences, row.at_best_speed
+            (raw,), (steady,) = row.differences, row.differences_at_best
             corrected = "" if steady is None else f"; at best speed ±{_half_width(steady):.1f} %, {steady.verdict}"
             measured = f"{raw.percent:+.1f} %, ±{_half_width(raw):.1f} %, {raw.verdict}"
             yield f"  {candidate}, {row.workload}: {measured}{corrected}"
     rows = rows_of(document, SAME)
     shares = [("as measured", [row.figures for row in rows])]
-    if any(row.figures_at_best_speed for row in rows):
+    if any(row.at_best_speed for row in rows):
         # What is not corrected is in the family as it was measured.
-        shares.append(("at best speed", [row.figures_at_best_speed or row.figures for row in rows]))
+        shares.append(("at best speed", [(row.at_best_speed or row).figures for row in rows]))
     words = ", ".join(f"{100 * alarms(family):.1f} % {name}" for name, family in shares)
     yield f"  relabellings that alarm: {words}"
 
@@ -157,7 +158,7 @@ def summary_lines(documents: Sequence[RunDocument], candidate: str) -> Iterator[
     if both:
         ratio = [_half_width(steady) / _half_width(_measured(rows)[place]) for place, steady in both.items()]
         yield f"{candidate}: half-width at best speed over that as measured: median {statistics.median(ratio):.2f}"
-    for name, chosen in (("as measured", "differences"), ("at best speed", "at_best_speed")):
+    for name, chosen in (("as measured", "differences"), ("at best speed", "differences_at_best")):
         proven = sum(
             any(one is not None and one.proven for row in each for one in getattr(row, chosen)) for each in every
         )
@@ -169,7 +170,7 @@ def _measured(rows: Sequence[Row]) -> dict[int, Difference]:
 
 
 def _steady(rows: Sequence[Row]) -> dict[int, Difference]:
-    found = {place: row.at_best_speed[0] for place, row in enumerate(rows)}
+    found = {place: row.differences_at_best[0] for place, row in enumerate(rows)}
     return {place: one for place, one in found.items() if one is not None and one.interval is not None}
 
 

@@ -13,6 +13,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.lookup import Lookup
 from vmlab.analysis.reference.claims import answer_claim
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.jsonable import jsonable
 from vmlab.model.scenarios.reference import Claim
 from vmlab.store.reader import RunReader
 
@@ -62,7 +63,7 @@ def test_the_interval_of_the_figure_answers(said: dict[str, Any], answer: str, t
     level = found.comparisons[0].level
     assert level is not None
     assert level == level_of(found.evidence[0].found.reading.figure, level.bound, level.unit, 1)
-    assert found.to_json()["comparisons"][0]["level"]["interval"] == level.interval
+    assert jsonable(found)["comparisons"][0]["level"]["interval"] == list(level.interval or ())
 
 
 def test_the_reason_has_figure_bound_and_interval(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from vmlab.analysis.figures.reading import Reading
 from vmlab.analysis.reference.claims import Evidence, answer_claim, answered
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import spread
+from vmlab.model.jsonable import jsonable
 from vmlab.model.scenarios.reference import Claim
 from vmlab.store.reader import RunReader
 
@@ -198,7 +199,7 @@ def test_the_evidence_names_figures_and_cells(tmp_path: Path) -> None:
     assert found.because == (
         "cache writeback: 8 s (n 1, cell 3) against cache none: 10.05 s (n 2, cells 1, 2), -20.0 %, too few readings",
     )
-    body = found.to_json()
+    body = jsonable(found)
     first = body["evidence"][0]
     assert (first["place"], first["mean"], first["count"], first["cells"]) == (WRITEBACK, 8.0, 1, [3])
     (comparison,) = body["comparisons"]

@@ -177,7 +177,7 @@ def test_a_record_of_before_has_no_settings_and_nothing_absent(story: Story) -> 
 def test_scores_have_what_other_programs_rely_on(tmp_path: Path) -> None:
     document = _document(TOLD["two-tiles"](tmp_path / "run.sqlite"))
     assert document.run.throughput == {}, "the story says nothing of kinds"
-    scores = document.scores
+    scores = jsonable(document.scores)
     assert scores["share_percent"] == 10
     assert [place["axes"] for place in scores["places"]] == [{"cache": "none"}, {"cache": "writeback"}]
     row = scores["places"][0]["rows"][0]

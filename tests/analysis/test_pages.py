@@ -9,6 +9,7 @@ from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Verdict
 from vmlab.analysis.comparison.gate import Answer, Condition, State
 from vmlab.analysis.statistics.sample_size import detectable_percent, readings_needed
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json
+from vmlab.model.jsonable import jsonable
 from vmlab.report.run.tiles_text import Ascent, Stop, scale_document
 from vmlab.workloads.target_limits import Target
 
@@ -28,7 +29,7 @@ def test_the_page_on_json_has_every_key_of_a_difference_and_no_other() -> None:
     section = text[text.index("## `vmlab.compare/2`") :]
     rows = _table(section, "key")[1:]
     named = [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
-    assert sorted(named) == sorted(NO_DIFFERENCE.to_json())
+    assert sorted(named) == sorted(jsonable(NO_DIFFERENCE))
     assert all(f"`{verdict}`" in rows[0][1] for verdict in Verdict if verdict != Verdict.SAME)
 
 
@@ -63,7 +64,7 @@ def test_the_page_on_json_has_every_key_of_a_gate_and_no_other() -> None:
     rows = _table(text, "of `gate`")[1:]
     named = [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
     answer = Answer(Condition.parse("web > +1 %"), "web", "run_time", {}, "last", State.MET)
-    assert sorted([*named, "above", "bound_percent"]) == sorted(answer.to_json())
+    assert sorted([*named, "above", "bound_percent"]) == sorted(jsonable(answer))
     assert all(f"`{key}`" in rows[0][1] for key in ("above", "bound_percent"))
     assert all(f"`{state}`" in rows[2][1] for state in State)
 

@@ -10,11 +10,11 @@ from statistics import mean, median
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.comparison.compare import compare, sides_by_axis
-from vmlab.analysis.comparison.comparison import Row
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.comparison import Noise, Row
 from vmlab.analysis.comparison.difference import Difference, difference
-from vmlab.analysis.comparison.noise import Noise
-from vmlab.analysis.comparison.noise_of_control import noise_of
+from vmlab.analysis.comparison.meetings import sides_by_axis
+from vmlab.analysis.comparison.noise import noise_of
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.shape import RunDocument
@@ -165,8 +165,9 @@ def test_corrected_intervals_are_a_third_as_wide_and_alarm_no_more_often(tmp_pat
         rows = by_metric(control_run(tmp_path, seed))
         for metric in ("run_time", "events_per_second", "wall_seconds"):
             raw.append(half_width(rows[metric].differences[0]))
-            corrected.append(half_width(rows[metric].at_best_speed[0]))
-        alarming.append(alarms(rows["run_time"].figures_at_best_speed))
+            corrected.append(half_width(rows[metric].differences_at_best[0]))
+        at_best = rows["run_time"].at_best_speed
+        alarming.append(alarms(at_best.figures if at_best else ()))
     assert median(corrected) <= median(raw) / 3
     assert median(raw) > 5, "the speed moved"
     assert mean(alarming) <= 0.05
@@ -176,10 +177,10 @@ def test_a_true_slowdown_is_seen_at_the_best_speed_and_the_figure_as_measured_de
     document = control_run(tmp_path, 1, slower=8)
     comparison = compare(sides_by_axis(document))
     row = next(row for row in comparison.rows if row.metric == "run_time")
-    (measured,), (at_best,) = row.differences, row.at_best_speed
+    (measured,), (at_best,) = row.differences, row.differences_at_best
     assert at_best is not None and at_best.proven and at_best.percent == pytest.approx(8, abs=1.5)
     assert not measured.proven
-    body = comparison.to_json()
+    body = jsonable(comparison)
     assert body["speed"]["highest_percent"] <= 100
     (candidate,) = body["rows"][0]["candidates"]
     assert candidate["difference"]["verdict"] == "no difference proven"
@@ -191,17 +192,17 @@ def test_a_true_slowdown_is_seen_at_the_best_speed_and_the_figure_as_measured_de
 
 def test_work_that_does_not_follow_the_speed_keeps_its_figures(tmp_path: Path) -> None:
     rows = by_metric(control_run(tmp_path, 1, kind="fio"))
-    assert rows["run_time"].at_best_speed == (None,)
-    assert rows["wall_seconds"].at_best_speed == (None,)
+    assert rows["run_time"].at_best_speed is None
+    assert rows["wall_seconds"].at_best_speed is None
 
 
 def test_noise_at_the_best_speed_is_that_of_the_control_run_at_the_best_speed(tmp_path: Path) -> None:
     noise = noise_of(control_run(tmp_path, 3))
-    key = ("primes", "run_time")
-    assert noise.at_best_speed[key] < noise.percents[key] / 3
+    at_best_speed = noise.percents["primes", "run_time", "at best speed"]
+    assert at_best_speed < noise.percents["primes", "run_time", ""] / 3
     row = by_metric_with(control_run(tmp_path, 4, slower=8), noise)
-    (at_best,) = row.at_best_speed
-    assert at_best is not None and at_best.noise == noise.at_best_speed[key]
+    (at_best,) = row.differences_at_best
+    assert at_best is not None and at_best.noise == at_best_speed
 
 
 def by_metric_with(document: RunDocument, noise: Noise) -> Row:

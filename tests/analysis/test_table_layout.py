@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.document import run_document
+from vmlab.analysis.document import laid_out, run_document
 from vmlab.analysis.figures.table_layout import layout_of, varied_axis
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import StoreError
@@ -57,7 +57,7 @@ def test_cells_are_set_side_by_side_by_the_first_axis_that_varies(tmp_path: Path
 
 def test_without_a_table_every_place_stands_alone(tmp_path: Path) -> None:
     document = _document(tmp_path, {"columns": "cache"})
-    document = replace(document, run=replace(document.run, table=None))
+    document = laid_out(replace(document, run=replace(document.run, table=None)))
     text = run_table(document)
     assert text.count("all cells") == 2
     assert "tiles 1" in text and "tiles 2" in text

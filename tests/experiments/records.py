@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.analysis.reference.published import beside_reference
+from vmlab.model.jsonable import jsonable
 from vmlab.model.places import runs_folder
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.terms import FOR_CLAIMS, ForClaims
@@ -89,7 +90,7 @@ def day_of(record: Mapping[str, Any]) -> str:
 def answers_in(archive: Path) -> list[dict[str, Any]]:
     """What the run in an archive answers to its claims, which is added to the runs here."""
     with RunReader(runs_folder() / unpack(archive) / STORE) as reader:
-        claims: list[dict[str, Any]] = json.loads(json.dumps(beside_reference(reader).to_json()))["claims"]
+        claims: list[dict[str, Any]] = json.loads(json.dumps(jsonable(beside_reference(reader))))["claims"]
     return claims
 
 

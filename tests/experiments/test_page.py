@@ -58,7 +58,7 @@ def _recorded(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     with RunReader(tell(name)) as reader:
         document, beside = run_document(reader), beside_reference(reader)
     document.run.host["memory_bytes"] = 2**33
-    record: dict[str, Any] = json.loads(json.dumps(record_of(jsonable(document), beside.to_json())))
+    record: dict[str, Any] = json.loads(json.dumps(record_of(jsonable(document), jsonable(beside))))
     return record, beside
 
 
@@ -66,7 +66,7 @@ def _claimed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, repeats: 
     """The record of a told run with the repeats that claims take."""
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     with RunReader(tell(name, claims=repeats)) as reader:
-        record = record_of(jsonable(run_document(reader)), beside_reference(reader).to_json())
+        record = record_of(jsonable(run_document(reader)), jsonable(beside_reference(reader)))
     record["machine"]["memory_bytes"] = 2**33
     found: dict[str, Any] = json.loads(json.dumps(of_claims(record)))
     return found

@@ -48,14 +48,14 @@ def _told(name: str) -> tuple[RunDocument, BesideReference]:
 def test_a_run_that_measured_everything_has_no_fault(name: str) -> None:
     document, beside = _told(name)
     assert list(faults_of_run(jsonable(document))) == []
-    assert list(faults_beside(beside.reference, beside.to_json(), reference_text(beside, UNCUT))) == []
+    assert list(faults_beside(beside.reference, jsonable(beside), reference_text(beside, UNCUT))) == []
 
 
 def test_a_publication_alone_has_no_fault() -> None:
     beside = published_alone(load("disk-shared").scenario)
     text = reference_text(beside, UNCUT)
-    assert list(faults_beside(beside.reference, beside.to_json(), text)) == []
-    assert list(faults_beside(beside.reference, beside.to_json(), text.replace("15.1k", ""))) != []
+    assert list(faults_beside(beside.reference, jsonable(beside), text)) == []
+    assert list(faults_beside(beside.reference, jsonable(beside), text.replace("15.1k", ""))) != []
 
 
 def test_a_run_that_is_not_whole_is_found() -> None:
@@ -74,7 +74,7 @@ def test_a_run_that_is_not_whole_is_found() -> None:
 
 def test_what_is_missing_beside_the_publication_is_found() -> None:
     _, beside = _told("memcpy-overhead")
-    whole, text = json.loads(json.dumps(beside.to_json())), reference_text(beside, UNCUT)
+    whole, text = json.loads(json.dumps(jsonable(beside))), reference_text(beside, UNCUT)
     unmeasured = {"mean": None, "reason": ""}
 
     def faults(spoil: Callable[[Any], object], printed: str = text) -> str:
@@ -97,7 +97,7 @@ def test_what_is_missing_beside_the_publication_is_found() -> None:
 
 def test_an_empty_row_of_the_run_s_own_table_is_found() -> None:
     _, beside = _told("tile-backing")
-    body = json.loads(json.dumps(beside.to_json()))
+    body = json.loads(json.dumps(jsonable(beside)))
     for entry in body["tables"][0]["rows"][0]["entries"]:
         entry["mean"] = None
     text = reference_text(beside, UNCUT)
@@ -160,9 +160,9 @@ def test_each_has_its_deadline_and_all_have_one(state: Path, monkeypatch: pytest
 
 def test_a_record_is_what_was_printed_and_can_be_read_again(state: Path) -> None:
     document, beside = _told("memcpy-overhead")
-    record = record_of(jsonable(document), beside.to_json())
+    record = record_of(jsonable(document), jsonable(beside))
     keep("memcpy-overhead", record, state)
     assert kept("memcpy-overhead", state) == json.loads(json.dumps(record))
-    assert kept("memcpy-overhead", state)["beside"] == json.loads(json.dumps(beside.to_json()))  # type: ignore[index]
+    assert kept("memcpy-overhead", state)["beside"] == json.loads(json.dumps(jsonable(beside)))  # type: ignore[index]
     assert max(map(len, (state / "memcpy-overhead.json").read_text().splitlines())) < 2000
     assert kept("tile", state) is None

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.told import told
-from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.report.comparison_text import comparison_table

@@ -13,7 +13,8 @@ from lxml import html
 from rich.style import Style
 
 from tests.store.stories import Story
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread

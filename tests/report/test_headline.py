@@ -11,7 +11,8 @@ import pytest
 from tests.store.stories import Story
 from tests.tui.state.test_compared import _store
 from vmlab.analysis.cell_shape import BoundDocument
-from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import RUN_TIME

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.meetings import Side, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.speed_spans import SpeedSpan
@@ -20,7 +21,6 @@ from vmlab.report.blocks import Section, Table
 from vmlab.report.comparison_text import comparison_blocks, comparison_table
 from vmlab.report.page.answer import answered_metrics, answers, comparison_answers
 from vmlab.report.page.content import comparison_charts, places_chart
-from vmlab.report.run.shown_tables import results_of
 from vmlab.store.reader import RunReader
 
 CACHES = {"none": 1.0, "writeback": 0.5, "writethrough": 1.5}
@@ -46,7 +46,7 @@ def _document(path: Path, slower: float) -> RunDocument:
 def compared(sides: Sequence[Side]) -> Comparison:
     """A comparison that has differences at the best speed in each row, as where that was traced."""
     found = compare(sides)
-    rows = tuple(replace(row, at_best_speed=row.differences) for row in found.rows)
+    rows = tuple(replace(row, at_best_speed=row) for row in found.rows)
     return replace(found, rows=rows, speed=SpeedSpan(mean=70.0, lowest=60.0, highest=80.0))
 
 
@@ -112,11 +112,11 @@ def test_many_places_have_one_sentence(two_runs: Comparison, document: RunDocume
 
 
 def test_a_run_at_many_places_has_one_sentence_a_side_and_one_picture(document: RunDocument) -> None:
-    first, second, *_ = answers(results_of(document))
+    first, second, *_ = answers(document)
     assert first.startswith("writeback against none at 4 places: total wall clock -50.")
     assert first.endswith(" %; better, difference proven at 4 of 4.")
     assert second.startswith("writethrough against none at 4 places: total wall clock +50.")
-    chart = places_chart(results_of(document).tables)
+    chart = places_chart(document.tables)
     assert chart is not None and chart.title == "total wall clock (s) by tiles / read_ahead"
     drawn = ["".join(map(str, text.itertext())) for text in chart.draw("x").iter("{*}text")]
     assert {"1 / 128 KiB", "2 / 1 MiB", *CACHES} <= set(drawn)

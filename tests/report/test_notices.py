@@ -8,7 +8,8 @@ import pytest
 
 from tests.store.retired import add_retired
 from tests.store.stories import Story
-from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.event import Notice

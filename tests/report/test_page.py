@@ -14,7 +14,8 @@ from lxml import etree, html
 from tests.report.told import BUSY, TOLD
 from tests.store.stories import HOST, Story
 from tests.tui.conftest import RECORDED
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.cli.main import command_line
 from vmlab.model.cell_event import PhaseEnded, PhaseStarted
 from vmlab.report.comparison_text import comparison_table

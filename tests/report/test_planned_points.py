@@ -12,6 +12,7 @@ from tests.report.told import BUSY
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import AbsentDocument, RunDocument
+from vmlab.model.jsonable import jsonable
 from vmlab.plan.terms import CellPlan
 from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
@@ -89,7 +90,7 @@ def test_the_document_has_cells_where_they_were_planned(tmp_path: Path) -> None:
         {"setup": "guest", "cache": "none", "size": "4k"},
     ]
     assert document.cells[2].settings["workloads"]["job"]["params"]["block"] == 4096
-    (table,) = document.tables
+    (table,) = jsonable(document.tables)
     assert [(row["head"]["setup"], row["absent"]) for row in table["rows"]] == [
         ("windows", "needs an image of your own"),
         ("host", None),

@@ -13,6 +13,7 @@ from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.reading import Asked, read
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.jsonable import jsonable
 from vmlab.model.quantities import written
 from vmlab.model.run import AxisValue
 from vmlab.report.figures import with_unit
@@ -64,7 +65,7 @@ def _check_golden(name: str, text: str) -> None:
 
 
 def _entry(document: RunDocument, row: int, column: int) -> dict[str, Any]:
-    entry: dict[str, Any] = document.tables[0]["rows"][row]["entries"][column]
+    entry: dict[str, Any] = jsonable(document.tables)[0]["rows"][row]["entries"][column]
     return entry
 
 

@@ -18,7 +18,8 @@ from vmlab.analysis.cell_shape import (
     MovedDocument,
     TrafficDocument,
 )
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.report.bound_text import bound_lines
@@ -28,7 +29,6 @@ from vmlab.report.page.gathered import gather
 from vmlab.report.page.report_page import html_report, markdown_report
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.run_page import run_table
-from vmlab.report.run.shown_tables import results_of
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -104,7 +104,7 @@ def test_a_table_with_metrics_has_the_differences_with_their_interval(tmp_path: 
     text = run_table(document, 200)
     assert "+100.0 % (+100.0 to +100.0)" in text
     assert "interval of the difference, at 95 % confidence" in text
-    first = answers(results_of(document))[0]
+    first = answers(document)[0]
     assert "high against low" in first and "iops" in first and "run time" not in first
     assert "better, difference proven: +100.0 % (+100.0 to +100.0)" in first
     assert "Nothing is compared" not in first
@@ -139,7 +139,7 @@ def unescaped(text: str) -> str:
 
 def test_charts_carry_the_name_and_the_unit_of_their_metric(tmp_path: Path) -> None:
     table = {"rows": "metrics", "columns": "quota", "metrics": ["iops", "latency_p99"]}
-    charts = result_charts(results_of(_rated_document(tmp_path, table)).tables)
+    charts = result_charts(_rated_document(tmp_path, table).tables)
     assert [chart.title.split(",")[0] for chart in charts] == ["iops (1/s)", "latency p99 (µs)"]
 
 

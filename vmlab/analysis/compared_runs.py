@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vmlab.analysis.comparison.compare import Side, sides_by_axis
-from vmlab.analysis.comparison.noise import Noise
-from vmlab.analysis.comparison.noise_of_control import noise_of
+from vmlab.analysis.comparison.comparison import Noise
+from vmlab.analysis.comparison.meetings import Side, sides_by_axis
+from vmlab.analysis.comparison.noise import noise_of
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError

@@ -32,7 +32,7 @@ from vmlab.analysis.shape import (
 from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.analysis.tiles.over_hosts import together_documents
-from vmlab.analysis.tiles.scores import scores_json
+from vmlab.analysis.tiles.scores import scores_of
 from vmlab.analysis.tiles.target_results import target_documents
 from vmlab.analysis.tiles.throughput import throughput_metrics
 from vmlab.model.cell_event import (
@@ -199,8 +199,8 @@ def laid_out(document: RunDocument, share_percent: float = SHARE_PERCENT) -> Run
 
     The knee of the scores is where a further tile adds less than `share_percent` of one tile's throughput.
     """
-    tables = [table.to_json() for table in result_tables(document)]
-    return replace(document, tables=tables, scores=scores_json(document, share_percent))
+    scores = {"share_percent": share_percent, "places": scores_of(document, share_percent)}
+    return replace(document, tables=result_tables(document), scores=scores)
 
 
 def only_cell(document: RunDocument, cell: int) -> RunDocument:

@@ -228,6 +228,6 @@ class RunDocument:
     run: RunPart
     cells: list[CellDocument] = field(default_factory=list)
     together: list[TogetherDocument] = field(default_factory=list)
-    tables: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[Any] = field(default_factory=list)
     scores: dict[str, Any] = field(default_factory=dict)
     recording: RecordingDocument | None = None

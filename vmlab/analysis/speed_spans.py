@@ -12,6 +12,7 @@ from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.figure import Value
 from vmlab.analysis.shape import SpeedDocument
 from vmlab.analysis.statistics.descriptive import mean
+from vmlab.model.jsonable import key
 from vmlab.model.sample import Sample
 from vmlab.telemetry.cpu_speed import BEST, SPEED
 
@@ -114,13 +115,9 @@ def _weighted(values: Sequence[tuple[float, float]]) -> float:
 class SpeedSpan:
     """The CPUs' mean speed in each of several cells, in percent of the best in their run: mean, and both ends."""
 
-    mean: float
-    lowest: float
-    highest: float
-
-    def to_json(self) -> dict[str, float]:
-        """As it stands in ``vmlab.compare/2``."""
-        return {"mean_percent": self.mean, "lowest_percent": self.lowest, "highest_percent": self.highest}
+    mean: float = field(metadata=key("mean_percent"))
+    lowest: float = field(metadata=key("lowest_percent"))
+    highest: float = field(metadata=key("highest_percent"))
 
 
 def speed_span(cells: Sequence[CellDocument]) -> SpeedSpan | None:

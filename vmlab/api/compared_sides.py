@@ -15,6 +15,7 @@ from vmlab.analysis.comparison.judging import gate_code, judge
 from vmlab.api.opened_run import Run, named
 from vmlab.api.polars_frames import frame_of
 from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.tidy import AXIS, Cell, Kind, Tidy, axis_values, kinds_of
 from vmlab.report.headline import explanation
@@ -75,7 +76,8 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """What ``vmlab compare --json`` prints: the document ``vmlab.compare`` of docs/reference/json.md."""
-        return self._found.to_json()
+        found: dict[str, Any] = jsonable(self._found)
+        return found
 
     def junit(self) -> bytes:
         """The answers of its conditions as ``vmlab compare --junit`` writes them. Raises VmlabError without any."""

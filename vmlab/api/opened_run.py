@@ -85,7 +85,8 @@ class Run:
 
         Raises VmlabError where the run's scenario names no publication.
         """
-        return beside_published(str(self.path)).to_json()
+        body: dict[str, Any] = jsonable(beside_published(str(self.path)))
+        return body
 
     def advice(self) -> dict[str, Any]:
         """What ``vmlab advise --json`` prints: the document ``vmlab.advice``. Raises VmlabError for no recording."""

@@ -12,24 +12,32 @@ from typing import Any, Final, TypeVar
 V = TypeVar("V")
 FLAT: Final[Mapping[str, bool]] = {"flat": True}
 """Metadata of a field: its value, a dataclass, has no key of its own in JSON; its fields stand in the key's place."""
+INNER: Final[Mapping[str, bool]] = {"inner": True}
+"""Metadata of a field that JSON does not have."""
 
 
-_FIELDS: dict[type[Any], list[tuple[str, bool]]] = {}
-"""The names of a dataclass's fields, and whether they are flat."""
+def key(name: str) -> Mapping[str, str]:
+    """Metadata of a field that has another name in JSON."""
+    return {"key": name}
+
+
+_FIELDS: dict[type[Any], list[tuple[str, str, bool]]] = {}
+"""The names of a dataclass's fields, their keys, and whether they are flat."""
 
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by their keys, as they are."""
     cls = type(value)
     if cls not in _FIELDS:
-        _FIELDS[cls] = [(one.name, "flat" in one.metadata) for one in fields(cls)]
+        known = [one for one in fields(cls) if "inner" not in one.metadata]
+        _FIELDS[cls] = [(one.name, one.metadata.get("key", one.name), "flat" in one.metadata) for one in known]
     found: dict[str, Any] = {}
-    for name, is_flat in _FIELDS[cls]:
+    for name, named, is_flat in _FIELDS[cls]:
         own = getattr(value, name)
         if is_flat:
             found |= fields_of(own)
         else:
-            found[name] = own
+            found[named] = own
     return found
 
 
@@ -56,7 +64,8 @@ def _finite(value: Any) -> Any:
 def jsonable(value: Any) -> Any:
     """`value` as a document has it: an object for each dataclass and mapping, a list for every other collection.
 
-    A figure that is not finite is None, and an enumeration its value.
+    A figure that is not finite is None, and an enumeration its value. A dataclass whose object is another than its
+    fields says so by a method `json_fields`.
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -66,7 +75,10 @@ def jsonable(value: Any) -> Any:
         return value
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(one) for one in value]
-    inner = value if isinstance(value, Mapping) else fields_of(value)
+    if isinstance(value, Mapping):
+        inner = value
+    else:
+        inner = value.json_fields() if hasattr(value, "json_fields") else fields_of(value)
     return {name: jsonable(one) for name, one in inner.items()}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.comparison import AT_BEST, Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
@@ -15,7 +15,7 @@ from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.heading import behind_notes
-from vmlab.report.run.notice_text import AT_BEST, at_best_notes, short_notices
+from vmlab.report.run.notice_text import at_best_notes, short_notices
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, verdict_words
 from vmlab.report.words import MARK, moment, plural
 from vmlab.report.writers.text import WIDTH, text_lines
@@ -142,7 +142,7 @@ def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:
     noise = comparison.noise
     if noise is None:
         return
-    known = {row_name(row): noise.percents.get((row.workload, row.metric)) for row in rows}
+    known = {row_name(row): noise.percents.get(row.key) for row in rows}
     words = ", ".join(f"{name} {'not known' if size is None else f'{size:.1f} %'}" for name, size in known.items())
     blocks = plural(noise.blocks, "block")
     counted = blocks if noise.repeats == noise.blocks else f"{noise.repeats} of {blocks}"
@@ -198,14 +198,14 @@ def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
 
     Where there are differences at the best speed, too, the name stands above all columns of its side.
     """
-    several = any(any(one.row.at_best_speed) for one in rows)
+    several = any(one.row.at_best_speed for one in rows)
     columns: list[Column] = []
     for place, name in enumerate(names):
         heading, above = ("", (name,)) if several else (name, ())
         columns.append(Column(heading, [one.figures[place] for one in rows], above=above))
         if place:
             columns.append(_differences("difference", [one.row.differences[place - 1] for one in rows], above))
-            at_best = [one.row.at_best_speed[place - 1] for one in rows]
+            at_best = [one.row.differences_at_best[place - 1] for one in rows]
             columns += [_differences(AT_BEST, at_best, above)] if any(at_best) else []
     return columns
 

@@ -89,7 +89,7 @@ def explanation(comparison: Comparison) -> list[str]:
     paragraphs = []
     for place, label in enumerate(candidates):
         named = [(_at(row, several=several), row.differences[place]) for row in rows]
-        others = [row.at_best_speed[place] for row in rows]
+        others = [row.differences_at_best[place] for row in rows]
         sentences = [
             *_differing(named),
             *_not_proven(named),

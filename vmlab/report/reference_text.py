@@ -14,7 +14,6 @@ from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.figures import doubted, figure_text
 from vmlab.report.heading import heading
 from vmlab.report.run.run_page import absent_notes, run_sections
-from vmlab.report.run.shown_tables import results_of
 from vmlab.report.run.table_heads import metric_words
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
 from vmlab.report.writers.text import WIDTH, text_lines
@@ -44,7 +43,7 @@ def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
     sections: list[Block] = [*_departures(beside), *_printed(beside.figures, "yours" if beside.has_run else None)]
     if beside.has_run and not beside.figures:
         # Charts have no numbers: the run's own table stands for them.
-        sections += run_sections(results_of(document))
+        sections += run_sections(document)
     notes = _notes(beside)
     sections.append(Section("", [Notes(notes)] if notes else []))
     sections.append(Section("claims", [one for answered in beside.claims for one in _claim(answered, beside.has_run)]))

@@ -10,13 +10,15 @@ import pytest
 
 from tests.report.told import TOLD
 from tests.store.stories import HOST, Story
-from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Verdict
-from vmlab.analysis.comparison.noise_of_control import noise_of
+from vmlab.analysis.comparison.meetings import Side, sides_by_axis
+from vmlab.analysis.comparison.noise import noise_of
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.store.reader import RunReader
 
 
@@ -50,7 +52,7 @@ def test_cells_meet_where_their_axes_agree(tmp_path: Path) -> None:
 def test_repeats_become_a_spread_and_runs_one_a_side(tmp_path: Path) -> None:
     before = _told(tmp_path / "before", {"none": [10.0, 12.0, 14.0]})
     after = _told(tmp_path / "after", {"none": [11.0, 13.0, 15.0]})
-    body = _compared(before, after).to_json()
+    body = jsonable(_compared(before, after))
     (row, _) = body["rows"]
     assert body["schema"] == "vmlab.compare/2"
     assert row["baseline"]["count"] == 3
@@ -75,7 +77,7 @@ def test_repeats_become_a_spread_and_runs_one_a_side(tmp_path: Path) -> None:
 def test_repeats_of_one_run_are_paired(tmp_path: Path) -> None:
     times = {"none": [10.0 + 0.1 * n for n in range(8)], "writeback": [11.0 + 0.09 * n for n in range(8)]}
     sides = sides_by_axis(_told(tmp_path / "run", times))
-    (web, wall) = compare(sides).to_json()["rows"]
+    (web, wall) = jsonable(compare(sides))["rows"]
     found = web["candidates"][0]["difference"]
     assert found["verdict"] == "difference proven" and found["better"] is False
     assert found["p"] == 2 / 2**8 and found["p_adjusted"] == 4 / 2**8
@@ -129,18 +131,18 @@ def test_the_noise_of_a_control_run_is_the_far_end_of_its_interval(tmp_path: Pat
     noise = noise_of(control)
     (row, _) = compare(sides_by_axis(control)).rows
     assert row.differences[0].interval is not None
-    assert noise.percents["web", "run_time"] == max(map(abs, row.differences[0].interval))
+    assert noise.percents["web", "run_time", ""] == max(map(abs, row.differences[0].interval))
     assert (noise.run, noise.repeats) == ("control", 8)
     sides = sides_by_axis(_told(tmp_path / "run", {"none": [10.0] * 8, "writeback": [10.2] * 8}))
     (alone, with_noise) = (compare(sides, given).rows[0].differences[0] for given in (None, noise))
     assert (alone.verdict, with_noise.verdict) == (Verdict.PROVEN, Verdict.NOT_PROVEN)
-    said = compare(sides, noise).to_json()["noise"]
+    said = jsonable(compare(sides, noise))["noise"]
     assert (said["run"], said["readings"], said["blocks"]) == ("control", 8, 8)
     assert (said["control"], said["started"]) == (False, "2026-11-21T14:30:00.000+00:00")
     assert said["figures"][0] == {
         "workload": "web",
         "metric": "run_time",
-        "percent": noise.percents["web", "run_time"],
+        "percent": noise.percents["web", "run_time", ""],
         "percent_without_yardstick": None,
         "percent_at_best_speed": None,
     }

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.departures import departures_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.lab.run.host_facts import host_facts
 from vmlab.model.event import ImageReady
+from vmlab.model.jsonable import jsonable
 from vmlab.store.reader import RunReader
 
 WEB = {"cache": "none", "boot": "lab", "memory_bytes": 2**30, "cpu_shares": None}
@@ -100,7 +102,7 @@ def test_one_difference_of_several_cells_is_one_line(tmp_path: Path) -> None:
     half = told(tmp_path / "c", settings(guest=modes[0]), settings(guest={**modes[1], "boot": "rescue"}))
     assert compared(lab, rescue).warnings == ("setting boot differs: a lab, b rescue",)
     assert compared(lab, half).warnings == ("setting boot differs (cache writeback): a lab, c rescue",)
-    assert compared(lab, half).to_json()["differs"] == [
+    assert jsonable(compared(lab, half))["differs"] == [
         {"what": "setting boot", "values": ["lab", "rescue"], "at": [{"cache": "writeback"}]}
     ]
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.stories import HOST, Story
-from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
-from vmlab.analysis.comparison.comparison import Comparison
-from vmlab.analysis.comparison.noise import Noise
-from vmlab.analysis.comparison.noise_of_control import noise_of
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.comparison import Comparison, Noise
+from vmlab.analysis.comparison.meetings import Side, sides_by_axis
+from vmlab.analysis.comparison.noise import noise_of
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.jsonable import jsonable
 from vmlab.report.comparison_text import comparison_table
 from vmlab.store.reader import RunReader
 
@@ -61,7 +62,7 @@ def test_a_comparison_says_where_its_noise_comes_from_and_how_large_it_is(tmp_pa
     document = control(tmp_path)
     assert [side.label for side in sides_by_axis(document)] == ["side A", "side B"]
     noise = noise_of(document)
-    size = noise.percents["web", "run_time"]
+    size = noise.percents["web", "run_time", ""]
     assert 2.0 < size < 4.0
     text = one_line(comparison_table(compared(tmp_path, noise)))
     assert (
@@ -112,4 +113,4 @@ def test_noise_may_be_that_of_runs_compared_with_each_other(tmp_path: Path) -> N
     noise = noise_of(control(tmp_path))
     runs = [told(tmp_path / name, "cache", {"none": [seconds] * 8}) for name, seconds in (("x", 10.0), ("y", 11.0))]
     found = compare([Side.of(one.run.id, one) for one in runs], noise)
-    assert found.to_json()["noise"]["run"] == "noisy" and found.warnings == ()
+    assert jsonable(found)["noise"]["run"] == "noisy" and found.warnings == ()

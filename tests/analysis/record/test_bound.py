@@ -10,7 +10,8 @@ import pytest
 
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.bound import bound_by, idle_disk_words, vcpus_of
 from vmlab.analysis.record.coverage import Window

@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.analysis.cell_shape import LoopRow, RoundFigure
-from vmlab.analysis.comparison.compare import Side
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import MISSING, figure_of, wall_seconds
 from vmlab.analysis.record.loops import loop_rows

@@ -10,8 +10,9 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.cell_event import NeighboursCounted
@@ -95,7 +96,7 @@ def test_a_comparison_has_them_side_by_side(tmp_path: Path) -> None:
     text = " ".join(comparison_table(comparison).split())
     assert "guests of this host took, on average of the cells of calm: little" in text
     assert "guests of this host took, on average of the cells of loud: CPUs db 17 %; disks db 1.5 MiB/s" in text
-    sides = comparison.to_json()["neighbours"]
+    sides = jsonable(comparison)["neighbours"]
     assert [one["side"] for one in sides] == ["calm", "loud"]
     assert [[use["name"] for use in one["neighbours"]] for one in sides] == [["idle"], ["db", "idle"]]
     assert sides[1]["neighbours"][0]["cpu_percent"] == pytest.approx(17.1)

@@ -10,7 +10,8 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side, sides_by_axis
 from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figures.counted_cells import counts, was_switched

@@ -27,6 +27,7 @@ from vmlab.analysis.statistics.descriptive import (
     variation,
 )
 from vmlab.analysis.statistics.rank_test import signed_rank
+from vmlab.model.jsonable import jsonable
 
 
 def _readings() -> Iterator[list[float]]:
@@ -133,7 +134,7 @@ def test_a_difference_does_not_depend_on_the_size_of_its_readings(power: int, wi
     before = [700.0, 512.0, 1000.0, 640.0, 512.0, 960.0, 0.0 if with_zero else 800.0]
     after = [350.0, 256.0, 500.0, 320.0, 256.0, 480.0, 0.0 if with_zero else 400.0]
     small, large = (
-        difference(_figure(before, by), _figure(after, by), more_is_better=False).to_json() for by in (0, power)
+        jsonable(difference(_figure(before, by), _figure(after, by), more_is_better=False)) for by in (0, power)
     )
     assert small["verdict"] == Verdict.PROVEN
     for key, value in small.items():
@@ -169,7 +170,7 @@ def test_no_readings_make_a_figure_that_is_no_number(before: list[float], after:
     """All numbers of a difference and of its figures are finite or None: documents have no infinity and no NaN."""
     one, other = _figure(before), _figure(after)
     found = difference(one, other, more_is_better=True)
-    for document in (one.to_json(), other.to_json(), found.to_json()):
+    for document in (jsonable(one), jsonable(other), jsonable(found)):
         numbers = [value for value in document.values() if isinstance(value, float)]
         assert all(map(math.isfinite, numbers)), document
     assert all(map(math.isfinite, found.interval or ()))

@@ -15,6 +15,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.analysis.tiles.tiles_carried import Carried, carried_of
+from vmlab.model.jsonable import jsonable
 from vmlab.report.run.tiles_text import Ascent, Stop, bar_text, brief, climb_of, scale_document, sentence, tiles_answer
 from vmlab.store.reader import RunReader
 from vmlab.workloads.target_limits import Target
@@ -144,7 +145,7 @@ def test_a_host_that_carries_not_even_one_tile_carries_none(tmp_path: Path) -> N
 
 
 def test_the_document_has_every_step_with_its_run(tmp_path: Path) -> None:
-    document = scale_document(ascent(climbed(tmp_path, [{"none": [0.1]}, {"none": [0.6]}])))
+    document = jsonable(scale_document(ascent(climbed(tmp_path, [{"none": [0.1]}, {"none": [0.6]}]))))
     (place,) = document["places"]
     steps = [(step["tiles"], step["run"], step["delivered"], step["missed"]) for step in place["steps"]]
     assert steps == [(1, "run-1", 1, 0), (2, "run-2", 0, 1)]

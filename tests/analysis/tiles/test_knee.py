@@ -16,6 +16,7 @@ from vmlab.analysis.tiles.knee import (
     Step,
     knee_of,
 )
+from vmlab.model.jsonable import jsonable
 
 CLEAR = (52.0, 50.5, 49.0, 51.0, 50.0, 48.0)
 LITTLE = (4.0, 5.5, 3.0, 6.0, 5.0, 4.5)
@@ -69,7 +70,7 @@ def test_of_a_step_that_skips_tiles_the_knee_is_somewhere_within() -> None:
 
 
 def test_json_has_the_steps_and_null_for_what_is_not_known() -> None:
-    body = knee_of([Step(1, 2, LITTLE[:1])]).to_json()
+    body = jsonable(knee_of([Step(1, 2, LITTLE[:1])]))
     assert (body["verdict"], body["after_tiles"], body["seen_after_tiles"]) == ("cannot tell", None, 1)
     assert body["readings_needed"] == 6 and body["because"] == ONE_REPEAT
     assert body["steps"] == [

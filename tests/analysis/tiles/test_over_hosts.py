@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import laid_out, unrun_document
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.record.timeline import RunTimeline

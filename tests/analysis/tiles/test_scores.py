@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from vmlab.analysis.cell_shape import CellDocument, WorkloadDocument
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import unrun_document
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.over_tiles import over_tiles
@@ -18,6 +19,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.knee import KneeVerdict
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
 from vmlab.analysis.tiles.tile_index import index_of, reference_of
+from vmlab.model.jsonable import jsonable
 from vmlab.model.results import Measurement, Provision
 
 METRICS = {"web": "requests_per_second", "mail": "run_time"}
@@ -245,7 +247,7 @@ def test_a_comparison_has_the_index_of_each_side_in_tiles_of_the_baseline() -> N
     assert str(found[2].differences[0].verdict) == "one reading each" and found[2].differences[0].family == 1
     assert value(found[1].figures[0]) == pytest.approx(1.0)
     assert found[1].figures[1].spread is None, "an invalid cell has no index"
-    body = compared.to_json()["tile_index"]
+    body = jsonable(compared)["tile_index"]
     assert [(one["axes"]["tiles"], one["reference_tiles"], one["one_span"]) for one in body] == [
         (1, 1, True),
         (2, 1, True),

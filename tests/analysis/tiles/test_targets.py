@@ -20,7 +20,6 @@ from vmlab.report.listing import runs_text
 from vmlab.report.page.answer import answers
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.run_page import run_table
-from vmlab.report.run.shown_tables import results_of
 from vmlab.report.run.target_text import verdict_words
 from vmlab.store.reader import RunReader
 from vmlab.store.run_summary import summarise
@@ -180,9 +179,7 @@ def test_what_is_missed_stands_first_and_fails_the_junit_file_where_targets_deci
         assert (f'<failure type="target" message="{words}' in text) is decide
         assert "in tile" not in text, "there is one tile only"
         assert any(line.startswith("targets missed in 1 of 1 cell") for line in run_table(document).splitlines()[:8])
-        assert any(
-            line.startswith("Targets missed in 1 of 1 cell, most of all web.") for line in answers(results_of(document))
-        )
+        assert any(line.startswith("Targets missed in 1 of 1 cell, most of all web.") for line in answers(document))
         summary = summarise(path)
         assert summary.cells_missed == 1
         assert "passed, targets missed" in runs_text([summary])

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.runs import MemoryRun
-from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.lab.process.launcher import begin
 from vmlab.lab.process.run_ending import Verdict

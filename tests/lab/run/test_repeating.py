@@ -199,8 +199,8 @@ async def test_a_warm_up_is_measured_first_and_counts_in_no_figure() -> None:
         (2, 1, False),
         (2, 2, False),
     ]
-    counts = {entry["count"] for table in document(run).tables for row in table["rows"] for entry in row["entries"]}
-    assert counts == {2}
+    figures = [entry.figure for table in document(run).tables for *_, entry in table.each()]
+    assert {figure.spread.count for figure in figures if figure.spread} == {2}
     assert "cell 1 (cache none) is the warm-up and counts in no figure" in run_table(document(run))
 
 

@@ -10,7 +10,8 @@ import pytest
 from tests.analysis.record.test_disk_latency import LatencyStory, told
 from tests.report.test_page import timed_run
 from tests.store.stories import Story
-from vmlab.analysis.comparison.compare import cells_alike, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import cells_alike
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.words import NOT_MEASURED
 from vmlab.store.tags import write_tag

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vmlab.analysis.comparison.conditions import Differing
+from vmlab.analysis.comparison.conditions import Differing, differing
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Answer
-from vmlab.analysis.comparison.noise import Noise
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
+from vmlab.analysis.shape import RunPart
 from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed
-from vmlab.model.jsonable import jsonable
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue
 
 SCHEMA = "vmlab.compare/2"
 INDEX = "tile index"
 """What stands in place of a workload in rows of it."""
+AT_BEST = "at best speed"
+"""The label of rows in which the CPUs' speed is taken out."""
+Key = tuple[str, str, str]
+"""A workload (or the total wall clock), a metric, and the label of the row."""
+_WITHOUT_MEANING = ("seed",)
+"""Conditions that may differ between a control run and those that its noise is used for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +32,9 @@ class Row:
     """One figure on every side, the baseline first; `axes` are the axis values common to all sides, {} for single
     cells. `differences` are those of every candidate from the baseline.
 
-    `at_best_speed` are those of `figures_at_best_speed`, in which the CPUs' speed is taken out; None where a cell that
-    counts has no trace, for kinds that do not follow it, and for what is neither a time nor a rate. A `fixed` row is a
-    time that the scenario sets, which is no result: documents have it, and tables do not.
+    `at_best_speed` is the same figure with the CPUs' speed taken out, labelled so; None where a cell that counts has no
+    trace, for kinds that do not follow it, and for what is neither a time nor a rate. A `fixed` row is a time that the
+    scenario sets, which is no result: documents have it, and tables do not.
     """
 
     axes: dict[str, AxisValue]
@@ -39,9 +44,89 @@ class Row:
     figures: tuple[Figure, ...]
     more_is_better: bool | None = None
     differences: tuple[Difference, ...] = ()
-    figures_at_best_speed: tuple[Figure, ...] = ()
-    at_best_speed: tuple[Difference | None, ...] = ()
     fixed: bool = False
+    at_best_speed: Row | None = None
+    label: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What its noise is known by."""
+        return self.workload, self.metric, self.label
+
+    @property
+    def differences_at_best(self) -> tuple[Difference | None, ...]:
+        """Those at the CPUs' best speed; None for each candidate where there are none."""
+        return self.at_best_speed.differences if self.at_best_speed else (None,) * len(self.differences)
+
+    def json_fields(self) -> dict[str, Any]:
+        """The row as it stands in ``vmlab.compare/2``."""
+        candidates = [
+            {**figure.json_fields(), "difference": found, "without_yardstick": None, "at_best_speed": best}
+            for figure, found, best in zip(self.figures[1:], self.differences, self.differences_at_best, strict=True)
+        ]
+        named = ("axes", "workload", "metric", "unit", "more_is_better", "fixed")
+        return {
+            **{name: getattr(self, name) for name in named},
+            "baseline": self.figures[0],
+            "candidates": candidates,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Up to how many percent figures differ where nothing does, and the run that showed it.
+
+    `repeats` are the readings of each side, of so many `blocks` of the run. `percents` has figures also at the CPUs'
+    best speed, as far as the run has them. `alike` is whether both sides are known to be configured alike.
+    """
+
+    of: RunPart
+    repeats: int
+    blocks: int
+    percents: Mapping[Key, float]
+    alike: bool = True
+
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+        return self.of.id
+
+    @property
+    def what(self) -> str:
+        """What the run is in words."""
+        return "control run" if self.of.control else "run"
+
+    def doubts(self, label: str, run: RunPart) -> Iterator[str]:
+        """Why this may not be the noise of `run`, which is called `label`: a line for each reason."""
+        if not self.alike:
+            yield (
+                f"run {self.run} is not known to have one configuration on both sides, as a control run has: "
+                "what is taken for noise may be a difference"
+            )
+        for one in differing([run, self.of], []):
+            if one.what not in _WITHOUT_MEANING:
+                yield f"the noise was measured under other conditions: {one.line([label, self.run])}"
+
+    def json_fields(self) -> dict[str, Any]:
+        """Where the noise of a comparison comes from, as it stands in ``vmlab.compare/2``."""
+        return {
+            "run": self.run,
+            "control": self.of.control,
+            "started": self.of.started,
+            "readings": self.repeats,
+            "blocks": self.blocks,
+            "figures": [
+                {
+                    "workload": workload,
+                    "metric": metric,
+                    "percent": percent,
+                    "percent_without_yardstick": None,
+                    "percent_at_best_speed": self.percents.get((workload, metric, AT_BEST)),
+                }
+                for (workload, metric, label), percent in self.percents.items()
+                if not label
+            ],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,42 +169,22 @@ class Comparison:
         """The rows that people are shown, of `metrics` or all; the tile index is for documents and gates alone."""
         return [row for row in self.rows if row.metric != TILE_INDEX and (not metrics or row.metric in metrics)]
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
+        known = zip(self.labels, self.neighbours, strict=False)
         return {
             "schema": SCHEMA,
             "baseline": self.labels[0],
-            "candidates": list(self.labels[1:]),
-            "warnings": list(self.warnings),
-            "ordered": list(self.ordered),
+            "candidates": self.labels[1:],
+            "warnings": self.warnings,
+            "ordered": self.ordered,
             "accelerators": [name for name in dict.fromkeys(self.accelerators) if name],
-            "noise": self.noise.to_json() if self.noise else None,
-            "differs": [one.to_json() for one in self.differs],
-            "neighbours": [
-                {"side": label, "neighbours": None if uses is None else [jsonable(one) for one in uses]}
-                for label, uses in zip(self.labels, self.neighbours, strict=False)
-            ],
+            "noise": self.noise,
+            "differs": self.differs,
+            "neighbours": [{"side": label, "neighbours": uses} for label, uses in known],
             "yardstick": None,
-            "speed": self.speed.to_json() if self.speed else None,
-            "rows": [*(_row_json(row) for row in self.rows), *(_row_json(row) for row in self.fixed)],
-            "gate": [answer.to_json() for answer in self.gate],
-            "tile_index": [one.to_json() for one in self.indexed],
+            "speed": self.speed,
+            "rows": [*self.rows, *self.fixed],
+            "gate": self.gate,
+            "tile_index": self.indexed,
         }
-
-
-def _row_json(row: Row) -> dict[str, Any]:
-    baseline, *candidates = (figure.to_json() for figure in row.figures)
-    for candidate, found, at_best in zip(candidates, row.differences, row.at_best_speed, strict=True):
-        candidate["difference"] = found.to_json()
-        candidate["without_yardstick"] = None
-        candidate["at_best_speed"] = at_best.to_json() if at_best else None
-    return {
-        "axes": row.axes,
-        "workload": row.workload,
-        "metric": row.metric,
-        "unit": row.unit,
-        "more_is_better": row.more_is_better,
-        "fixed": row.fixed,
-        "baseline": baseline,
-        "candidates": candidates,
-    }

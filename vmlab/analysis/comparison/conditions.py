@@ -50,10 +50,6 @@ class Differing:
         sides = ", ".join(f"{_named(alike)} {_cut(value)}" for value, alike in having.items())
         return f"{self.what} differs{where}: {sides}"
 
-    def to_json(self) -> dict[str, Any]:
-        """An entry of ``differs`` in ``vmlab.compare/2``."""
-        return {"what": self.what, "values": list(self.values), "at": [dict(place) for place in self.at]}
-
 
 def differing(runs: Sequence[RunPart], places: Places) -> list[Differing]:
     """All in which sides differ that are not the axes asked about; `runs` are the runs of the sides, in their order.

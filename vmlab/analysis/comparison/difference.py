@@ -7,7 +7,7 @@ and what the verdicts mean, is in docs/explanation/statistics.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.pairing import NO_COMMON_REPEAT, Pairing, pairing_of
 from vmlab.analysis.statistics.rank_test import ShiftTest
 from vmlab.analysis.statistics.sample_size import ALPHA, detectable, readings_needed, readings_to_find
+from vmlab.model.jsonable import INNER, fields_of, key
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
@@ -49,24 +50,25 @@ class Difference:
     """
 
     verdict: Verdict = Verdict.NOT_COMPARED
+    tested: Verdict | None = field(default=None, metadata=key("same_amount"))
+    because: str = ""
     percent: float | None = None
-    interval: tuple[float, float] | None = None
-    confidence: float | None = None
+    interval: tuple[float, float] | None = field(default=None, metadata=key("interval_percent"))
+    confidence: float | None = field(default=None, metadata=key("confidence_percent"))
+    ratio: float | None = None
+    better: bool | None = None
+    test: str | None = None
+    paired: bool = True
+    readings: int = 0
     p: float | None = None
     p_adjusted: float | None = None
     family: int = 1
-    test: str | None = None
-    effect: float | None = None
-    readings: int = 0
-    paired: bool = True
-    needed: int | None = None
-    to_find: int | None = None
-    detectable: float | None = None
-    better: bool | None = None
-    more_is_better: bool | None = None
-    noise: float | None = None
-    because: str = ""
-    tested: Verdict | None = None
+    effect: float | None = field(default=None, metadata=key("effect_size"))
+    needed: int | None = field(default=None, metadata=key("readings_needed"))
+    to_find: int | None = field(default=None, metadata=key("readings_to_find"))
+    detectable: float | None = field(default=None, metadata=key("detectable_percent"))
+    noise: float | None = field(default=None, metadata=key("noise_percent"))
+    more_is_better: bool | None = field(default=None, metadata=INNER)
 
     @property
     def proven(self) -> bool:
@@ -86,11 +88,6 @@ class Difference:
             case _:
                 return ""
 
-    @property
-    def ratio(self) -> float | None:
-        """The candidate over the baseline: above 1 where `percent` is above 0."""
-        return None if self.percent is None else 1 + self.percent / 100
-
     def as_asked(self, relative: Relative) -> float | None:
         """The difference in one of the forms that a table may ask for; difference, percent and overhead in percent."""
         return in_form(self.percent, self.more_is_better, relative)
@@ -101,29 +98,10 @@ class Difference:
         known = sorted(end for end in ends if end is not None)
         return (known[0], known[1]) if len(known) == 2 else None
 
-    def to_json(self) -> dict[str, Any]:
-        """The difference as all documents have it."""
-        return {
-            "verdict": str(self.tested or self.verdict),
-            "same_amount": self.verdict == Verdict.SAME,
-            "because": self.because,
-            "percent": self.percent,
-            "interval_percent": list(self.interval) if self.interval else None,
-            "confidence_percent": self.confidence,
-            "ratio": self.ratio,
-            "better": self.better,
-            "test": self.test,
-            "paired": self.paired,
-            "readings": self.readings,
-            "p": self.p,
-            "p_adjusted": self.p_adjusted,
-            "family": self.family,
-            "effect_size": self.effect,
-            "readings_needed": self.needed,
-            "readings_to_find": self.to_find,
-            "detectable_percent": self.detectable,
-            "noise_percent": self.noise,
-        }
+    def json_fields(self) -> dict[str, Any]:
+        """As all documents have it: with the verdict by its readings alone."""
+        same = self.verdict == Verdict.SAME
+        return {**fields_of(self), "verdict": self.tested or self.verdict, "same_amount": same}
 
 
 NO_DIFFERENCE = Difference()
@@ -243,38 +221,35 @@ def _holm(chances: Sequence[float], size: int) -> list[_Decision]:
 
 
 def _difference(pairing: Pairing, test: ShiftTest | None, decision: _Decision, sides: Sides) -> Difference:
-    needed, more = readings_needed(decision.size, paired=pairing.paired), sides.more_is_better
+    more = sides.more_is_better
+    percent = pairing.percent_of_means if test is None else pairing.percent(test.estimate)
+    untested = Difference(
+        verdict=_untested(pairing),
+        because=pairing.obstacle,
+        percent=percent,
+        ratio=None if percent is None else 1 + percent / 100,
+        paired=pairing.paired,
+        readings=pairing.count,
+        family=decision.size,
+        needed=readings_needed(decision.size, paired=pairing.paired),
+        noise=sides.noise,
+        more_is_better=more,
+    )
     if test is None:
-        return Difference(
-            verdict=_untested(pairing),
-            percent=pairing.percent_of_means,
-            family=decision.size,
-            readings=pairing.count,
-            paired=pairing.paired,
-            needed=needed,
-            more_is_better=more,
-            noise=sides.noise,
-            because=pairing.obstacle,
-        )
+        return untested
     possible = test.interval(decision.alpha) is not None
-    return Difference(
+    return replace(
+        untested,
         verdict=_tested(test, decision),
-        percent=pairing.percent(test.estimate),
         interval=pairing.interval(test, decision.alpha),
         confidence=100 * (1 - decision.alpha) if possible else None,
+        better=(test.estimate > 0) == more if decision.proven and more is not None else None,
+        test=test.name,
         p=decision.p,
         p_adjusted=decision.p_adjusted,
-        family=decision.size,
-        test=test.name,
         effect=test.effect,
-        readings=pairing.count,
-        paired=pairing.paired,
-        needed=needed,
         to_find=None if decision.proven else _to_find(pairing, test, decision, sides.noise),
         detectable=_detectable(pairing, test, decision, sides.noise),
-        better=(test.estimate > 0) == more if decision.proven and more is not None else None,
-        more_is_better=more,
-        noise=sides.noise,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
@@ -148,7 +148,7 @@ class Answer:
         """Whether the condition is neither met nor not met here, and the gate does not fail by it."""
         return self.state in (State.POSSIBLE, State.CANNOT_TELL) and not self.fails
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The answer as it stands in ``vmlab.compare/2``."""
         return {
             "condition": self.condition.text,
@@ -156,14 +156,14 @@ class Answer:
             "metric": self.metric,
             "axes": self.axes,
             "candidate": self.candidate,
-            "state": str(self.state),
+            "state": self.state,
             "fails": self.fails,
             "because": self.because,
             "above": self.condition.above,
             "bound_percent": None if self.condition.level else self.condition.percent,
-            "level": self._level_json(),
+            "level": self.level,
             "percent": self.found.percent,
-            "interval_percent": list(self.found.interval) if self.found.interval else None,
+            "interval_percent": self.found.interval,
             "confidence_percent": self.found.confidence,
             "figures": self.found.family,
             "readings": self.found.readings,
@@ -171,6 +171,3 @@ class Answer:
             "readings_to_decide": self.to_decide,
             "noise_percent": self.found.noise,
         }
-
-    def _level_json(self) -> dict[str, Any] | None:
-        return None if self.level is None else asdict(self.level)

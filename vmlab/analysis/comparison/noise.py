@@ -1,73 +1,43 @@
-"""Up to how many percent figures of a host differ where nothing does."""
+"""A host's noise, from a control run: one configuration measured as both sides of a comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import json
+from collections.abc import Sequence
 
-from vmlab.analysis.comparison.conditions import differing
-from vmlab.analysis.shape import RunPart
-
-Key = tuple[str, str]
-"""A workload (or the total wall clock) and a metric."""
-_WITHOUT_MEANING = ("seed",)
-"""Conditions that may differ between a control run and those that its noise is used for."""
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.comparison import Key, Noise
+from vmlab.analysis.comparison.meetings import Side, sides_by_axis
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Up to how many percent figures differ where nothing does, and the run that showed it.
+def noise_of(document: RunDocument) -> Noise:
+    """The noise that a control run shows: by figure the far end of the difference's interval, at all its places.
 
-    `repeats` are the readings of each side, of so many `blocks` of the run. `at_best_speed` are the percentages of
-    the figures at the CPUs' best speed, as far as the run has them. `alike` is whether both sides are known to be
-    configured alike.
+    Raises UsageError where the run has not two sides, or too few repeats for an interval.
     """
+    run, sides = document.run, sides_by_axis(document)
+    if len(sides) != 2:
+        raise UsageError(f"run {run.id} is no control run: it has not two sides")
+    rows = compare(sides).rows
+    percents: dict[Key, float] = {}
+    for row in (*rows, *(row.at_best_speed for row in rows if row.at_best_speed)):
+        if (interval := row.differences[0].interval) is not None:
+            percents[row.key] = max(*map(abs, interval), percents.get(row.key, 0.0))
+    if not percents:
+        raise UsageError(f"run {run.id} has too few repeats to show how noisy its host is")
+    return Noise(
+        of=run,
+        repeats=max(row.differences[0].readings for row in rows),
+        blocks=len({cell.block for cell in document.cells if not cell.warm_up}),
+        percents=percents,
+        alike=run.control or _alike(sides),
+    )
 
-    of: RunPart
-    repeats: int
-    blocks: int
-    percents: Mapping[Key, float]
-    at_best_speed: Mapping[Key, float] = field(default_factory=dict)
-    alike: bool = True
 
-    @property
-    def run(self) -> str:
-        """The id of the run."""
-        return self.of.id
-
-    @property
-    def what(self) -> str:
-        """What the run is in words."""
-        return "control run" if self.of.control else "run"
-
-    def doubts(self, label: str, run: RunPart) -> Iterator[str]:
-        """Why this may not be the noise of `run`, which is called `label`: a line for each reason."""
-        if not self.alike:
-            yield (
-                f"run {self.run} is not known to have one configuration on both sides, as a control run has: "
-                "what is taken for noise may be a difference"
-            )
-        for one in differing([run, self.of], []):
-            if one.what not in _WITHOUT_MEANING:
-                yield f"the noise was measured under other conditions: {one.line([label, self.run])}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Where the noise of a comparison comes from, as it stands in ``vmlab.compare/2``."""
-        return {
-            "run": self.run,
-            "control": self.of.control,
-            "started": self.of.started,
-            "readings": self.repeats,
-            "blocks": self.blocks,
-            "figures": [
-                {
-                    "workload": workload,
-                    "metric": metric,
-                    "percent": percent,
-                    "percent_without_yardstick": None,
-                    "percent_at_best_speed": self.at_best_speed.get((workload, metric)),
-                }
-                for (workload, metric), percent in self.percents.items()
-            ],
-        }
+def _alike(sides: Sequence[Side]) -> bool:
+    """Whether the record says that both sides are configured alike at all places."""
+    recorded = all(cell.settings for side in sides for cell in side.cells)
+    configured = [{json.dumps([cell.axes, cell.settings], sort_keys=True) for cell in side.cells} for side in sides]
+    return recorded and all(one == configured[0] for one in configured)

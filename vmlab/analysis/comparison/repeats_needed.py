@@ -9,10 +9,12 @@ from math import log1p
 from statistics import median
 from typing import TYPE_CHECKING
 
-from vmlab.analysis.comparison.compare import asked_of, compare, family_of, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.comparison.families import asked_of, family_of
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import figure_of_condition
+from vmlab.analysis.comparison.meetings import sides_by_axis
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.sample_size import (
@@ -122,7 +124,7 @@ def detectable_by(document: RunDocument, repeats: int) -> Detectable | None:
     compared = compare(sides) if len(sides) > 1 else None
     rows = [row for row in compared.rows if row.metric in compared.asked and not row.fixed] if compared else []
     measured = [size for row in rows for one in row.differences if (size := _with_repeats(one, repeats)) is not None]
-    corrected = [one for row in rows for one in row.at_best_speed if one is not None]
+    corrected = [one for row in rows if row.at_best_speed for one in row.at_best_speed.differences]
     steady = [size for one in corrected if (size := _with_repeats(one, repeats)) is not None]
     if not measured:
         return None

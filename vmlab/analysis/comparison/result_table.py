@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.compare import asked_metrics
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, differences
+from vmlab.analysis.comparison.families import asked_metrics
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, workloads_of
 from vmlab.analysis.figures.reading import Asked, Reading, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import Block, Place, TableLayout, absent_reason, cells_at, layout_of
@@ -32,11 +32,25 @@ class Entry:
 
     reading: Reading
     difference: Difference | None = None
+    relative: float | None = None
+    """The difference in the form that the table asks for."""
 
     @property
     def figure(self) -> Figure:
         """The figure of the reading."""
         return self.reading.figure
+
+    def json_fields(self) -> dict[str, Any]:
+        """The entry as it stands in ``vmlab.run/1``."""
+        return {
+            **self.figure.json_fields(),
+            "unit": self.reading.unit,
+            "more_is_better": self.reading.more_is_better,
+            "relative": self.relative,
+            "better": self.difference.better if self.difference else None,
+            "difference": self.difference,
+            "one_span": not self.reading.apart,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +71,34 @@ class ResultTable:
     absent: dict[int, str]
     absent_columns: dict[int, str]
 
-    def to_json(self) -> dict[str, Any]:
+    def each(self) -> Iterator[tuple[Head, Head, Entry]]:
+        """Every entry with the heads of its row and its column, row by row."""
+        for row, line in zip(self.rows, self.entries, strict=True):
+            for column, entry in zip(self.columns, line, strict=True):
+                yield row, column, entry
+
+    def json_fields(self) -> dict[str, Any]:
         """The table as it stands in ``vmlab.run/1``."""
+        rows = enumerate(zip(self.rows, self.entries, strict=True))
         return {
             "axes": self.axes,
             "fixed": self.fixed,
             "columns": [dict(head) for head in self.columns],
             "rows": [
-                {"head": dict(head), "absent": self.absent.get(place), "entries": [self._json(one) for one in line]}
-                for place, (head, line) in enumerate(zip(self.rows, self.entries, strict=True))
+                {"head": dict(head), "absent": self.absent.get(place), "entries": line} for place, (head, line) in rows
             ],
             "relative": self.relative,
             "baseline": self.baseline,
-        }
-
-    def _json(self, entry: Entry) -> dict[str, Any]:
-        figure, found = entry.figure, entry.difference
-        return {
-            **figure.to_json(),
-            "unit": entry.reading.unit,
-            "more_is_better": entry.reading.more_is_better,
-            "relative": found.as_asked(self.relative) if found and self.relative else None,
-            "better": found.better if found else None,
-            "difference": found.to_json() if found else None,
-            "one_span": not entry.reading.apart,
         }
 
 
 def result_tables(document: RunDocument) -> list[ResultTable]:
     """All tables of a run, block by block."""
     layout = layout_of(document)
-    return [table for block in layout.blocks for table in tables_of(document, layout, block)]
+    return [table for block in layout.blocks for table in _tables_of(document, layout, block)]
 
 
-def tables_of(document: RunDocument, layout: TableLayout, block: Block) -> Iterator[ResultTable]:
+def _tables_of(document: RunDocument, layout: TableLayout, block: Block) -> Iterator[ResultTable]:
     """The tables of one block: one for each workload, where workloads are on no side."""
     workloads = workloads_of(block.cells)
     if WORKLOADS in (*layout.columns, *layout.rows):
@@ -180,7 +188,8 @@ class _Maker:
         if self.layout.relative is None or base == place or statistic not in _COMPARED:
             return Entry(found)
         family = self._family({part: value for part, value in place.items() if part not in (WORKLOADS, METRICS)})
-        return Entry(found, family.get((place.get(WORKLOADS), self._metric(place)), NO_DIFFERENCE))
+        difference = family.get((place.get(WORKLOADS), self._metric(place)), NO_DIFFERENCE)
+        return Entry(found, difference, difference.as_asked(self.layout.relative))
 
     def _base(self, place: Place) -> dict[str, AxisValue]:
         """The place that a place is compared with; itself for the baseline."""

@@ -70,14 +70,14 @@ class Figure:
         far = far_out([reading.value for reading in self.readings])
         return tuple(itertools.compress(self.readings, far))
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The figure as all documents have it."""
-        far = far_out([reading.value for reading in self.readings])
+        far, own = far_out([reading.value for reading in self.readings]), self.spread
         return {
             "state": self.state,
-            "mean": self.spread.mean if self.spread else None,
-            "half_width_95": self.spread.half_width if self.spread else None,
-            "count": self.spread.count if self.spread else 0,
+            "mean": own.mean if own else None,
+            "half_width_95": own.half_width if own else None,
+            "count": own.count if own else 0,
             "left_out": self.left_out,
             "readings": [
                 {**({"run": one.run} if one.run else {}), "repeat": one.repeat, "value": one.value, "outlier": is_far}

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, Verdict, corrected_for, differences
@@ -33,6 +33,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread, compared
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.axes import axes_words
+from vmlab.model.jsonable import fields_of
 from vmlab.model.printed import printed_number, unit_factor
 from vmlab.model.quantities import written
 from vmlab.model.scenarios.reference import TILE, Claim, Place, place_axes
@@ -52,16 +53,10 @@ class Evidence:
     place: Place
     found: Found
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The place with its figure, and the cells behind it."""
-        reading = self.found.reading
-        return {
-            "place": self.place,
-            **reading.figure.to_json(),
-            "unit": reading.unit,
-            "cells": list(self.found.cells),
-            "reason": self.found.reason,
-        }
+        reading, found = self.found.reading, {"cells": self.found.cells, "reason": self.found.reason}
+        return {"place": self.place, **reading.figure.json_fields(), "unit": reading.unit, **found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +70,11 @@ class Comparison:
     """
 
     answer: Answer
+    points_to: Known | None
     because: str
-    points_to: Known | None = None
     difference: Difference = NO_DIFFERENCE
-    level: Level | None = None
     least: Difference | None = None
+    level: Level | None = None
 
     @property
     def has_figures(self) -> bool:
@@ -94,16 +89,9 @@ class Comparison:
         few = self.difference.verdict in (Verdict.ONE_EACH, Verdict.TOO_FEW)
         return few and self.difference.percent is not None
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The comparison as it stands in ``vmlab.reference/1``."""
-        return {
-            "answer": self.answer,
-            "points_to": self.points_to,
-            "because": self.because,
-            "difference": self.difference.to_json(),
-            **({} if self.least is None else {"least": self.least.to_json()}),
-            "level": None if self.level is None else asdict(self.level),
-        }
+        return {name: one for name, one in fields_of(self).items() if one is not None or name != "least"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,21 +140,12 @@ class AnsweredClaim:
         undecided = (one for one in self.comparisons if one.answer == "cannot tell")
         return self.answer == "cannot tell" and any(one.has_figures for one in undecided)
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The claim as it stands in ``vmlab.reference/1``."""
-        return {
-            "say": self.claim.say,
-            "source": self.claim.source,
-            "where": self.claim.where,
-            "there": self.claim.there,
-            "contradicted": self.claim.contradicted,
-            "answer": self.answer,
-            "points_to": self.points_to,
-            "because": list(self.because),
-            "readings_needed": self.readings_needed,
-            "comparisons": [one.to_json() for one in self.comparisons],
-            "evidence": [one.to_json() for one in self.evidence],
-        }
+        said = ("say", "source", "where", "there", "contradicted")
+        answered = ("answer", "points_to", "because", "readings_needed", "comparisons", "evidence")
+        of_claim = {name: getattr(self.claim, name) for name in said}
+        return of_claim | {name: getattr(self, name) for name in answered}
 
 
 def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
@@ -198,7 +177,7 @@ def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]], looks: int = 
         most = _corrected(asked, [Sides(_lowest(other), _highest(one), None) for one, other in certain])
     found = zip(least, most, strict=True)
     comparisons = tuple(
-        _answered(claim, one, other, *next(found)) if doubt is None else Comparison("cannot tell", doubt)
+        _answered(claim, one, other, *next(found)) if doubt is None else Comparison("cannot tell", None, doubt)
         for (one, other), doubt in zip(pairs, doubts, strict=True)
     )
     return AnsweredClaim(claim, comparisons, every, looks)
@@ -243,11 +222,11 @@ def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, 
 def _answered_level(claim: Claim, one: Evidence, asked: int) -> Comparison:
     """The answer for a figure by itself, one of so many that are asked about."""
     if (doubt := _doubt_of(one, bounded=False)) is not None:
-        return Comparison("cannot tell", doubt)
+        return Comparison("cannot tell", None, doubt)
     unit = one.found.reading.unit
     factor = unit_factor(claim.unit or unit, unit)
     if factor is None:
-        return Comparison("cannot tell", f"{_told(one)}, which cannot be converted to {claim.unit}")
+        return Comparison("cannot tell", None, f"{_told(one)}, which cannot be converted to {claim.unit}")
     bound = printed_number(cast(str, claim.value)).value * factor
     level = level_of(one.found.reading.figure, bound, unit, asked)
     bounds = (bound, math.inf) if claim.at_least is not None else (-math.inf, bound)
@@ -255,10 +234,10 @@ def _answered_level(claim: Claim, one: Evidence, asked: int) -> Comparison:
     if level.interval is None:
         few = "one reading, no spread known" if level.readings == 1 else "too few readings"
         pointed = _lying(level.estimate, level.estimate, bounds)
-        return Comparison("cannot tell", f"{words}, {few}", pointed, level=level)
+        return Comparison("cannot tell", pointed, f"{words}, {few}", level=level)
     ends = " to ".join(_written(end, unit) for end in level.interval)
     words = f"{words} ({ends} at {level.confidence:.4g} % confidence)"
-    return Comparison(_lying(*level.interval, bounds) or "cannot tell", words, level=level)
+    return Comparison(_lying(*level.interval, bounds) or "cannot tell", None, words, level=level)
 
 
 def bounds_of(claim: Claim) -> tuple[float, float]:
@@ -287,7 +266,7 @@ def _lying(low: float, high: float, bounds: tuple[float, float], size: float = 0
 def _answered(claim: Claim, one: Evidence, other: Evidence, least: Difference, most: Difference) -> Comparison:
     """The answer by the least and the greatest difference that there may be, which are the same one mostly."""
     if least.percent is None or most.percent is None:
-        return Comparison("cannot tell", f"{_told(other)}, of which there is no percentage", None, most)
+        return Comparison("cannot tell", None, f"{_told(other)}, of which there is no percentage", most)
     bounds = bounds_of(claim)
     ordered = claim.less is not None or claim.greater is not None
     between = "against" if ordered else "over"
@@ -296,11 +275,11 @@ def _answered(claim: Claim, one: Evidence, other: Evidence, least: Difference, m
     pointed = _lying(least.percent, most.percent, bounds, 100)
     if bounded is not None and pointed is None:
         # However many repeats there were, the interval would lie across a bound.
-        return Comparison("cannot tell", f"{words}: {NOT_TOGETHER}")
+        return Comparison("cannot tell", None, f"{words}: {NOT_TOGETHER}")
     if least.interval is None or most.interval is None:
-        return Comparison("cannot tell", f"{words}, {most.obstacle}", pointed, most, least=bounded)
+        return Comparison("cannot tell", pointed, f"{words}, {most.obstacle}", most, bounded)
     answer = _lying(least.interval[0], most.interval[1], bounds, 100)
-    return Comparison(answer or "cannot tell", words, None, most, least=bounded)
+    return Comparison(answer or "cannot tell", None, words, most, bounded)
 
 
 def _differing(least: Difference, most: Difference, *, ordered: bool) -> str:

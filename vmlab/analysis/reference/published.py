@@ -49,30 +49,19 @@ class AnsweredFigure:
     accelerator: str | None = None
     ordered: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The figure as it stands in ``vmlab.reference/1``."""
-        figure = self.published
+        figure, behind = self.published, ("cells", "reason", "accelerator", "ordered")
+        named = ("metric", "rows", "columns", "where", "kind", "relative", "unit")
         return {
-            "metric": figure.metric,
-            "rows": figure.rows,
-            "columns": figure.columns,
-            "where": figure.where,
-            "kind": figure.kind,
-            "relative": figure.relative,
-            "unit": figure.unit,
+            **{name: getattr(figure, name) for name in named},
             "published": {
                 "printed": figure.value,
                 "value": self.printed.value,
                 "corrected": figure.corrected,
                 "why": figure.why,
             },
-            "measured": {
-                **self.ours.to_json(),
-                "cells": list(self.cells),
-                "reason": self.reason,
-                "accelerator": self.accelerator,
-                "ordered": list(self.ordered),
-            },
+            "measured": {**self.ours.json_fields(), **{name: getattr(self, name) for name in behind}},
             "percent_of_published": self.percent,
         }
 
@@ -95,7 +84,7 @@ class BesideReference:
         """Whether there is a run, and not the publication alone."""
         return bool(self.document.run.id)
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The document ``vmlab.reference/1``."""
         run = self.document.run
         named = {key: getattr(run, key) for key in ("id", "scenario", "size", "outcome", "started", "accelerator")}
@@ -107,9 +96,9 @@ class BesideReference:
             "host": self.reference.host,
             "here": self.reference.here,
             "compares": self.has_run and not self.departures,
-            "departures": list(self.departures),
-            "figures": [figure.to_json() for figure in self.figures],
-            "claims": [claim.to_json() for claim in self.claims],
+            "departures": self.departures,
+            "figures": self.figures,
+            "claims": self.claims,
             "unasked": [finding.model_dump() for finding in self.reference.unasked],
             "tables": self.document.tables,
             "notes": self.reference.notes,

@@ -10,13 +10,14 @@ Industrie 6, 1995).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from vmlab.analysis.statistics.descriptive import compared
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed
+from vmlab.model.jsonable import key
 
 SHARE_PERCENT = 10.0
 """What a further tile adds at least before the knee, in percent of one tile's throughput."""
@@ -56,25 +57,13 @@ class Tested:
     estimate is None without a repeat, the interval with fewer than it takes.
     """
 
-    before: int
-    after: int
-    gain: float | None
-    interval: tuple[float, float] | None
-    repeats: int
+    before: int = field(metadata=key("from_tiles"))
+    after: int = field(metadata=key("to_tiles"))
+    gain: float | None = field(metadata=key("gain_percent"))
+    interval: tuple[float, float] | None = field(metadata=key("interval_percent"))
+    repeats: int = field(metadata=key("readings"))
     enough: bool | None
     because: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The step as it stands in ``vmlab.run/1``."""
-        return {
-            "from_tiles": self.before,
-            "to_tiles": self.after,
-            "gain_percent": self.gain,
-            "interval_percent": list(self.interval) if self.interval else None,
-            "readings": self.repeats,
-            "enough": self.enough,
-            "because": self.because,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +84,17 @@ class Knee:
     seen: int | None = None
     decided: Tested | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The knee as it stands in ``vmlab.run/1``."""
         return {
-            "verdict": str(self.verdict),
+            "verdict": self.verdict,
             "share_percent": self.share_percent,
             "after_tiles": self.tiles,
             "up_to_tiles": self.up_to,
             "seen_after_tiles": self.seen,
             "because": self.decided.because if self.decided else "",
             "readings_needed": readings_needed(),
-            "steps": [step.to_json() for step in self.steps],
+            "steps": self.steps,
         }
 
 

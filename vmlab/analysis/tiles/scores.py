@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from vmlab.analysis.statistics.descriptive import compared, jain, mean, spread, 
 from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
 from vmlab.analysis.tiles.over_hosts import cells_with_hosts, summed_rates
 from vmlab.analysis.tiles.throughput import Rates, rates_of, tile_rates, tiles_of, together_of
+from vmlab.model.jsonable import fields_of, key
 from vmlab.model.run import AxisValue, Outcome
 
 _TILES = "tiles"
@@ -44,13 +45,13 @@ class ScoreRow:
 
     workload: str | None
     tiles: int
-    before: int | None
+    before: int | None = field(metadata=key("tiles_before"))
     throughput: Figure
     efficiency: Figure
-    gain: Figure
+    gain: Figure = field(metadata=key("gain_percent"))
     jain: Figure
-    cv: Figure
-    worst: Figure
+    cv: Figure = field(metadata=key("cv_percent"))
+    worst: Figure = field(metadata=key("worst_percent"))
     worst_tile: int | None
     together: float | None
 
@@ -59,23 +60,11 @@ class ScoreRow:
         """Whether the tiles' rates are of different spans, so that their sum is not what the host did at any time."""
         return ran_apart(self.together)
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The row as it stands in ``vmlab.run/1``."""
-        return {
-            "workload": self.workload,
-            "tiles": self.tiles,
-            "tiles_before": self.before,
-            # Of all workloads together it is in no unit, and only its ratios mean something.
-            "throughput": self.throughput.to_json() if self.workload is not None else None,
-            "efficiency": self.efficiency.to_json(),
-            "gain_percent": self.gain.to_json(),
-            "jain": self.jain.to_json(),
-            "cv_percent": self.cv.to_json(),
-            "worst_percent": self.worst.to_json(),
-            "worst_tile": self.worst_tile,
-            "together": self.together,
-            "one_span": not self.apart,
-        }
+        # Of all workloads together the throughput is in no unit, and only its ratios mean something.
+        throughput = self.throughput if self.workload is not None else None
+        return {**fields_of(self), "throughput": throughput, "one_span": not self.apart}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +75,12 @@ class PlaceScores:
     rows: tuple[ScoreRow, ...]
     knee: Knee | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The place as it stands in ``vmlab.run/1``."""
-        return {
-            "axes": self.axes,
-            "rows": [row.to_json() for row in self.rows],
-            "knee": self.knee.to_json() if self.knee else None,
-        }
 
-
-def scores_json(document: RunDocument, share_percent: float = SHARE_PERCENT) -> dict[str, Any]:
-    """What `scores` of ``vmlab.run/1`` is; the knee is where a further tile adds less than `share_percent`."""
-    places = [place.to_json() for place in scores_of(document, share_percent)]
-    return {"share_percent": share_percent, "places": places}
-
-
-def scores_of(document: RunDocument, share_percent: float | None = None) -> list[PlaceScores]:
+def scores_of(document: RunDocument, share: float = SHARE_PERCENT) -> list[PlaceScores]:
     """The scores of a run's cells of several tiles, in the order of its axes; [] for a run without one that passed.
 
-    The share is the document's own unless it is given.
+    The knee is where a further tile adds less than `share` percent.
     """
-    share = document.scores["share_percent"] if share_percent is None else share_percent
     places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
     for cell in in_written_order(document):
         if counts(cell):

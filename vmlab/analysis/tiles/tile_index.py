@@ -59,7 +59,7 @@ class Indexed:
         """Whether tiles' rates are of different spans, so that their sum is not what the host did at any time."""
         return ran_apart(self.together)
 
-    def to_json(self) -> dict[str, Any]:
+    def json_fields(self) -> dict[str, Any]:
         """The place as it stands in ``vmlab.compare/2``."""
         return {
             "axes": self.axes,

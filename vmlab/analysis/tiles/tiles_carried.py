@@ -32,7 +32,6 @@ from vmlab.analysis.tiles.over_hosts import ALL_HOSTS, cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.model.axes import axes_words
-from vmlab.model.jsonable import jsonable
 from vmlab.model.run import AxisValue
 
 _TILES = "tiles"
@@ -191,16 +190,15 @@ def nearest(cells: Sequence[CellDocument]) -> TargetDocument | None:
 
 def carried_json(place: Carried) -> dict[str, Any]:
     """The place as it stands in ``vmlab.scale/1``, without its steps."""
-    bound = place.ran_out
     return {
         "axes": place.axes,
         "label": place.label,
         "tiles": place.tiles,
         "at_least": place.at_least,
-        "range": list(place.range) if place.range else None,
-        "interval_95": list(place.interval) if place.interval else None,
+        "range": place.range,
+        "interval_95": place.interval,
         "because": place.because,
         "readings_needed": readings_needed(),
-        "repeats": [{"repeat": climb.repeat, "tiles": climb.tiles, "ended": str(climb.end)} for climb in place.climbs],
-        "ran_out": jsonable(bound) if bound else None,
+        "repeats": [{"repeat": climb.repeat, "tiles": climb.tiles, "ended": climb.end} for climb in place.climbs],
+        "ran_out": place.ran_out,
     }

@@ -105,7 +105,7 @@ def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> 
 
     beside = beside_published(run)
     if as_json:
-        write_json(beside.to_json())
+        write_json(jsonable(beside))
     else:
         write_figures(reference_text(beside, page_width()))
 
@@ -157,7 +157,7 @@ def compare(
     noise = noise_of_run(control)
     comparison = gate.judged(compare_sides(sides_to_compare(runs, cell, whole=explain), noise))
     if as_json:
-        write_json(comparison.to_json())
+        write_json(jsonable(comparison))
     else:
         explained = _explained(comparison) if explain else ""
         write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))

@@ -26,6 +26,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
+from vmlab.model.jsonable import jsonable
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import CACHE_MODES, MOST_TILES, Outcome
 from vmlab.model.visible import visible_line
@@ -81,7 +82,7 @@ def scale(
         ascent, code = _climb(ascent, file, overrides, interrupted, ways, quiet=as_json)
     try:
         if as_json:
-            write_json(scale_document(ascent))
+            write_json(jsonable(scale_document(ascent)))
         else:
             told = [*behind_runs(ascent), sentence(ascent)]
             write_text("\n".join(["", *(line for text in told for line in paragraph(text, page_width()))]))

@@ -17,7 +17,6 @@ from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.bound_text import resource_word
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
-from vmlab.report.run.shown_tables import Results
 from vmlab.report.run.table_heads import head_words, metric_words, value_words
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import sentence, untested_words, verdict_words
@@ -30,10 +29,11 @@ _MOST_PLACES = 3
 """Places of the axes that have a sentence each."""
 
 
-def answers(results: Results) -> list[str]:
+def answers(document: RunDocument) -> list[str]:
     """The answer, the most important first: differences, what bound the cells, and what makes it doubtful."""
-    document = results.document
-    headlines = sorted(_headlines(results.tables), key=lambda one: not (one[3].difference and one[3].difference.proven))
+    headlines = sorted(
+        _headlines(document.tables), key=lambda one: not (one[3].difference and one[3].difference.proven)
+    )
     found = [_sentence(*one) for one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
     shown = found[:_MOST]
     if len(found) > _MOST:
@@ -57,12 +57,9 @@ _Headline = tuple[ResultTable, Head, Head, Entry]
 def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
     """Each figure that stands for a whole column, and is compared with that of the baseline."""
     for table in tables:
-        for row, line in zip(table.rows, table.entries, strict=True):
-            if not _is_headline(table, row):
-                continue
-            for column, entry in zip(table.columns, line, strict=True):
-                if entry.difference is not None and entry.figure.spread is not None:
-                    yield table, row, column, entry
+        for row, column, entry in table.each():
+            if _is_headline(table, row) and entry.difference is not None and entry.figure.spread is not None:
+                yield table, row, column, entry
 
 
 def _by_places(headlines: Sequence[_Headline]) -> Iterator[str]:

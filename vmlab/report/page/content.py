@@ -57,16 +57,13 @@ def result_charts(tables: Sequence[ResultTable]) -> list[Chart]:
     found = [
         (table, key)
         for table in tables
-        for key in dict.fromkeys(_key(table, row, column, entry) for row, column, entry in _entries(table))
+        for key in dict.fromkeys(_key(table, row, column, entry) for row, column, entry in _measured(table))
     ]
     return [_table_chart(table, key) for table, key in found[:MOST_PANELS]]
 
 
-def _entries(table: ResultTable) -> Iterator[tuple[Head, Head, Entry]]:
-    for row, line in zip(table.rows, table.entries, strict=True):
-        for column, entry in zip(table.columns, line, strict=True):
-            if entry.figure.spread is not None:
-                yield row, column, entry
+def _measured(table: ResultTable) -> Iterator[tuple[Head, Head, Entry]]:
+    return (one for one in table.each() if one[2].figure.spread is not None)
 
 
 def _key(table: ResultTable, row: Head, column: Head, entry: Entry) -> tuple[str, str]:
@@ -75,7 +72,7 @@ def _key(table: ResultTable, row: Head, column: Head, entry: Entry) -> tuple[str
 
 
 def _table_chart(table: ResultTable, key: tuple[str, str]) -> Chart:
-    own = {(row, column): entry for row, column, entry in _entries(table) if _key(table, row, column, entry) == key}
+    own = {(row, column): entry for row, column, entry in _measured(table) if _key(table, row, column, entry) == key}
     rows = [row for row in table.rows if any(place[0] == row for place in own)]
     columns = [column for column in table.columns if any(place[1] == column for place in own)]
     unit, metric = key

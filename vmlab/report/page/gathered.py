@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.compare import Side
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.intent import summary_of
 from vmlab.analysis.record.cell_timeline import PhaseSpan

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from vmlab.analysis.comparison.compare import Side
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.visible import visible_line

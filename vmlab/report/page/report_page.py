@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.figures.table_layout import in_written_order
 from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
 from vmlab.analysis.shape import RunDocument
@@ -28,7 +29,6 @@ from vmlab.report.run.cell_text import cell_facts, cell_sections
 from vmlab.report.run.latency_text import latency_sentence
 from vmlab.report.run.recording_text import advice_section
 from vmlab.report.run.run_page import doubts, run_sections
-from vmlab.report.run.shown_tables import Results, results_of
 from vmlab.report.run.target_text import target_table
 from vmlab.report.words import order_words, plural
 from vmlab.report.writers.html import html_page
@@ -63,20 +63,20 @@ def _blocks(runs: Sequence[Gathered], sides: Sequence[Side], *, drawn: bool) -> 
 
 def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     document = run.document
-    results, recorded = results_of(document), document.recording is not None
+    recorded = document.recording is not None
     what, *rest = heading(document)
     told = doubts(document)
-    first, more, host = _charts(results) if drawn else ([], [], [])
+    first, more, host = _charts(document) if drawn else ([], [], [])
     yield Heading(run.summary or what)
     yield Notes([*([what] if run.summary else []), *rest], tone="sub")
-    answer = Notes(answers(results), tone="answer", stands_out=missed_words(document))
+    answer = Notes(answers(document), tone="answer", stands_out=missed_words(document))
     said = [] if recorded else [answer]
     yield Section("", [*said, *first])
     yield target_table(in_written_order(document))
     yield Section("", [Notes(told, tone="warn")] if told else [])
     if not recorded:
         yield Section("figures", [Text(_meaning(document), tone="note")])
-    yield from run_sections(results, told)
+    yield from run_sections(document, told)
     yield Section("", more)
     if recorded:
         yield advice_section(document)
@@ -90,13 +90,12 @@ def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     yield Section("what tools printed", list(_raw(run, characters)))
 
 
-def _charts(results: Results) -> tuple[list[Chart], list[Chart], list[Chart]]:
+def _charts(document: RunDocument) -> tuple[list[Chart], list[Chart], list[Chart]]:
     """The first picture, what else there is of results, and the host."""
     # Its library takes a second to load, and may be missing.
     from vmlab.report.page.content import axis_charts, host_charts, places_chart, result_charts
 
-    document = results.document
-    charts, whole = result_charts(results.tables), places_chart(results.tables)
+    charts, whole = result_charts(document.tables), places_chart(document.tables)
     first, more = ([whole], charts) if whole else (charts[:2], charts[2:])
     behind = behind_words(accelerators_of(document), ordered_words(document.run.host))
     host = host_charts(document)

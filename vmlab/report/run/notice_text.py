@@ -7,19 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from vmlab.analysis.comparison.comparison import Row
+from vmlab.analysis.comparison.comparison import AT_BEST, Row
 from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.report.words import cells_words, folded, plural
 
-AT_BEST = "at best speed"
-"""The heading of differences with the CPUs' speed taken out."""
 _ABOUT = re.compile(r"(?P<side>.+?: )?(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<text>.*)", re.DOTALL)
 """A notice on a cell or a guest, of a comparison with the side to which that belongs."""
 
 
 def at_best_notes(span: SpeedSpan | None, rows: Sequence[Row]) -> Iterator[str]:
     """How the CPUs' speed, by `span`, is taken out of differences, where `rows` have such ones."""
-    if span is not None and any(any(row.at_best_speed) for row in rows):
+    if span is not None and any(row.at_best_speed for row in rows):
         yield (
             f"{AT_BEST}: the difference where each time is multiplied by, and each rate divided by, the CPUs' mean "
             "speed over the workload's own time, relative to their best in the run; in the cells compared they ran at "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.meetings import sides_by_axis
 from vmlab.analysis.comparison.result_table import ResultTable
-from vmlab.analysis.figures.table_layout import TableLayout
+from vmlab.analysis.figures.table_layout import TableLayout, layout_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words, axis_word
 from vmlab.model.run import OF_HOST, WARM_UP, AxisValue
@@ -21,14 +22,7 @@ from vmlab.report.run.latency_text import latency_section
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.recording_text import recording_sections
 from vmlab.report.run.score_rows import score_notes, score_section
-from vmlab.report.run.shown_tables import (
-    Results,
-    block_section,
-    intervals_shown,
-    named_differences,
-    named_figures,
-    results_of,
-)
+from vmlab.report.run.shown_tables import block_section, intervals_shown, named_differences, named_figures
 from vmlab.report.run.target_text import missed_sentence, target_section
 from vmlab.report.run.tiles_text import tiles_section
 from vmlab.report.run.together_text import together_notes, together_section
@@ -45,21 +39,21 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
     document = visible_values(document)
     missed = missed_sentence(document.cells)
     above: list[Block] = [Notes(heading(document)), *([Text(missed)] if missed else [])]
-    return "\n".join(text_lines([*above, *run_sections(results_of(document))], width)) + "\n"
+    return "\n".join(text_lines([*above, *run_sections(document)], width)) + "\n"
 
 
-def run_sections(results: Results, told: Collection[str] = ()) -> Iterator[Section]:
-    """What every medium has of a run below its heading; every text of its document has to be visible.
+def run_sections(document: RunDocument, told: Collection[str] = ()) -> Iterator[Section]:
+    """What every medium has of a run below its heading; every text of the document has to be visible.
 
     `told` are notes that stand elsewhere on the page.
     """
-    document, layout = results.document, results.layout
+    layout = layout_of(document)
     if document.run.size == OF_HOST:
         yield from recording_sections(document)
         yield _noted(short_notices(document.run.notices), told)
         return
-    for block, tables in results.blocks:
-        yield block_section(results, block, tables)
+    for block in layout.blocks:
+        yield block_section(document, layout, block)
         yield host_section(document, layout, block)
         yield latency_section(document, layout, block)
     yield together_section(document)
@@ -67,8 +61,10 @@ def run_sections(results: Results, told: Collection[str] = ()) -> Iterator[Secti
     yield target_section(document.cells)
     yield score_section(document)
     yield limits_section(document.cells)
-    yield _noted([*_notes(results), *doubts(document), *together_notes(document), *score_notes(document)], told)
-    yield Section("", [Notes(said, tone="")] if (said := _answers(results)) else [])
+    yield _noted(
+        [*_notes(document, layout), *doubts(document), *together_notes(document), *score_notes(document)], told
+    )
+    yield Section("", [Notes(said, tone="")] if (said := _answers(document, layout)) else [])
 
 
 def _noted(notes: Sequence[str], told: Collection[str]) -> Section:
@@ -76,10 +72,9 @@ def _noted(notes: Sequence[str], told: Collection[str]) -> Section:
     return Section("", [Notes(left)] if left else [])
 
 
-def _answers(results: Results) -> list[str]:
+def _answers(document: RunDocument, layout: TableLayout) -> list[str]:
     """What differs between the values of the first axis, and what the host was short of; [] without repeats."""
-    document = results.document
-    if not results.layout.simple or all(cell.repeat <= 1 for cell in document.cells):
+    if not layout.simple or all(cell.repeat <= 1 for cell in document.cells):
         return []
     sides = sides_by_axis(document)
     return explanation(compare(sides)) if len(sides) > 1 else []
@@ -91,8 +86,8 @@ def doubts(document: RunDocument) -> list[str]:
     return [*unpassed, *absent_notes(document), *short_notices(document.run.notices)]
 
 
-def _notes(results: Results) -> Iterator[str]:
-    document, layout, tables = results.document, results.layout, results.tables
+def _notes(document: RunDocument, layout: TableLayout) -> Iterator[str]:
+    tables = document.tables
     yield from _relative_notes(layout, tables)
     yield from (text for name, text in STATISTIC_WORDS.items() if name in layout.statistics)
     if layout.best_of is not None:
@@ -123,7 +118,7 @@ def absent_notes(document: RunDocument) -> Iterator[str]:
 
 def _relative_notes(layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
     """What a ratio, or another form of it, means in the tables."""
-    compared = [one for table in tables for line in table.entries for one in line if one.difference is not None]
+    compared = [one for table in tables for *_, one in table.each() if one.difference is not None]
     simple_rows = layout.simple and layout.rows == (WORKLOADS,)
     if not compared or layout.relative is None or simple_rows:
         return
@@ -151,6 +146,6 @@ def _meaning(layout: TableLayout, base: str, *, inverse: bool) -> str:
 
 def _apart(tables: Sequence[ResultTable]) -> Iterator[str]:
     """A note if rates of tiles were added up, or their fairness calculated, that did not run at the same time."""
-    apart = [one.reading.overlap for table in tables for line in table.entries for one in line if one.reading.apart]
+    apart = [one.reading.overlap for table in tables for *_, one in table.each() if one.reading.apart]
     if apart:
         yield apart_words(apart)

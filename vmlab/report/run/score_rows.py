@@ -8,7 +8,7 @@ from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW, Knee, KneeVerdict, Tested
-from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
+from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.report.blocks import Column, Section, Table
@@ -22,17 +22,23 @@ _HEADS = ("efficiency", "gain %", "Jain", "CV %", "worst tile %")
 
 def score_section(document: RunDocument) -> Section:
     """A table for each place of the other axes; empty for a run of single tiles."""
-    return Section("", [_table(place) for place in scores_of(document)])
+    return Section("", [_table(place) for place in _places(document)])
 
 
 def knees(document: RunDocument) -> list[str]:
     """The knee of throughput at each place, in a sentence; [] for a run of single tiles."""
-    return [knee_words(place.axes, place.knee) for place in scores_of(document) if place.knee is not None]
+    return [knee_words(place.axes, place.knee) for place in _places(document) if place.knee is not None]
+
+
+def _places(document: RunDocument) -> list[PlaceScores]:
+    """The scores that the document was laid out with."""
+    places: list[PlaceScores] = document.scores.get("places", [])
+    return places
 
 
 def score_notes(document: RunDocument) -> Iterator[str]:
     """What the columns mean; nothing for a run of single tiles."""
-    places = scores_of(document)
+    places = _places(document)
     rows = [row for place in places for row in place.rows]
     if not rows:
         return

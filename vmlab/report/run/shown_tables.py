@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.difference import Difference
-from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, tables_of
+from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
 from vmlab.analysis.figures.figure import Figure, figure_of, over_tiles, workloads_of
-from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title, axis_values, layout_of
+from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title, axis_values
 from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, axis_word
@@ -24,31 +23,11 @@ _CONFIGURED = "cpu_share_configured"
 _GOT = "cpu_share_got"
 
 
-class Results(NamedTuple):
-    """A run's tables, made once for all that a page says of them: in order, and those of each block of its layout."""
-
-    document: RunDocument
-    layout: TableLayout
-    blocks: tuple[tuple[Block, list[ResultTable]], ...]
-
-    @property
-    def tables(self) -> list[ResultTable]:
-        """All of them, in order."""
-        return [table for _, tables in self.blocks for table in tables]
-
-
-def results_of(document: RunDocument) -> Results:
-    """The tables of a run whose texts are visible."""
-    layout = layout_of(document)
-    return Results(
-        document, layout, tuple((block, list(tables_of(document, layout, block))) for block in layout.blocks)
-    )
-
-
-def block_section(results: Results, block: Block, tables: Sequence[ResultTable]) -> Section:
+def block_section(document: RunDocument, layout: TableLayout, block: Block) -> Section:
     """A block's tables, under the values of its axes where these are varied."""
-    varied = {name: value for name, value in block.axes.items() if len(axis_values(results.document, name)) > 1}
-    shown = [_Shown(results.document, results.layout, block, table).table() for table in tables]
+    varied = {name: value for name, value in block.axes.items() if len(axis_values(document, name)) > 1}
+    own = (table for table in document.tables if table.axes == block.axes)
+    shown = [_Shown(document, layout, block, table).table() for table in own]
     return Section(axes_words(varied) if varied else "", shown)
 
 
@@ -200,23 +179,18 @@ def _shares(figures: Sequence[Figure]) -> str:
 
 def named_differences(tables: Sequence[ResultTable]) -> Iterator[tuple[str, Difference]]:
     """Each difference with its place; the column is left out where only one is compared."""
-    for table, row, column, entry in _entries(tables):
-        if entry.difference is not None:
-            compared = {place for line in table.entries for place, one in enumerate(line) if one.difference is not None}
-            yield _name(tables, table, row, column if len(compared) > 1 else ()), entry.difference
+    for table in tables:
+        compared = [(row, column, found) for row, column, entry in table.each() if (found := entry.difference)]
+        several = len({column for _, column, _ in compared}) > 1
+        for row, column, found in compared:
+            yield _name(tables, table, row, column if several else ()), found
 
 
 def named_figures(tables: Sequence[ResultTable]) -> Iterator[tuple[str, Figure, str]]:
     """Each figure with its place and its unit."""
-    for table, row, column, entry in _entries(tables):
-        yield _name(tables, table, row, column), entry.figure, entry.reading.unit
-
-
-def _entries(tables: Sequence[ResultTable]) -> Iterator[tuple[ResultTable, Head, Head, Entry]]:
     for table in tables:
-        for row, line in zip(table.rows, table.entries, strict=True):
-            for column, entry in zip(table.columns, line, strict=True):
-                yield table, row, column, entry
+        for row, column, entry in table.each():
+            yield _name(tables, table, row, column), entry.figure, entry.reading.unit
 
 
 def _name(tables: Sequence[ResultTable], table: ResultTable, row: Head, column: Head) -> str:

@@ -57,11 +57,10 @@ class TableHeads:
     def __init__(self, table: ResultTable) -> None:
         self._table = table
         sizes: dict[tuple[str, str], list[float]] = {}
-        for row, line in zip(table.rows, table.entries, strict=True):
-            for column, entry in zip(table.columns, line, strict=True):
-                if entry.figure.spread:
-                    key = (metric_of(table, row, column), entry.reading.unit)
-                    sizes.setdefault(key, []).append(entry.figure.spread.mean)
+        for row, column, entry in table.each():
+            if entry.figure.spread:
+                key = (metric_of(table, row, column), entry.reading.unit)
+                sizes.setdefault(key, []).append(entry.figure.spread.mean)
         self._forms = {key: written(key[1], known) for key, known in sizes.items()}
 
     def form(self, row: int, column: int) -> Written:

@@ -16,7 +16,6 @@ from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, carried_of, nearest
 from vmlab.model.axes import axes_words
-from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
 from vmlab.report.blocks import Notes, Section
@@ -171,11 +170,11 @@ def scale_document(ascent: Ascent) -> dict[str, Any]:
             "until_knee": ascent.until_knee,
             "max_tiles": ascent.max_tiles,
             "runs": [document.run.id for document in ascent.documents],
-            "stopped_by": None if ascent.stop is None else str(ascent.stop),
+            "stopped_by": ascent.stop,
             "because": ascent.because,
             "sentence": sentence(ascent),
             "accelerators": _accelerators(ascent),
-            "ordered": list(_ordered(ascent)),
+            "ordered": _ordered(ascent),
         },
         "targets": [_target_json(target) for target in ascent.targets],
         "places": [{**carried_json(place), "steps": list(_steps(ascent, place))} for place in ascent.places],
@@ -293,8 +292,8 @@ def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:
                     "outcome": cell.outcome,
                     "reasons": cell.reasons,
                     "delivered": verdict,
-                    "nearest": jsonable(nearest([cell])),
-                    "targets": jsonable(cell.targets),
+                    "nearest": nearest([cell]),
+                    "targets": cell.targets,
                     "bound_by": cell.bound_by,
                 }
                 for cell, verdict in zip(cells, verdicts, strict=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from vmlab.analysis.comparison.compare import Side, cells_alike, sides_by_axis
+from vmlab.analysis.comparison.meetings import Side, cells_alike, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vmlab.analysis.comparison.compare import Side, cells_alike, compare
-from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.comparison import AT_BEST, Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.comparison.meetings import Side, cells_alike
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, figure_of, host_mean
 from vmlab.model.run import RUN_TIME
 from vmlab.report.comparison_text import compared_rows, comparison_notes
@@ -15,7 +16,7 @@ from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline, repeats_to_tell
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.latency_text import KEYS, known_of, mean_percentiles, milliseconds, title
-from vmlab.report.run.notice_text import AT_BEST, at_best_notes
+from vmlab.report.run.notice_text import at_best_notes
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
@@ -123,9 +124,9 @@ def _figure_rows(
         differences = (None, *row.differences)
         rows.append(SideRow(told.label, tuple(map(_entry, told.figures, differences, row.figures)), top=top))
         bars.append(rows[-1])
-        if every_metric and any(row.at_best_speed):
+        if every_metric and row.at_best_speed:
             # The differences once more, at the CPUs' best speed.
-            rows.append(SideRow(f"  {AT_BEST}", tuple(_entry("", found) for found in (None, *row.at_best_speed))))
+            rows.append(SideRow(f"  {AT_BEST}", tuple(_entry("", found) for found in (None, *row.differences_at_best))))
     return rows, bars
 
 

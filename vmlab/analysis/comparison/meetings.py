@@ -1,0 +1,167 @@
+"""The sides of a comparison, and where their cells meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.figures.counted_cells import was_switched
+from vmlab.analysis.figures.figure import RunCells
+from vmlab.analysis.figures.table_layout import in_written_order, varied_axis
+from vmlab.analysis.shape import RunDocument, RunPart
+from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
+from vmlab.model.axes import axes_words
+from vmlab.model.errors import UsageError
+from vmlab.model.run import WARM_UP, AxisValue, Outcome
+
+Place = tuple[tuple[str, AxisValue], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a run, or one cell of it, under the label that the user gave it.
+
+    A side of several runs has each of them in `runs`, each of which counts once; `run` and `cells` are the first one's.
+    """
+
+    label: str
+    run: RunPart
+    cells: tuple[CellDocument, ...]
+    runs: tuple[Side, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Side, ...]:
+        """Each run of the side by itself."""
+        return self.runs or (self,)
+
+    @classmethod
+    def of_runs(cls, label: str, parts: Sequence[Side]) -> Side:
+        """One side of several runs."""
+        return cls(label, parts[0].run, parts[0].cells, tuple(parts)) if len(parts) > 1 else parts[0]
+
+    @classmethod
+    def of(cls, label: str, document: RunDocument, cell: int | None = None) -> Side:
+        """All cells of a run that count, or the one numbered `cell`. Raises UsageError where there is no such cell."""
+        cells = [c for c in in_written_order(document) if cell is None or c.cell == cell]
+        if cell is None:
+            cells = [*cells_of_all_hosts(document), *cells]
+        elif cells:
+            _demand_counted(f"{label}: cell {cell}", cells[0])
+        cells = [c for c in cells if c.repeat != WARM_UP and not c.looped]
+        if not cells:
+            raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))
+        return cls(label, document.run, tuple(cells))
+
+    def at(self, place: Place) -> tuple[CellDocument, ...]:
+        """The cells at a place, of one run."""
+        return tuple(cell for cell in self.cells if place_of(cell) == place)
+
+
+def _demand_counted(named: str, cell: CellDocument) -> None:
+    """Raises UsageError for a cell whose figures count nowhere."""
+    if cell.repeat == WARM_UP:
+        raise UsageError(f"{named} is the warm-up, which is never counted")
+    if cell.looped:
+        raise UsageError(f"{named} is a loop, whose figures do not count")
+    if was_switched(cell):
+        raise UsageError(f"{named} was switched mid-run, which invalidates it")
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A place of the axes at which every side has cells: for each side its runs, each with its cells there.
+
+    The baseline has `of_baseline` here with any number of tiles. Single cells meet at the place without any axis.
+    """
+
+    axes: dict[str, AxisValue]
+    sides: list[list[RunCells]]
+    of_baseline: list[CellDocument]
+
+    @property
+    def of_runs(self) -> list[Sequence[CellDocument]]:
+        """The cells of each run of each side."""
+        return [cells for side in self.sides for _, cells in side]
+
+    @property
+    def cells(self) -> list[CellDocument]:
+        """Those of all sides."""
+        return list(chain.from_iterable(self.of_runs))
+
+    @property
+    def passed(self) -> list[CellDocument]:
+        """The cells whose figures are compared."""
+        return [cell for cell in self.cells if cell.outcome == Outcome.PASSED]
+
+
+def meetings_of(sides: Sequence[Side]) -> list[Meeting]:
+    """Where the sides meet: at places that all have; single cells in any case."""
+    parts = [part for side in sides for part in side.parts]
+    if all(len(part.cells) == 1 for part in parts):
+        return [
+            Meeting(
+                {},
+                [[(part.run.id, part.cells) for part in side.parts] for side in sides],
+                [part.cells[0] for part in sides[0].parts],
+            )
+        ]
+    return [
+        Meeting(
+            dict(place),
+            [[(part.run.id, part.at(place)) for part in side.parts] for side in sides],
+            [cell for part in sides[0].parts for cell in part.cells if _rest(place_of(cell)) == _rest(place)],
+        )
+        for place in _common_places(parts)
+    ]
+
+
+def place_of(cell: CellDocument) -> Place:
+    """The values of a cell's axes, whatever the order in which they are written."""
+    return tuple(sorted(cell.axes.items()))
+
+
+def _rest(place: Place) -> Place:
+    """A place whatever its number of tiles."""
+    return tuple((name, value) for name, value in place if name != "tiles")
+
+
+def _common_places(sides: Sequence[Side]) -> list[Place]:
+    places = dict.fromkeys(place_of(cell) for cell in sides[0].cells)
+    return [place for place in places if all(side.at(place) for side in sides[1:])]
+
+
+def cells_alike(sides: Sequence[Side]) -> list[tuple[CellDocument, ...]]:
+    """For each side its cells that passed, where every side has one with the same axes; all that passed where none is.
+
+    Sides of one cell each need no axes in common.
+    """
+    passed = [
+        replace(side, cells=tuple(cell for cell in side.cells if cell.outcome == Outcome.PASSED)) for side in sides
+    ]
+    places = [] if all(len(side.cells) == 1 for side in sides) else _common_places(passed)
+    return [tuple(cell for cell in side.cells if not places or place_of(cell) in places) for side in passed]
+
+
+def sides_by_axis(document: RunDocument) -> list[Side]:
+    """A side for each value of the first axis that a run varies, which is then no part of their cells' places.
+
+    They are in the order in which the scenario has them, whatever ran first, and without the warm-up. Empty where the
+    run varies no axis.
+    """
+    axis = varied_axis(document)
+    if axis is None:
+        return []
+    found: list[Side] = []
+    counted = [cell for cell in in_written_order(document) if cell.repeat != WARM_UP]
+    for value in dict.fromkeys(cell.axes.get(axis) for cell in counted):
+        cells = [cell for cell in counted if cell.axes.get(axis) == value]
+        rest = tuple(replace(cell, axes=_without(cell, axis)) for cell in cells)
+        label = f"no {axis}" if value is None else axes_words({axis: value})
+        found.append(Side(label, document.run, rest))
+    return found
+
+
+def _without(cell: CellDocument, axis: str) -> dict[str, AxisValue]:
+    return {name: value for name, value in cell.axes.items() if name != axis}
