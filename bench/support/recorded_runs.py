@@ -42,7 +42,7 @@ from vmlab.model.run import Phase
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.plan.planning import HostFacts, Overrides, make_plan
 from vmlab.plan.scenario_file.loading import load
-from vmlab.plan.settings import settings_of
+from vmlab.plan.planning import settings_of
 from vmlab.plan.terms import CellPlan, WorkloadPlan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter

@@ -21,7 +21,7 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.model.results import RawOutput
-from vmlab.store.tags import tags_folder
+from vmlab.store.runs import tags_folder
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 RUN = "20261121-143000-tile-7f3a"

@@ -20,8 +20,7 @@ from vmlab.report.listing import runs_text
 from vmlab.report.writers.text import WIDTH
 from vmlab.store.life import LOCK
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import resolve_run
-from vmlab.store.tags import all_tags, tagged, tags_folder
+from vmlab.store.runs import all_tags, resolve_run, tagged, tags_folder
 from vmlab.system.removal import remove_tree
 
 OLD, NEW = "20261121-143000-tile-aaaa", "20261121-150000-tile-bbbb"

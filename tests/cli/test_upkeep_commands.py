@@ -16,7 +16,7 @@ from vmlab.lab.process import launch
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError
 from vmlab.store.run_list import list_runs
-from vmlab.store.tags import tagged, write_tag
+from vmlab.store.runs import tagged, write_tag
 from vmlab.system.removal import remove_tree
 from vmlab.tui.feed.run_facts import rows_of
 

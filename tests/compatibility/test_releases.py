@@ -13,7 +13,7 @@ import pytest
 from tests.compatibility.events import EVENTS
 from tests.compatibility.promised import KEPT, documents_of, lost
 from vmlab.model.event_json import from_json, to_json
-from vmlab.plan.validating import load_valid
+from vmlab.plan.planning import load_valid
 from vmlab.store.archive import unpack
 
 RELEASES = sorted(KEPT.iterdir())

@@ -18,7 +18,7 @@ from typing import Any
 from tests.faults.row import Row, all_rows
 from tests.faults.trying import Tried
 from vmlab.model.quantities import format_seconds
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "faults.md"

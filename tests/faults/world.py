@@ -26,7 +26,7 @@ from vmlab.guests.image import catalog
 from vmlab.lab.process.dead_runs import THE_CACHE
 from vmlab.model.places import cache_folder
 from vmlab.system import kernel
-from vmlab.system.host_setting import KSM, THP
+from vmlab.telemetry.setting_files import KSM, THP
 
 CHECKOUT = Path(__file__).parents[2]
 TWO_CELLS = """\

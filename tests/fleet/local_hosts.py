@@ -31,8 +31,8 @@ from vmlab.model.event import Event
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides
-from vmlab.store.fleet_writer import FleetWriter
 from vmlab.store.reader import RunReader
+from vmlab.store.writer import FleetWriter
 from vmlab.workloads.assets import read_assets
 
 FACTS = HostFacts(2**34, 2**34, 2**40, 2, "tcg")

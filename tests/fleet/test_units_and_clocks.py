@@ -29,9 +29,9 @@ from vmlab.model.sample import SampleNames
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import Overrides, Plan
-from vmlab.store.fleet_writer import FleetWriter, TakenEvent
 from vmlab.store.reader import RunReader, SampleRow
 from vmlab.store.samples import samples
+from vmlab.store.writer import FleetWriter, TakenEvent
 
 
 def _plan(**said: object) -> Plan:

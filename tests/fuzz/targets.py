@@ -18,8 +18,8 @@ from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.model.errors import VmlabError
 from vmlab.model.event_json import from_json
+from vmlab.plan.planning import validate_all
 from vmlab.plan.scenario_file.loading import read
-from vmlab.plan.validating import validate_all
 from vmlab.store.archive import SCHEMA, unpack
 from vmlab.store.reader import RunReader
 from vmlab.system.removal import remove_tree

@@ -12,8 +12,7 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.model.errors import HypervisorError
 from vmlab.model.scenarios.host_settings import HostSettings
-from vmlab.system.host_setting import write_setting
-from vmlab.telemetry.setting_files import in_force, unsettable
+from vmlab.telemetry.setting_files import in_force, unsettable, write_setting
 from vmlab.telemetry.source import Roots
 
 

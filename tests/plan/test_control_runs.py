@@ -16,9 +16,8 @@ from vmlab.model.checked import made
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import AxisValue
-from vmlab.plan.planning import Overrides, Plan, make_plan
+from vmlab.plan.planning import Overrides, Plan, make_plan, settings_of
 from vmlab.plan.scenario_file.loading import load, read
-from vmlab.plan.settings import settings_of
 
 CACHES = f"{GOOD}axes: {{tiles: [1, 2], cache: [none, writeback]}}\n"
 

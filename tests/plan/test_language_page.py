@@ -8,9 +8,9 @@ from pathlib import Path
 from tests.plan.language_page import PAGE, current
 from vmlab.model.run import CACHE_MODES
 from vmlab.model.scenarios.axis import RESERVED_NAMES
+from vmlab.plan.planning import validate_all
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, MOST_NESTING, MOST_NODES
-from vmlab.plan.validating import validate_all
 
 
 def test_the_tables_are_those_of_the_models() -> None:

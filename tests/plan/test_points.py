@@ -14,11 +14,9 @@ import pytest
 from tests.plan.test_planning import HOST, plan
 from vmlab.cli.plan_text import plan_text
 from vmlab.model.errors import RefusedError, UsageError
-from vmlab.plan.planning import check_fit, make_plan
+from vmlab.plan.planning import check_fit, make_plan, settings_of, validate_all
 from vmlab.plan.scenario_file.loading import read
-from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import Overrides
-from vmlab.plan.validating import validate_all
 
 GUESTS = """\
 name: job

@@ -22,7 +22,7 @@ from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.places import runs_folder
 from vmlab.store import archive
 from vmlab.store.reader import RunReader
-from vmlab.store.tags import write_tag
+from vmlab.store.runs import write_tag
 from vmlab.system.removal import remove_tree
 
 RUN = "20261121-143000-tile-7f3a"

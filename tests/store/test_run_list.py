@@ -18,8 +18,7 @@ from vmlab.model.event import RunEnded
 from vmlab.model.places import runs_folder
 from vmlab.store import run_list, run_summary
 from vmlab.store.run_list import RunList, kept_file, list_runs
-from vmlab.store.runs import RunSummary
-from vmlab.store.tags import remove_tag, write_tag
+from vmlab.store.runs import RunSummary, remove_tag, write_tag
 from vmlab.store.writer import RunWriter, fold_in_dead
 
 OLD, NEW, DEAD = "20261121-143000-tile-aaaa", "20261121-150000-tile-bbbb", "20261121-160000-tile-dead"

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from vmlab.lab.process import dead_runs
-from vmlab.system import new_file as module
-from vmlab.system.new_file import new_file
+from vmlab.system import given_file as module
+from vmlab.system.given_file import new_file
 from vmlab.system.scratch import clear_scratch, scratch
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
 INSIDE_GUESTS = ("workloads/payload/", "guests/payload/")
 MAKERS = {
     # Without a name until it is complete.
-    "system/new_file.py",
+    "system/given_file.py",
     # The one place for temporary folders.
     "system/scratch.py",
     # Entries of the cache, which `Collection.clear_unfinished` finds.
@@ -106,7 +106,7 @@ def test_a_folder_goes_with_its_block_also_by_an_error(cache: Path) -> None:
 
 def test_nothing_stands_beside_a_file_that_a_killed_process_was_writing(tmp_path: Path) -> None:
     _killed(f"""
-        from vmlab.system.new_file import new_file
+        from vmlab.system.given_file import new_file
         with new_file(Path({str(tmp_path / "run.html")!r})) as file:
             file.write(b"half")
             file.flush()

@@ -27,8 +27,8 @@ from vmlab.model.event import (
     RunStarted,
 )
 from vmlab.model.places import runs_folder
-from vmlab.store.fleet_writer import FleetWriter, Source, TakenEvent
 from vmlab.store.reader import RunReader, SampleRow
+from vmlab.store.writer import FleetWriter, Source, TakenEvent
 
 HOSTS = ("hv1", "hv2", "hv3")
 LOST = "host hv3: the line was cut"

@@ -48,8 +48,8 @@ def beside_published(reference: str) -> BesideReference:
     """
     # Imported late: it loads the planner and the reader of YAML, which double the time of a comparison.
     from vmlab.analysis.reference.published import beside_reference, published_alone
+    from vmlab.plan.planning import load_valid
     from vmlab.plan.scenario_file.loading import shipped_names
-    from vmlab.plan.validating import load_valid
 
     if reference.endswith((".yaml", ".yml")) or reference in shipped_names():
         return published_alone(load_valid(reference).scenario)

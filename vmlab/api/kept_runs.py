@@ -15,7 +15,7 @@ from vmlab.lab.process.reparse import reparse
 from vmlab.model.errors import UsageError
 from vmlab.report.exports.exporting import export_runs as write_export
 from vmlab.report.page.report_file import write_report
-from vmlab.store import tags as stored
+from vmlab.store import runs as stored
 from vmlab.store.archive import unpack
 from vmlab.store.run_list import bytes_on_disk, list_runs, runs_document
 from vmlab.store.runs import resolve_run

@@ -17,7 +17,7 @@ from vmlab.cli.diagnostics import say
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.visible import visible_line
 from vmlab.report.gate_text import failing_lines
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file
 
 _OPTIONS = (
     click.option(

@@ -48,8 +48,8 @@ from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.terms import Plan
-from vmlab.store.fleet_writer import FleetWriter, Source
 from vmlab.store.reader import RunReader
+from vmlab.store.writer import FleetWriter, Source
 from vmlab.system.held_folder import until_lost
 from vmlab.system.terminal import say
 

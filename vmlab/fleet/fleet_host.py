@@ -23,7 +23,7 @@ from vmlab.model.event import (
     HostProbed,
     Notice,
 )
-from vmlab.store.fleet_writer import FleetWriter, Source
+from vmlab.store.writer import FleetWriter, Source
 
 Connect = Callable[[str, HostEntry], Awaitable[HostLink]]
 _WAIT_SECONDS = 1.0

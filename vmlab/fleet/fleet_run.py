@@ -27,9 +27,9 @@ from vmlab.model.event import (
     Notice,
 )
 from vmlab.model.run import Outcome, worst
-from vmlab.plan.settings import settings_of
+from vmlab.plan.planning import settings_of
 from vmlab.plan.terms import CellPlan
-from vmlab.store.fleet_writer import FleetWriter, Source
+from vmlab.store.writer import FleetWriter, Source
 
 MOST_FAILURES = 2
 """A host that failed so often is left out."""

@@ -20,7 +20,7 @@ from vmlab.model.event import (
     RunStarted,
 )
 from vmlab.model.run import Outcome
-from vmlab.store.fleet_writer import FleetWriter, Source, TakenEvent
+from vmlab.store.writer import FleetWriter, Source, TakenEvent
 
 _OF_ITS_RUN = (RunStarted, HostProbed, CommandReceived, CellsReplanned, RepeatsEnded, RunnerFinished, RunEnded)
 """Events of a host's own run that are none of the fleet's."""

@@ -25,7 +25,7 @@ from vmlab.model.event import (
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.terms import CellPlan
-from vmlab.store.fleet_writer import FleetWriter, Source
+from vmlab.store.writer import FleetWriter, Source
 
 _MARGIN_SECONDS = 2.0
 """What hosts have to hear of the moment, and to read their counters before it, beyond what each says it needs."""

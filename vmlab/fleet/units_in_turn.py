@@ -11,7 +11,7 @@ from vmlab.fleet.fleet_run import FleetRun, Places
 from vmlab.fleet.placed_units import CellBook, Unit
 
 if TYPE_CHECKING:
-    from vmlab.store.fleet_writer import FleetWriter, Source
+    from vmlab.store.writer import FleetWriter, Source
 
 POLL_SECONDS = 0.05
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from vmlab.model.run import Accelerator
 from vmlab.system import kvm_device
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file
 
 EMULATOR = "/usr/bin/qemu-system-x86_64"
 PATIENCE = 4.0

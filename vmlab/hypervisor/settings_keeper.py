@@ -8,13 +8,15 @@ from pathlib import Path
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError
 from vmlab.model.scenarios.host_settings import HostSettings
-from vmlab.system.host_setting import is_known, read_setting, write_setting
 from vmlab.telemetry.setting_files import (
     KSM_RUN,
     InForce,
     files_of,
     in_force,
+    is_known,
+    read_setting,
     still_merged,
+    write_setting,
 )
 from vmlab.telemetry.source import THE_HOST, Roots
 

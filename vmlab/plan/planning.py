@@ -1,14 +1,20 @@
-"""From a scenario file and the command line's overrides to cells in order."""
+"""From a scenario file and the command line's overrides to cells in order, and what each is configured as.
+
+A scenario is valid that makes a plan of every size, as far as that can be known without a host.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from vmlab.model.errors import UsageError
-from vmlab.model.names import HOST_PLACE, guest_key
+from vmlab.model.names import HOST_PLACE, guest_key, guest_of
 from vmlab.model.run import MOST_CELLS, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
+from vmlab.model.scenarios.guest import GuestResources
 from vmlab.model.scenarios.reference import Claim, claims_name, named_values
 from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
 from vmlab.model.scenarios.table import Table
@@ -23,7 +29,7 @@ from vmlab.plan.images import of_lacked_programs, of_windows, on_this_host
 from vmlab.plan.ordering import looped, ordered
 from vmlab.plan.placed_axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.placing import place_axes
-from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.target_checks import check_given, not_applicable
@@ -278,3 +284,63 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         yield f"guests of an added image ({names}) are not frozen: where there is one, all guests of the cell boot"
     if any("unsafe" in guest.resources.cache_modes for cell in plan.cells for guest in cell.guests):
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"
+
+
+def settings_of(cell: CellPlan) -> dict[str, Any]:
+    """JSON values: `tiles`, each attribute that all guests share (None where they differ, or there is none), `guests`
+    with the attributes of each guest of a tile, and `workloads` with the kind, the places and the parameters of each.
+    """
+    every = (guest for guest in (*cell.guests, *cell.bare) if guest.tile == 1)
+    guests = {guest.guest: guest.resources.model_dump(mode="json") for guest in every}
+    return {
+        "tiles": cell.tiles,
+        **{name: _shared([given[name] for given in guests.values()]) for name in GuestResources.model_fields},
+        "guests": guests,
+        "workloads": {workload.name: _workload(workload) for workload in cell.workloads if workload.tile == 1},
+    }
+
+
+def _shared(values: list[Any]) -> Any:
+    return values[0] if values and all(value == values[0] for value in values) else None
+
+
+def _workload(workload: WorkloadPlan) -> dict[str, Any]:
+    places = {"on": workload.source} if workload.target is None else {"from": workload.source, "to": workload.target}
+    names = {key: guest_of(place) for key, place in places.items()}
+    return {"kind": workload.kind, **names, "params": workload.params.model_dump(mode="json", by_alias=True)}
+
+
+_ANY_HOST = HostFacts(
+    memory_available_bytes=2**60, memory_total_bytes=2**60, disk_free_bytes=2**60, cpus=1, accelerator_guess="tcg"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """A scenario in order; `cells` counts them by size."""
+
+    path: Path
+    name: str
+    cells: dict[str, int]
+
+
+def validate_all(
+    file: ScenarioFile,
+    lacked_programs: Mapping[str, Sequence[str]] | None = None,
+    windows_images: tuple[str, ...] | None = None,
+) -> Valid:
+    """Plan every size for a host that holds anything. Raises ScenarioError for the first that fails.
+
+    `lacked_programs` and `windows_images` are what is known of added images, as in `HostFacts`.
+    """
+    host = replace(_ANY_HOST, lacked_programs=lacked_programs or {}, windows_images=windows_images)
+    sizes = [size for size in reversed(SIZES) if size == "full" or size in file.scenario.sizes]
+    cells = {size: len(make_plan(file, Overrides(size=size), host).cells) for size in sizes}
+    return Valid(file.path, file.scenario.name, cells)
+
+
+def load_valid(reference: str) -> ScenarioFile:
+    """As `loading.load`, with every size checked: a mistake that the chosen size covers is a mistake still."""
+    file = load(reference)
+    validate_all(file)
+    return file

@@ -16,8 +16,7 @@ from typing import Any
 
 from vmlab.model.errors import UsageError
 from vmlab.model.places import state_folder
-from vmlab.system.given_file import read_given
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file, read_given
 
 MOST = 64 * 2**20
 """Bytes of such a file, which has some hundred for each run."""

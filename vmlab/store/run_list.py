@@ -22,8 +22,7 @@ from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.run import RUNNING
 from vmlab.store.kept_file import SETTLED_NANOSECONDS, KeptFile, file_stamp
 from vmlab.store.life import LOG, is_alive
-from vmlab.store.runs import STORE, RunSummary, run_names
-from vmlab.store.tags import all_tags
+from vmlab.store.runs import STORE, RunSummary, all_tags, run_names
 
 _SCHEMA = "vmlab.run-list/5"
 """Its number changes with the fields of `RunSummary`, and with what `summarise` makes of a store."""

@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vmlab.system.host_setting import KSM, THP, chosen_word, read_ahead_of, read_setting
 from vmlab.system.mounts import Mount, cgroups_in, cpu_list, throttled_seconds
 from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.setting_files import KSM, THP, chosen_word, read_ahead_of, read_setting
 from vmlab.telemetry.source import THE_HOST, KernelFile, Roots, reader
 
 _BELOW_SYS = (

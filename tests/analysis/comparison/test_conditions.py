@@ -25,7 +25,7 @@ WEB = {"cache": "none", "boot": "lab", "memory_bytes": 2**30, "cpu_shares": None
 
 
 def settings(**changed: Any) -> dict[str, Any]:
-    """What a cell of one guest is configured as, as `plan.settings` and the host's keeper write it."""
+    """What a cell of one guest is configured as, as `plan.planning` and the host's keeper write it."""
     guest = {**WEB, **changed.pop("guest", {})}
     job = {"kind": "fio", "on": "vm", "params": {"rw": "read", "bytes": None, **changed.pop("params", {})}}
     return {

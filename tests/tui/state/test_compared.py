@@ -14,7 +14,7 @@ from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import cells_alike
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.words import NOT_MEASURED
-from vmlab.store.tags import write_tag
+from vmlab.store.runs import write_tag
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.compared import ComparedSides, Entry, SideRow, compared_sides

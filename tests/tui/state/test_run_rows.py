@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vmlab.store.run_list import RunList
-from vmlab.store.tags import write_tag
+from vmlab.store.runs import write_tag
 from vmlab.tui.feed.run_facts import rows_of
 
 

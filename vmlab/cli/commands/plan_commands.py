@@ -17,11 +17,10 @@ from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Outcome
-from vmlab.plan.planning import Overrides, check_fit
+from vmlab.plan.planning import Overrides, check_fit, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.scenario_file.schema import scenario_schema
 from vmlab.plan.terms import Plan
-from vmlab.plan.validating import load_valid, validate_all
 from vmlab.report.words import plural
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import list_runs

@@ -26,9 +26,8 @@ from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.visible import visible_line
-from vmlab.plan.planning import Overrides
+from vmlab.plan.planning import Overrides, load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.plan.validating import load_valid
 from vmlab.report.run.run_page import run_table
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.reader import RunReader

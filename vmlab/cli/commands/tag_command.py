@@ -10,8 +10,7 @@ from vmlab.lab.process.removed_runs import demand_free, give_name
 from vmlab.model.errors import UsageError
 from vmlab.report.listing import names_text
 from vmlab.store.run_list import tags_document
-from vmlab.store.runs import run_folders
-from vmlab.store.tags import all_tags, remove_tag
+from vmlab.store.runs import all_tags, remove_tag, run_folders
 
 _GONE = "not here any more"
 _DAMAGED = "its file is damaged"

@@ -26,8 +26,7 @@ from vmlab.integrity.long_work import PIECE
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
 from vmlab.system.file_system import demand_usable
-from vmlab.system.given_file import open_given
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file, open_given
 
 _HEAD = struct.Struct(">4sI")
 _MAGIC = b"VMI1"

@@ -18,8 +18,7 @@ from vmlab.guests.ssh import read_private_key
 from vmlab.integrity import pieces
 from vmlab.model.errors import ImageError, RefusedError, UsageError
 from vmlab.model.quantities import format_bytes
-from vmlab.system.given_file import demand_given, read_given
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import demand_given, new_file, read_given
 from vmlab.system.packages import installing
 from vmlab.system.scratch import scratch
 

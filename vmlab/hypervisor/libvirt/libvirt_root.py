@@ -24,7 +24,7 @@ from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.system import kernel
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file
 from vmlab.system.removal import mark
 
 _SOCKET_LIMIT = 107

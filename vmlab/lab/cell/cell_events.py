@@ -35,7 +35,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
-from vmlab.plan.settings import settings_of
+from vmlab.plan.planning import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
 from vmlab.telemetry.latency_bins import BINS
 from vmlab.telemetry.recorder import ReadTimes

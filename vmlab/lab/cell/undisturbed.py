@@ -20,7 +20,7 @@ from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.scenarios.scenario import Limits
-from vmlab.system.host_setting import KSM
+from vmlab.telemetry.setting_files import KSM
 from vmlab.telemetry.standstill import Seen, StandstillWatch, longest
 from vmlab.telemetry.steady_values import Changed, Throttled
 

@@ -12,8 +12,7 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import demand_unlike_ids, name_runs, named_sides
-from vmlab.store.tags import names_of_runs, take_name
+from vmlab.store.runs import demand_unlike_ids, name_runs, named_sides, names_of_runs, take_name
 
 
 def demand_free(name: str) -> None:

@@ -13,9 +13,9 @@ import psutil
 from vmlab import __version__
 from vmlab.model.scenarios.host_settings import HostSize
 from vmlab.system.entry_points import other_packages
-from vmlab.system.host_setting import chosen_word
 from vmlab.system.host_size import host_memory
 from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.setting_files import chosen_word
 from vmlab.telemetry.source import Roots
 
 _STEADY = "performance"

@@ -23,7 +23,7 @@ from vmlab.lab.selftest.trials import Result
 from vmlab.model.errors import VmlabError
 from vmlab.model.event_json import to_json
 from vmlab.store.reader import RunReader
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file
 
 _MOST_LOG = 2**20
 """Bytes of the end of a log that are kept."""

@@ -36,8 +36,7 @@ from vmlab.model.cell_event import (
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line
 from vmlab.model.event import Event
 from vmlab.model.run import Outcome
-from vmlab.plan.planning import Overrides, check_fit
-from vmlab.plan.validating import load_valid
+from vmlab.plan.planning import Overrides, check_fit, load_valid
 from vmlab.store.reader import RunReader
 from vmlab.system.host_size import host_memory
 from vmlab.system.processes import command_line

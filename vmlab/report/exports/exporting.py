@@ -14,7 +14,7 @@ from vmlab.report.exports.tidy import Exported
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import NamedRun, NamedSide, named_sides
 from vmlab.system.entry_points import EXPORTS, broken, entries, said
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file
 from vmlab.system.packages import extra_command
 
 _EXTRAS = {"pyarrow": "parquet"}

@@ -13,7 +13,7 @@ from vmlab.model.visible import visible_line
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import NamedSide, named_sides
-from vmlab.system.new_file import new_file
+from vmlab.system.given_file import new_file
 from vmlab.system.packages import extra_command
 
 FORMATS = ("html", "md")

@@ -195,16 +195,6 @@ def headlines() -> tuple[HostFigure, ...]:
     return tuple(figure for figure in host_figures() if figure.headline)
 
 
-def host_figure(name: str) -> HostFigure:
-    """The figure of one value. Raises KeyError for a value that is shown nowhere."""
-    return _by_name()[name]
-
-
-@cache
-def _by_name() -> dict[str, HostFigure]:
-    return {figure.name: figure for figure in host_figures()}
-
-
 def figures_of_group(group: str) -> tuple[HostFigure, ...]:
     """The figures of one line of `vmlab top`."""
     return tuple(figure for figure in host_figures() if figure.group == group)

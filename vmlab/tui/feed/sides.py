@@ -23,8 +23,8 @@ from vmlab.model.cell_event import (
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellPlaced
 from vmlab.store.reader import RunReader
+from vmlab.store.runs import all_tags
 from vmlab.store.samples import HostReaders, series
-from vmlab.store.tags import all_tags
 from vmlab.tui.contract import Pick
 
 COLOURS = 4
