@@ -17,10 +17,10 @@ import pytest
 
 from tests.integrity.damage import flip
 from tests.waiting import until
+from vmlab.guests import snapshots
 from vmlab.guests.cached import collection
 from vmlab.guests.cached.locks import USE_LOCK, Lock
-from vmlab.guests.snapshots import catalog, making
-from vmlab.guests.snapshots.catalog import SnapshotRecipe, image_digest
+from vmlab.guests.snapshots import SnapshotRecipe, image_digest
 from vmlab.integrity import seal, verify
 from vmlab.model.errors import GuestError, HypervisorError, RefusedError, SnapshotError, UsageError
 from vmlab.system.removal import Removals
@@ -60,23 +60,23 @@ def nobody(words: str) -> None:
 
 
 def kept() -> set[str]:
-    return {path.name for path in catalog.snapshots_folder().iterdir() if path.name != ".locks"}
+    return {path.name for path in snapshots.snapshots_folder().iterdir() if path.name != ".locks"}
 
 
-async def make(recipe: SnapshotRecipe, base: Path, size: int = 8192) -> catalog.Snapshot:
-    return await making.make(recipe, base, fill(size), nobody)
+async def make(recipe: SnapshotRecipe, base: Path, size: int = 8192) -> snapshots.Snapshot:
+    return await snapshots.make(recipe, base, fill(size), nobody)
 
 
 async def test_a_snapshot_is_made_once_and_found_again(base: Path) -> None:
-    assert catalog.find(RECIPE, nobody) is None
+    assert snapshots.find(RECIPE, nobody) is None
     made = await make(RECIPE, base)
     assert made.id.startswith("mail-web-") and kept() == {made.id}
 
     async def never(_folder: Path) -> None:
         raise AssertionError("made twice")
 
-    assert await making.make(RECIPE, base, never, nobody) == made == catalog.find(RECIPE, nobody)
-    (listed,) = catalog.list_snapshots()
+    assert await snapshots.make(RECIPE, base, never, nobody) == made == snapshots.find(RECIPE, nobody)
+    (listed,) = snapshots.list_snapshots()
     assert (listed.id, listed.whole, listed.in_use) == (made.id, True, False)
 
 
@@ -97,7 +97,7 @@ def test_whatever_differs_makes_another_address(other: dict[str, Any]) -> None:
 async def test_the_digest_is_that_of_ram_and_disk(base: Path) -> None:
     first = await make(RECIPE, base)
     second = await make(replace(RECIPE, preparation=2), base)
-    third = await making.make(replace(RECIPE, preparation=3), base, fill(ram=b"R"), nobody)
+    third = await snapshots.make(replace(RECIPE, preparation=3), base, fill(ram=b"R"), nobody)
     assert first.sha256 == second.sha256 != third.sha256
 
 
@@ -119,7 +119,7 @@ async def test_a_damaged_one_is_discarded_with_a_word_and_made_again(
     made = await make(RECIPE, base)
     damage(made.folder)
     told: list[str] = []
-    again = await making.make(RECIPE, base, fill(), told.append)
+    again = await snapshots.make(RECIPE, base, fill(), told.append)
     assert len(told) == 1 and word in told[0] and again.sha256 == made.sha256
     assert kept() == {made.id}
 
@@ -136,9 +136,9 @@ async def test_one_flipped_bit_differs_from_what_the_manifest_says(base: Path, n
 async def test_the_list_does_not_read_ram_and_disk(base: Path) -> None:
     made = await make(RECIPE, base)
     flip(made.folder / "ram")
-    assert [one.whole for one in catalog.list_snapshots()] == [True]
+    assert [one.whole for one in snapshots.list_snapshots()] == [True]
     flip(made.folder / "manifest.json")
-    assert [one.whole for one in catalog.list_snapshots()] == [False]
+    assert [one.whole for one in snapshots.list_snapshots()] == [False]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_a_builder_that_fails_leaves_nothing(base: Path, failure: Exceptio
         raise failure
 
     with pytest.raises(seen):
-        await making.make(RECIPE, base, build, nobody)
+        await snapshots.make(RECIPE, base, build, nobody)
     assert kept() == set()
 
 
@@ -163,7 +163,7 @@ async def test_a_cancelled_builder_leaves_nothing(base: Path) -> None:
         begun.set()
         await asyncio.sleep(3600)
 
-    under_way = asyncio.ensure_future(making.make(RECIPE, base, build, nobody))
+    under_way = asyncio.ensure_future(snapshots.make(RECIPE, base, build, nobody))
     await begun.wait()
     under_way.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -182,7 +182,7 @@ async def test_the_second_maker_waits_and_finds_the_firsts(base: Path) -> None:
         await until(lambda: told, "that the second one waits")
         await fill()(folder)
 
-    first, second = await asyncio.gather(*(making.make(RECIPE, base, build, told.append) for _ in range(2)))
+    first, second = await asyncio.gather(*(snapshots.make(RECIPE, base, build, told.append) for _ in range(2)))
     assert (made, first) == (1, second)
     assert len(told) == 1 and "being made by another" in told[0]
 
@@ -191,7 +191,7 @@ async def test_the_second_maker_waits_and_finds_the_firsts(base: Path) -> None:
 def held_gate(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The lock that others have for moments only, held by one who hangs."""
     monkeypatch.setattr(collection, "GATE_SECONDS", 1.0)
-    path = catalog.snapshots_folder() / ".locks" / "gate"
+    path = snapshots.snapshots_folder() / ".locks" / "gate"
     path.parent.mkdir(parents=True)
     lock = Lock.try_exclusive(path)
     assert lock is not None
@@ -209,7 +209,7 @@ async def test_a_gate_whose_holder_hangs_is_named_and_the_loop_goes_on_meanwhile
         await waiting
     assert turns > 2, "a stop of the run could be heard"
     with pytest.raises(RefusedError, match="another process has held"):
-        catalog.SNAPSHOTS.clear_unfinished()
+        snapshots.SNAPSHOTS.clear_unfinished()
     assert kept() == set()
 
 
@@ -227,10 +227,10 @@ def another_maker(base: Path) -> subprocess.Popen[str]:
     """Another process that has begun to make RECIPE's snapshot when it says so."""
     program = (
         "import asyncio, sys; from pathlib import Path; from tests.guests.test_snapshots import RECIPE, fill, nobody\n"
-        "from vmlab.guests.snapshots import making\n"
+        "from vmlab.guests import snapshots\n"
         "async def build(folder):\n"
         "    await fill()(folder); print('begun', flush=True); await asyncio.sleep(3600)\n"
-        "asyncio.run(making.make(RECIPE, Path(sys.argv[1]), build, nobody))\n"
+        "asyncio.run(snapshots.make(RECIPE, Path(sys.argv[1]), build, nobody))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     argv = [sys.executable, "-c", program, str(base)]
@@ -254,7 +254,7 @@ async def test_a_leftover_that_cannot_be_removed_is_named_once(base: Path, monke
     monkeypatch.setattr(collection, "remove_trees", lambda _folders: Removals(left=(f"{base.parent}: busy",)))
     told: list[str] = []
     for number in range(2):
-        await making.make(replace(RECIPE, preparation=number), base, fill(), told.append)
+        await snapshots.make(replace(RECIPE, preparation=number), base, fill(), told.append)
     assert told == [f"what an earlier process left cannot be removed, and is passed over: {base.parent}: busy"]
 
 
@@ -262,45 +262,45 @@ async def test_the_one_used_longest_ago_goes_first_and_never_one_in_use(base: Pa
     made = [await make(replace(RECIPE, preparation=number), base, 2**20) for number in range(4)]
     for at, one in enumerate(made):
         os.utime(one.folder / USE_LOCK, (1000 + at, 1000 + at))
-    size = catalog.list_snapshots()[0].bytes
+    size = snapshots.list_snapshots()[0].bytes
     with made[0].held():
         os.utime(made[0].folder / USE_LOCK, (1, 1))
-        assert catalog.SNAPSHOTS.evict(2 * size) == [made[1].id, made[2].id]
+        assert snapshots.SNAPSHOTS.evict(2 * size) == [made[1].id, made[2].id]
         assert kept() == {made[0].id, made[3].id}
         with pytest.raises(RefusedError, match="in use"):
-            catalog.SNAPSHOTS.remove(made[0].id)
-        assert not catalog.discard(made[0].folder, "does not load", lambda _words: None)
-    assert catalog.SNAPSHOTS.evict(0, keep=made[3].id) == [made[0].id]
+            snapshots.SNAPSHOTS.remove(made[0].id)
+        assert not snapshots.discard(made[0].folder, "does not load", lambda _words: None)
+    assert snapshots.SNAPSHOTS.evict(0, keep=made[3].id) == [made[0].id]
 
 
 async def test_holding_counts_as_use_and_fails_on_what_has_gone(base: Path) -> None:
     made = await make(RECIPE, base)
     os.utime(made.folder / USE_LOCK, (1, 1))
     with made.held():
-        assert catalog.list_snapshots()[0].used > 1e9
-    catalog.SNAPSHOTS.remove(made.id)
+        assert snapshots.list_snapshots()[0].used > 1e9
+    snapshots.SNAPSHOTS.remove(made.id)
     with pytest.raises(SnapshotError, match="removed just now"), made.held():
         pass
     with pytest.raises(RefusedError, match="there is no snapshot"):
-        catalog.SNAPSHOTS.remove(made.id)
+        snapshots.SNAPSHOTS.remove(made.id)
 
 
 async def test_making_one_evicts_others_beyond_the_limit(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = await make(replace(RECIPE, preparation="old"), base, 2**20)
     monkeypatch.setenv("VMLAB_SNAPSHOT_LIMIT", "1 MiB")
     told: list[str] = []
-    new = await making.make(RECIPE, base, fill(2**20), told.append)
+    new = await snapshots.make(RECIPE, base, fill(2**20), told.append)
     assert kept() == {new.id} and old.id in told[0]
     monkeypatch.setenv("VMLAB_SNAPSHOT_LIMIT", "much")
     with pytest.raises(UsageError, match="VMLAB_SNAPSHOT_LIMIT needs a number"):
-        catalog.size_limit()
+        snapshots.size_limit()
 
 
 async def test_without_its_image_a_snapshot_is_of_no_use(base: Path) -> None:
     made = await make(RECIPE, base)
     base.unlink()
-    assert [one.whole for one in catalog.list_snapshots()] == [False]
-    assert catalog.SNAPSHOTS.evict(2**40) == [made.id]
+    assert [one.whole for one in snapshots.list_snapshots()] == [False]
+    assert snapshots.SNAPSHOTS.evict(2**40) == [made.id]
 
 
 def test_an_image_built_anew_has_another_digest(tmp_path: Path) -> None:
@@ -311,12 +311,12 @@ def test_an_image_built_anew_has_another_digest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["my-notes", ".making-my-notes", ".removing-my-notes-1"])
 async def test_a_folder_that_only_lies_among_snapshots_is_somebodys_data(name: str) -> None:
-    theirs = catalog.snapshots_folder() / name
+    theirs = snapshots.snapshots_folder() / name
     theirs.mkdir(parents=True)
     (theirs / "thesis.txt").write_text("precious")
-    assert catalog.list_snapshots() == []
-    assert catalog.SNAPSHOTS.evict(0) == []
-    assert catalog.SNAPSHOTS.clear_unfinished() == Removals()
+    assert snapshots.list_snapshots() == []
+    assert snapshots.SNAPSHOTS.evict(0) == []
+    assert snapshots.SNAPSHOTS.clear_unfinished() == Removals()
     with pytest.raises(RefusedError, match="there is no snapshot"):
-        catalog.SNAPSHOTS.remove(name)
+        snapshots.SNAPSHOTS.remove(name)
     assert (theirs / "thesis.txt").read_text() == "precious"

@@ -171,7 +171,7 @@ def _folder(run: str) -> RunFolder:
 
 def _condition(question: Answer) -> Answer:
     from vmlab.guests.image.catalog import find
-    from vmlab.guests.snapshots.catalog import list_snapshots
+    from vmlab.guests.snapshots import list_snapshots
     from vmlab.hypervisor.checks import checks
     from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
     from vmlab.workloads.registry import kinds

@@ -11,12 +11,11 @@ from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.lab_network import AddressServer, make_bridge, remove_bridge
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu, root_folder
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
-from vmlab.hypervisor.network.bridge import make_bridge, remove_bridge
-from vmlab.hypervisor.network.dhcp import AddressServer
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.places import cache_folder

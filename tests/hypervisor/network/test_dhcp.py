@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.hypervisor.conftest import Start
-from vmlab.hypervisor.network import dhcp
-from vmlab.hypervisor.network.dhcp import AddressServer, require_dhcp
+from vmlab.hypervisor import lab_network as dhcp
+from vmlab.hypervisor.lab_network import AddressServer, require_dhcp
 from vmlab.model.errors import HypervisorUnavailable
 
 SOON = 200

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from tests.hypervisor.conftest import Start
-from vmlab.hypervisor.network.bridge import far_host_network, make_bridge, remove_bridge
+from vmlab.hypervisor.lab_network import far_host_network, make_bridge, remove_bridge
 from vmlab.hypervisor.overlay_network.vxlan import overlay_network
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import BRIDGE

@@ -9,8 +9,7 @@ import sys
 import psutil
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.network.bridge import link_index, make_bridge
-from vmlab.hypervisor.network.dhcp import AddressServer
+from vmlab.hypervisor.lab_network import AddressServer, link_index, make_bridge
 from vmlab.model.names import BRIDGE
 
 KNOWN = {"52:54:00:12:01:0a": "198.18.1.10", "52:54:00:12:01:0b": "198.18.1.11"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.network.bridge import make_bridge, remove_bridge
+from vmlab.hypervisor.lab_network import make_bridge, remove_bridge
 from vmlab.model.names import BRIDGE
 
 

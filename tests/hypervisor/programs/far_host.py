@@ -11,7 +11,7 @@ from typing import Any
 
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.network.bridge import far_host_network, make_bridge
+from vmlab.hypervisor.lab_network import far_host_network, make_bridge
 from vmlab.model.names import FAR_HOST_ADDRESS
 
 _ANSWERS = """

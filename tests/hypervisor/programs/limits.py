@@ -12,7 +12,7 @@ from pyroute2 import IPRoute
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.overlay import STATION, dress, links, put_up
-from vmlab.hypervisor.network.bridge import fresh_namespace, make_bridge
+from vmlab.hypervisor.lab_network import fresh_namespace, make_bridge
 from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 
 BYTES = 2**20

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.network.bridge import fresh_namespace, link_index, make_bridge
+from vmlab.hypervisor.lab_network import fresh_namespace, link_index, make_bridge
 from vmlab.hypervisor.overlay_network.vxlan import overlay_network
 from vmlab.model.names import FAR_BRIDGE, OVERLAY_CABLE
 

@@ -16,7 +16,7 @@ from pyroute2.nftables.main import NFTables
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.overlay import links
 from vmlab.hypervisor.contract import Translated
-from vmlab.hypervisor.network.bridge import fresh_namespace, link_index, make_bridge
+from vmlab.hypervisor.lab_network import fresh_namespace, link_index, make_bridge
 from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 from vmlab.model.errors import HypervisorError
 from vmlab.model.names import BRIDGE, HOST_ADDRESS, PREFIX, elastic_address, guest_address, guest_mac, routed_bridge_of

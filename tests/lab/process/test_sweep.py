@@ -296,7 +296,7 @@ def test_a_cache_that_cannot_be_looked_through_hides_no_run_that_was_cleared(mon
         raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), "/cache/gate")
 
     died()
-    monkeypatch.setattr("vmlab.guests.snapshots.catalog.SNAPSHOTS.clear_unfinished", refuses)
+    monkeypatch.setattr("vmlab.guests.snapshots.SNAPSHOTS.clear_unfinished", refuses)
     run, cached = dead_runs.clean()
     assert run.run == RUN and run.left == ()
     assert cached.left == ("/cache/gate: Read-only file system",)

@@ -18,8 +18,8 @@ from tests.lab.runs import HOST, PASSED, REPORT, SCENARIO, MemoryRun
 from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.image.adding import NewImage, add
+from vmlab.hypervisor import lab_network as dhcp
 from vmlab.hypervisor.contract import DomainSpec
-from vmlab.hypervisor.network import dhcp
 from vmlab.lab.process import launcher
 from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_folder import RunFolder

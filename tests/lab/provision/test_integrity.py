@@ -16,9 +16,9 @@ from tests.fakes.hypervisor import obliging_agent
 from tests.fakes.image import small_image
 from tests.integrity.damage import flip
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
+from vmlab.guests import snapshots as frozen
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import Image
-from vmlab.guests.snapshots import catalog as frozen
 from vmlab.hypervisor.contract import BootImage
 from vmlab.integrity import Findings, LongWork
 from vmlab.lab.provision import disk_integrity

@@ -12,7 +12,7 @@ import vmlab
 from tests.fakes.hypervisor import FakeHypervisor
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
-from vmlab.guests.snapshots.catalog import SnapshotRecipe
+from vmlab.guests.snapshots import SnapshotRecipe
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.added_guests import AddedGuests

@@ -9,7 +9,7 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.guests.cached.collection import Entry
-from vmlab.guests.snapshots.catalog import SNAPSHOTS, list_snapshots, size_limit
+from vmlab.guests.snapshots import SNAPSHOTS, list_snapshots, size_limit
 from vmlab.model.errors import RefusedError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.visible import visible_line

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vmlab.hypervisor.bare_metal.bare_init import COPIED, BareOrder, make_files
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.hypervisor.network.bridge import bridged_network
+from vmlab.hypervisor.lab_network import bridged_network
 from vmlab.model.errors import HypervisorError
 from vmlab.system import kernel
 from vmlab.system.mounts import joining

@@ -19,7 +19,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.contract import DomainSpec, Translated
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.hypervisor.network.bridge import link_index, remove_link
+from vmlab.hypervisor.lab_network import link_index, remove_link
 from vmlab.hypervisor.overlay_network.translation import put_translation, remove_translation, translated
 from vmlab.hypervisor.overlay_network.vxlan import overlay_network
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable

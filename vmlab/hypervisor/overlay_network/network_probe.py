@@ -16,7 +16,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.contract import Translated
 from vmlab.hypervisor.isolation.namespace import in_fresh_network
-from vmlab.hypervisor.network.bridge import LOOPBACK
+from vmlab.hypervisor.lab_network import LOOPBACK
 from vmlab.hypervisor.overlay_network.guest_networks import put_limit
 from vmlab.hypervisor.overlay_network.translation import put_translation
 from vmlab.model.names import BRIDGE, elastic_address, guest_address

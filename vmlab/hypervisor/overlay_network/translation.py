@@ -26,7 +26,7 @@ from pyroute2.nftables.expressions import genex, ipv4addr, verdict
 from pyroute2.nftables.main import NFTables
 
 from vmlab.hypervisor.contract import Translated
-from vmlab.hypervisor.network.bridge import add_bridge, remove_link
+from vmlab.hypervisor.lab_network import add_bridge, remove_link
 from vmlab.model.names import BRIDGE, BRIDGE_MAC
 
 _SETTINGS = Path("/proc/sys/net")

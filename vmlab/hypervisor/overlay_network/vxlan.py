@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pyroute2 import IPRoute
 
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.hypervisor.network.bridge import add_bridge, bring_up, fresh_namespace, link_index, refusals, remove_link
+from vmlab.hypervisor.lab_network import add_bridge, bring_up, fresh_namespace, link_index, refusals, remove_link
 from vmlab.model.names import BRIDGE, FAR_BRIDGE, OVERLAY_ADDRESSES, OVERLAY_CABLE, TUNNEL
 
 _VXLAN_PORT = 4789

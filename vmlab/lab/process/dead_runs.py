@@ -17,7 +17,7 @@ from typing import Any
 from vmlab.guests import sent_assets
 from vmlab.guests.image import building
 from vmlab.guests.image.added import ADDED
-from vmlab.guests.snapshots.catalog import SNAPSHOTS
+from vmlab.guests.snapshots import SNAPSHOTS
 from vmlab.hypervisor.isolation.cgroups import prefix_of, remove_everywhere
 from vmlab.hypervisor.journal import JournalEntry
 from vmlab.hypervisor.leftovers import sweep

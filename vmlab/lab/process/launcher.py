@@ -22,7 +22,7 @@ from vmlab.guests.image.building import ensure
 from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.isolation.namespace import run_isolated
-from vmlab.hypervisor.network.dhcp import require_dhcp
+from vmlab.hypervisor.lab_network import require_dhcp
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
 from vmlab.lab.process.prepared import RunRequest, plan_of, write_image

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.image.catalog import Image
-from vmlab.guests.snapshots.catalog import Snapshot
+from vmlab.guests.snapshots import Snapshot
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.integrity import FileDigests, Findings, verify
 from vmlab.integrity.long_work import until

@@ -22,8 +22,7 @@ from vmlab.guests.guest_systemd import start_services, wait_for_boot
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
 from vmlab.guests.identity import begin_template, empty_template, settle_template
-from vmlab.guests.snapshots.catalog import Snapshot, SnapshotRecipe, discard, find, image_digest
-from vmlab.guests.snapshots.making import make
+from vmlab.guests.snapshots import Snapshot, SnapshotRecipe, discard, find, image_digest, make
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.disk_integrity import Integrity

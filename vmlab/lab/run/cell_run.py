@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.snapshots.catalog import Snapshot
+from vmlab.guests.snapshots import Snapshot
 from vmlab.lab.cell.caches import Caches, host_files
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.cell_losses import Losses

@@ -25,8 +25,8 @@ from vmlab.hypervisor.isolation.cgroups import prefix_of
 from vmlab.hypervisor.isolation.host_cgroups import BareCgroups, OrderedHost, programs_of
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.lab_network import far_host_network
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
-from vmlab.hypervisor.network.bridge import far_host_network
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn

@@ -18,7 +18,7 @@ import psutil
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.host_means import host_during
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.guests.snapshots.catalog import SNAPSHOTS
+from vmlab.guests.snapshots import SNAPSHOTS
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, send_signal, stop_run
 from vmlab.lab.commands.verbs import ChangeRunning
 from vmlab.lab.process.dead_runs import sweep_run

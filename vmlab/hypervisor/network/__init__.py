@@ -1,1 +1,0 @@
-"""The lab's bridge and what is on it."""
