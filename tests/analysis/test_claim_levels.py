@@ -10,7 +10,7 @@ import pytest
 from tests.store.stories import Story
 from vmlab.analysis.comparison.judging import level_of
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figures.lookup import Lookup
+from vmlab.analysis.figures.reading import find
 from vmlab.analysis.reference.claims import answer_claim
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.jsonable import jsonable
@@ -62,7 +62,7 @@ def test_the_interval_of_the_figure_answers(said: dict[str, Any], answer: str, t
     assert found.readings_needed == 6
     level = found.comparisons[0].level
     assert level is not None
-    assert level == level_of(found.evidence[0].found.reading.figure, level.bound, level.unit, 1)
+    assert level == level_of(found.evidence[0].figure, level.bound, level.unit, 1)
     assert jsonable(found)["comparisons"][0]["level"]["interval"] == list(level.interval or ())
 
 
@@ -100,8 +100,8 @@ def test_a_statistic_over_tiles_is_held_against_a_bound(tmp_path: Path) -> None:
     claim = _claim(at_least=[ONE], value="10", statistic="cv")
     found = answer_claim(run, claim)
     assert found.answer == "reproduced"
-    assert found.evidence[0].found.reading.unit == "%"
-    assert found.evidence[0].found.reading.figure.readings[1].value == pytest.approx(100 * 50 / 101)
+    assert found.evidence[0].unit == "%"
+    assert found.evidence[0].figure.readings[1].value == pytest.approx(100 * 50 / 101)
 
 
 def test_tiles_are_compared_with_each_other_over_repeats(tmp_path: Path) -> None:
@@ -112,12 +112,12 @@ def test_tiles_are_compared_with_each_other_over_repeats(tmp_path: Path) -> None
     claim = _claim(equal_within=places, tolerance="10 %")
     assert answer_claim(biased, claim).answer == "not"
     assert [one.answer for one in answer_claim(biased, claim).comparisons] == ["reproduced", "not"]
-    figures = [one.found.reading.figure for one in answer_claim(even, claim).evidence]
+    figures = [one.figure for one in answer_claim(even, claim).evidence]
     assert [figure.spread.mean for figure in figures if figure.spread] == pytest.approx([100, 100, 100])
     assert answer_claim(even, claim).answer == "cannot tell"
 
 
 def test_a_tile_that_is_not_there_has_no_figure(tmp_path: Path) -> None:
     run = _run(tmp_path, {1: _about(100)})
-    assert Lookup(run).find(ONE, "throughput", tile=1).reading.figure.state == "passed"
-    assert Lookup(run).find(ONE, "throughput", tile=2).reason == "tiles 3: throughput was not measured"
+    assert find(run, ONE, "throughput", tile=1).figure.state == "passed"
+    assert find(run, ONE, "throughput", tile=2).reason == "tiles 3: throughput was not measured"

@@ -15,9 +15,8 @@ from tests.store.stories import Story
 from vmlab.analysis.comparison.difference import difference
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import Figure, OneReading
-from vmlab.analysis.figures.lookup import Found
 from vmlab.analysis.figures.reading import Reading
-from vmlab.analysis.reference.claims import Evidence, answer_claim, answered
+from vmlab.analysis.reference.claims import answer_claim, answered
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import spread
 from vmlab.model.jsonable import jsonable
@@ -89,7 +88,7 @@ def test_a_claim_of_one_comparison_is_answered_where_a_difference_is_proven(said
     for middle, percent in ((8.0, 0.5), (9.9, 0.5), (9.5, 20), (10.3, 20), (13.0, 20)):
         one, other = _evidence(_around(middle, percent)), _evidence(_around(10, percent))
         (comparison,) = answered(_claim(**said), [[one, other]]).comparisons
-        expected = difference(other.found.reading.figure, one.found.reading.figure, None)
+        expected = difference(other.figure, one.figure, None)
         assert comparison.difference == expected
         assert (comparison.answer != "cannot tell") == expected.proven
         verdicts.add(expected.verdict)
@@ -157,8 +156,8 @@ def _figure(values: Sequence[float]) -> Figure:
     )
 
 
-def _evidence(values: Sequence[float], unit: str = "s") -> Evidence:
-    return Evidence({}, Found(Reading(_figure(values), unit), (1,)))
+def _evidence(values: Sequence[float], unit: str = "s") -> Reading:
+    return Reading(_figure(values), unit, cells=(1,))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ def test_a_sum_of_tiles_that_ran_together_for_a_part_lies_between_two_bounds(
 ) -> None:
     alone, sums = _around(10), _around(20)
     least = None if share is None else _figure([share * one for one in sums])
-    together = Evidence({**WRITEBACK}, Found(Reading(_figure(sums), "1/s", apart=True, overlap=share, least=least)))
+    together = Reading(_figure(sums), "1/s", apart=True, overlap=share, least=least, place=WRITEBACK)
     sides = {"none": _evidence(alone, "1/s"), "writeback": together}
     claim = _claim(metric="iops", **said)
     found = answered(claim, [[sides[str(place["cache"])] for place in claim.places]])

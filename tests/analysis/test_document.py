@@ -14,8 +14,7 @@ from tests.report.told import TOLD
 from tests.store.stories import HOST, Story
 from vmlab.analysis.cell_shape import WorkloadDocument
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.figures.over_tiles import over_tiles
+from vmlab.analysis.figures.over_tiles import Directions, over_tiles
 from vmlab.analysis.shape import AbsentDocument, RunDocument
 from vmlab.model.errors import StoreError
 from vmlab.model.jsonable import jsonable

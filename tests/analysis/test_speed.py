@@ -10,11 +10,11 @@ from statistics import mean, median
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.compared_runs import noise_of
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Noise, Row
 from vmlab.analysis.comparison.difference import Difference, difference
 from vmlab.analysis.comparison.meetings import sides_by_axis
-from vmlab.analysis.comparison.noise import noise_of
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.shape import RunDocument

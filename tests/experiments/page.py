@@ -17,7 +17,7 @@ from tests.experiments.believed import believed
 from tests.experiments.own_table import own_table
 from tests.experiments.records import AGAIN, CLAIMED, kept, shipped
 from vmlab.analysis.figures.figure import Figure
-from vmlab.analysis.figures.lookup import NO_CELL
+from vmlab.analysis.figures.reading import NO_CELL
 from vmlab.analysis.reference.published import AnsweredFigure, published_alone
 from vmlab.analysis.shape import AbsentDocument
 from vmlab.analysis.statistics.descriptive import Spread

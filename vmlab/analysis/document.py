@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.result_table import result_tables
 from vmlab.analysis.figures.counted_cells import was_switched
-from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
+from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window

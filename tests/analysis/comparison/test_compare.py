@@ -10,11 +10,11 @@ import pytest
 
 from tests.report.told import TOLD
 from tests.store.stories import HOST, Story
+from vmlab.analysis.compared_runs import noise_of
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Verdict
 from vmlab.analysis.comparison.meetings import Side, sides_by_axis
-from vmlab.analysis.comparison.noise import noise_of
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError

@@ -14,7 +14,7 @@ from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
-from vmlab.analysis.reference.departures import departures_of
+from vmlab.analysis.reference.published import departures_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.lab.run.host_facts import host_facts
 from vmlab.model.event import ImageReady

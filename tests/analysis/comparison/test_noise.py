@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.stories import HOST, Story
+from vmlab.analysis.compared_runs import noise_of
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison, Noise
 from vmlab.analysis.comparison.meetings import Side, sides_by_axis
-from vmlab.analysis.comparison.noise import noise_of
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.jsonable import jsonable

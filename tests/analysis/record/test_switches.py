@@ -16,7 +16,7 @@ from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figures.counted_cells import counts, was_switched
 from vmlab.analysis.figures.figure import MISSING, figure_of, wall_seconds
-from vmlab.analysis.figures.lookup import Lookup
+from vmlab.analysis.figures.reading import find
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.scores import scores_of
 from vmlab.model.cell_event import (
@@ -107,8 +107,8 @@ def test_it_counts_in_no_figure_also_where_it_is_the_only_one(story: Story) -> N
     document = documents(story)[0]
     found = figure_of(document.cells, wall_seconds)
     assert (found.state, found.spread, found.left_out) == (MISSING, None, 1)
-    lookup = Lookup(document).find({"cache": "none"}, "run_time")
-    assert lookup.reading.figure.comparable is None
+    lookup = find(document, {"cache": "none"}, "run_time")
+    assert lookup.figure.comparable is None
     text = run_table(document, 200)
     assert "10.0" not in text, "no table shows its figure"
     assert REASON in text

@@ -9,7 +9,7 @@ import pytest
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import laid_out, unrun_document
-from vmlab.analysis.figures.directions import Directions
+from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts, together_documents

@@ -13,8 +13,7 @@ from vmlab.analysis.cell_shape import CellDocument, WorkloadDocument
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import unrun_document
-from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.figures.over_tiles import over_tiles
+from vmlab.analysis.figures.over_tiles import Directions, over_tiles
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.knee import KneeVerdict
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of

@@ -11,6 +11,7 @@ from vmlab.analysis.comparison.comparison import AT_BEST, INDEX, Comparison, Noi
 from vmlab.analysis.comparison.conditions import Differing, differing
 from vmlab.analysis.comparison.families import asked_metrics, with_differences
 from vmlab.analysis.comparison.meetings import Meeting, Side, meetings_of, place_of
+from vmlab.analysis.figures.counted_cells import as_of
 from vmlab.analysis.figures.figure import (
     WALL_CLOCK,
     WALL_SECONDS,
@@ -22,7 +23,6 @@ from vmlab.analysis.figures.figure import (
     wall_seconds,
     workloads_of,
 )
-from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunPart

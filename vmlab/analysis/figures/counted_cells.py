@@ -1,9 +1,12 @@
-"""Which cells are readings of their point."""
+"""Which cells are readings of their point, and as what: in a cell that failed, each workload ended in its own way."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.model.run import WARM_UP
+from vmlab.model.run import WARM_UP, Outcome, worst
 
 
 def counts(cell: CellDocument) -> bool:
@@ -14,3 +17,20 @@ def counts(cell: CellDocument) -> bool:
 def was_switched(cell: CellDocument) -> bool:
     """Whether a cell's cache mode, KSM or tiles changed while its workloads ran, which invalidates it."""
     return bool(cell.switches or cell.tile_changes)
+
+
+def as_of(workload: str, cells: Sequence[CellDocument]) -> list[CellDocument]:
+    """`cells` with the outcome that `workload` had in those that failed, over its tiles.
+
+    Where all of its tiles passed, the outcome is ``invalid``: it was measured, but beside a workload that did not do
+    its work. A workload that did not begin failed with its cell.
+    """
+    return [_own(workload, cell) if cell.outcome == Outcome.FAILED else cell for cell in cells]
+
+
+def _own(workload: str, cell: CellDocument) -> CellDocument:
+    ended = [one.outcome for one in cell.workloads if one.workload == workload]
+    if not ended:
+        return cell
+    own = Outcome.FAILED if Outcome.FAILED in ended else worst(ended)
+    return replace(cell, outcome=str(Outcome.INVALID if own == Outcome.PASSED else own))

@@ -1,14 +1,46 @@
-"""One metric of a workload over all tiles of a cell."""
+"""One metric of a workload over all tiles of a cell, and which end of it is better."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from vmlab.analysis.cell_shape import OverTilesDocument, WorkloadDocument
-from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.statistics.descriptive import finite, jain, mean, standard_deviation, total, variation
 from vmlab.model.results import Measurement
 from vmlab.model.scenarios.table_words import Statistic
+from vmlab.workloads.metrics import Metric
+from vmlab.workloads.registry import kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """Which end of a metric is better; `kinds` has the kind of every workload of a run by its name."""
+
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+    def more_is_better(self, workload: str, metric: str, unit: str) -> bool | None:
+        """True where more is better, False where less is, None where neither is."""
+        declared = self._declared(workload, metric)
+        if declared is None:
+            return unit_direction(unit)
+        return None if declared.better is None else declared.better == "more"
+
+    def of_stage(self, workload: str, metric: str) -> bool:
+        """Whether it is measured in a part of the workload's run alone."""
+        declared = self._declared(workload, metric)
+        return declared is not None and declared.of_stage
+
+    def _declared(self, workload: str, metric: str) -> Metric | None:
+        kind = kinds().get(self.kinds.get(workload, ""))
+        return None if kind is None else kind.metrics.get(metric)
+
+
+def unit_direction(unit: str) -> bool | None:
+    """Less is better of times, more of rates; None for other units."""
+    if unit in ("s", "ms"):
+        return False
+    return True if unit.endswith("/s") else None
 
 
 def statistic_of(values: Sequence[float], statistic: Statistic, more_is_better: bool | None) -> float | None:

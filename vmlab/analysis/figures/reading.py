@@ -1,11 +1,16 @@
-"""One figure of a run, with its unit and which end is better; for tables and for comparison with published figures."""
+"""One figure of a run, with its unit and which end is better; for tables and for comparison with published figures.
+
+`read` takes it from cells, and `find` from the place that names them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from vmlab.analysis.cell_shape import CellDocument, OverTilesDocument
+from vmlab.analysis.figures.counted_cells import as_of
 from vmlab.analysis.figures.figure import (
     HOST,
     MISSING,
@@ -18,10 +23,13 @@ from vmlab.analysis.figures.figure import (
     of_tile,
     over_tiles,
     wall_seconds,
+    workloads_of,
 )
 from vmlab.analysis.figures.over_tiles import statistic_of
-from vmlab.analysis.figures.workload_outcome import as_of
-from vmlab.model.scenarios.table_words import Statistic
+from vmlab.analysis.figures.table_layout import Place, absent_reason, cells_at
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.axes import absent_words, axes_words
+from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Statistic
 from vmlab.telemetry.host.host_figures import host_figures
 
 TOGETHER = 0.95
@@ -55,6 +63,9 @@ class Reading:
     `apart` is true if rates were added up, or their fairness calculated, over different spans; `overlap` is then the
     share of the whole span in which all tiles ran, None where that is not known. `least` is the sum as if nobody had
     worked while not all tiles ran: the rate of all tiles over the whole span lies between it and `figure`.
+
+    One that was looked up has its `place`, with the numbers of the `cells` behind it, or the `reason` why there is
+    none.
     """
 
     figure: Figure
@@ -63,9 +74,18 @@ class Reading:
     apart: bool = False
     overlap: float | None = None
     least: Figure | None = None
+    place: Place = field(default_factory=dict)
+    cells: tuple[int, ...] = ()
+    reason: str = ""
+
+    def json_fields(self) -> dict[str, Any]:
+        """What was looked up, as it stands in ``vmlab.reference/1``."""
+        behind = {"unit": self.unit, "cells": self.cells, "reason": self.reason}
+        return {"place": self.place, **self.figure.json_fields(), **behind}
 
 
-NO_READING = Reading(Figure(MISSING))
+NO_CELL = "the run has no cell"
+"""What the reason begins with where a place was not run."""
 
 
 def ran_apart(overlap: float | None) -> bool:
@@ -84,7 +104,7 @@ def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
         value, unit, more = _of_the_cell(asked.metric)
         return Reading(figure_of(cells, value, _reduced(asked, more)), *_after(asked.statistic, unit, more))
     if asked.workload is None:
-        return NO_READING
+        return Reading(Figure(MISSING))
     found = [over for cell in cells for over in cell.over_tiles if _is_of(over, asked)]
     more = found[0].more_is_better if found else None
     part = asked.statistic if asked.over == "tiles" else "mean"
@@ -153,3 +173,60 @@ def _overlap(found: Sequence[OverTilesDocument]) -> float | None:
     if len(known) < len(several):
         return None
     return min(known, default=1.0)
+
+
+def find(
+    document: RunDocument,
+    place: Place,
+    metric: str,
+    statistic: Statistic = "mean",
+    best_of: int | None = None,
+    tile: int | None = None,
+) -> Reading:
+    """What `place` names in a run: axes, and ``workloads``, ``metrics`` and ``statistics`` where it has them.
+
+    With `tile` it is the figure of that tile alone.
+    """
+    metric = str(place.get(METRICS, metric))
+    axes = {name: value for name, value in place.items() if name not in PARTS}
+    cells, reason = _cells(document, axes)
+    workload, unclear = _workload(cells, place, metric)
+    if reason or unclear:
+        return Reading(Figure(MISSING), reason=reason or unclear)
+    asked = Asked(metric, workload, cast(Statistic, place.get(STATISTICS, statistic)), best_of=best_of, tile=tile)
+    reading = read(cells, asked)
+    why = "" if reading.figure.state != MISSING else f"{axes_words(axes)}: {metric} was not measured"
+    return replace(reading, cells=tuple(cell.cell for cell in cells), reason=why)
+
+
+def _cells(document: RunDocument, axes: Place) -> tuple[list[CellDocument], str]:
+    """Cells that are repeats of one another, or the reason why there are none."""
+    for name, value in axes.items():
+        if (reason := absent_reason(document, name, value)) is not None:
+            return [], absent_words(name, [value], reason)
+    known = {name for cell in document.cells for name in cell.axes}
+    if not document.cells:
+        return [], "nothing has been measured"
+    cells = cells_at(document.cells, axes)
+    if not cells or not set(axes) <= known:
+        return [], f"{NO_CELL} with {axes_words(axes)}"
+    rest = {tuple((n, v) for n, v in cell.axes.items() if n not in axes) for cell in cells}
+    if len(rest) > 1:
+        names = sorted({name for one in rest for name, _ in one})
+        return [], f"{axes_words(axes)} names cells that differ in {', '.join(names)}"
+    return cells, ""
+
+
+def _workload(cells: Sequence[CellDocument], place: Place, metric: str) -> tuple[str | None, str]:
+    """The workload that is meant: the one that is named, or the only one that measures the metric."""
+    if of_cells_alone(metric) or not cells:
+        return None, ""
+    if WORKLOADS in place:
+        return str(place[WORKLOADS]), ""
+    having = {over.workload for cell in cells for over in cell.over_tiles if over.metric == metric}
+    if len(having) == 1:
+        return having.pop(), ""
+    names = workloads_of(cells)
+    if not having:
+        return names[0] if len(names) == 1 else None, "" if len(names) == 1 else f"no workload measured {metric}"
+    return None, f"several workloads measure {metric}: {', '.join(sorted(having))}"

@@ -16,8 +16,7 @@ from vmlab.analysis.cell_shape import (
     TileChangeDocument,
     WorkloadDocument,
 )
-from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.figures.over_tiles import over_tiles
+from vmlab.analysis.figures.over_tiles import Directions, over_tiles
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.disk_latency import latency_document
 from vmlab.analysis.record.loops import loop_rows

@@ -20,15 +20,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, Verdict, corrected_for, differences
 from vmlab.analysis.comparison.gate import Level
 from vmlab.analysis.comparison.judging import level_of
 from vmlab.analysis.figures.figure import Figure
-from vmlab.analysis.figures.lookup import Found, Lookup
-from vmlab.analysis.figures.reading import NOT_TOGETHER
+from vmlab.analysis.figures.reading import NOT_TOGETHER, Reading, find
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread, compared
 from vmlab.analysis.statistics.sample_size import readings_needed
@@ -44,19 +43,6 @@ Answer = Literal["reproduced", "not", "cannot tell"]
 _GRAVITY: tuple[Answer, ...] = ("reproduced", "cannot tell", "not")
 _BARELY = math.ulp(0.0)
 """What is less or greater by no given percentage is so by more than nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One place that a claim compares, and the run's figure there."""
-
-    place: Place
-    found: Found
-
-    def json_fields(self) -> dict[str, Any]:
-        """The place with its figure, and the cells behind it."""
-        reading, found = self.found.reading, {"cells": self.found.cells, "reason": self.found.reason}
-        return {"place": self.place, **reading.figure.json_fields(), "unit": reading.unit, **found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +86,7 @@ class AnsweredClaim:
 
     claim: Claim
     comparisons: tuple[Comparison, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Reading, ...]
     looks: int = 1
     """How often the run may be looked at, over which the error is divided."""
 
@@ -163,7 +149,7 @@ def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
     )
 
 
-def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]], looks: int = 1) -> AnsweredClaim:
+def answered(claim: Claim, evidence: Sequence[Sequence[Reading]], looks: int = 1) -> AnsweredClaim:
     """The answer by the figures of all its places, which stand together for each combination of values."""
     every, asked = tuple(itertools.chain.from_iterable(evidence)), looks * claim.comparisons
     if claim.is_of_levels:
@@ -189,27 +175,27 @@ def _corrected(asked: int, sides: Sequence[Sides]) -> list[Difference]:
     return [corrected_for(asked, one.baseline, one.candidate, difference) for one, difference in found]
 
 
-def _bounded(side: Evidence) -> bool:
+def _bounded(side: Reading) -> bool:
     """Whether the figure is known between two bounds alone."""
-    return side.found.reading.least is not None
+    return side.least is not None
 
 
-def _highest(side: Evidence) -> Figure:
-    return side.found.reading.figure
+def _highest(side: Reading) -> Figure:
+    return side.figure
 
 
-def _lowest(side: Evidence) -> Figure:
-    return side.found.reading.least or side.found.reading.figure
+def _lowest(side: Reading) -> Figure:
+    return side.least or side.figure
 
 
-def _evidence(document: RunDocument, claim: Claim, place: Place) -> Evidence:
+def _evidence(document: RunDocument, claim: Claim, place: Place) -> Reading:
     metric = str(place.get("metric", claim.metric))
     statistic = cast(Statistic, place.get("statistic", claim.statistic))
     tile = cast(int | None, place.get(TILE))
-    return Evidence(place, Lookup(document).find(place_axes(place), metric, statistic, tile=tile))
+    return replace(find(document, place_axes(place), metric, statistic, tile=tile), place=place)
 
 
-def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, Evidence]]:
+def _pairs(claim: Claim, found: Sequence[Reading]) -> Iterator[tuple[Reading, Reading]]:
     """The pairs to compare: neighbours in a chain, or each with the first where all should be equal.
 
     The claim's percentages are of the second of a pair.
@@ -219,16 +205,16 @@ def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, 
     return itertools.pairwise(found)
 
 
-def _answered_level(claim: Claim, one: Evidence, asked: int) -> Comparison:
+def _answered_level(claim: Claim, one: Reading, asked: int) -> Comparison:
     """The answer for a figure by itself, one of so many that are asked about."""
     if (doubt := _doubt_of(one, bounded=False)) is not None:
         return Comparison("cannot tell", None, doubt)
-    unit = one.found.reading.unit
+    unit = one.unit
     factor = unit_factor(claim.unit or unit, unit)
     if factor is None:
         return Comparison("cannot tell", None, f"{_told(one)}, which cannot be converted to {claim.unit}")
     bound = printed_number(cast(str, claim.value)).value * factor
-    level = level_of(one.found.reading.figure, bound, unit, asked)
+    level = level_of(one.figure, bound, unit, asked)
     bounds = (bound, math.inf) if claim.at_least is not None else (-math.inf, bound)
     words = f"{_told(one)}, against {claim.kind.replace('_', ' ')} {_written(bound, unit)}"
     if level.interval is None:
@@ -263,7 +249,7 @@ def _lying(low: float, high: float, bounds: tuple[float, float], size: float = 0
     return "not" if ends[0][1] < 0 or ends[1][0] > 0 else None
 
 
-def _answered(claim: Claim, one: Evidence, other: Evidence, least: Difference, most: Difference) -> Comparison:
+def _answered(claim: Claim, one: Reading, other: Reading, least: Difference, most: Difference) -> Comparison:
     """The answer by the least and the greatest difference that there may be, which are the same one mostly."""
     if least.percent is None or most.percent is None:
         return Comparison("cannot tell", None, f"{_told(other)}, of which there is no percentage", most)
@@ -291,36 +277,32 @@ def _differing(least: Difference, most: Difference, *, ordered: bool) -> str:
     return f"{text} ({' to '.join(interval)} at {most.confidence:.4g} % confidence)" if interval else text
 
 
-def _doubt(one: Evidence, other: Evidence) -> str | None:
+def _doubt(one: Reading, other: Reading) -> str | None:
     """Why two places cannot be compared; None where they can."""
     doubts = [doubt for side in (one, other) if (doubt := _doubt_of(side)) is not None]
-    if not doubts and one.found.reading.unit != other.found.reading.unit:
+    if not doubts and one.unit != other.unit:
         return f"{axes_words(one.place)} and {axes_words(other.place)}: the figures have different units"
     return doubts[0] if doubts else None
 
 
-def _doubt_of(side: Evidence, *, bounded: bool = True) -> str | None:
+def _doubt_of(side: Reading, *, bounded: bool = True) -> str | None:
     """Why a figure says nothing. `bounded`: a sum between two bounds says something."""
-    if side.found.reason:
-        return side.found.reason
-    reading = side.found.reading
-    if reading.figure.comparable is None:
-        return f"{axes_words(side.place)}: the figure is {reading.figure.state}"
-    if reading.apart and not (bounded and _bounded(side)):
+    if side.reason:
+        return side.reason
+    if side.figure.comparable is None:
+        return f"{axes_words(side.place)}: the figure is {side.figure.state}"
+    if side.apart and not (bounded and _bounded(side)):
         return f"{axes_words(side.place)}: {NOT_TOGETHER}"
     return None
 
 
-def _told(side: Evidence) -> str:
-    spread = cast(Spread, side.found.reading.figure.spread)
-    cells = ", ".join(map(str, side.found.cells))
-    reading = side.found.reading
-    figure = _written(spread.mean, reading.unit)
-    if reading.least is not None and reading.least.spread is not None:
-        figure = f"{_written(reading.least.spread.mean, reading.unit)} to {figure}"
-    return (
-        f"{axes_words(side.place)}: {figure} (n {spread.count}, cell{'s' if len(side.found.cells) > 1 else ''} {cells})"
-    )
+def _told(side: Reading) -> str:
+    spread = cast(Spread, side.figure.spread)
+    cells = ", ".join(map(str, side.cells))
+    figure = _written(spread.mean, side.unit)
+    if side.least is not None and side.least.spread is not None:
+        figure = f"{_written(side.least.spread.mean, side.unit)} to {figure}"
+    return f"{axes_words(side.place)}: {figure} (n {spread.count}, cell{'s' if len(side.cells) > 1 else ''} {cells})"
 
 
 def _written(value: float, unit: str) -> str:

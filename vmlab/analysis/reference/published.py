@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from vmlab.analysis.comparison.conditions import value_words
 from vmlab.analysis.comparison.difference import in_form
 from vmlab.analysis.document import run_document, unrun_document
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.intent import stored_scenario
-from vmlab.analysis.figures.lookup import Found, Lookup
+from vmlab.analysis.figures.reading import Reading, find
 from vmlab.analysis.figures.table_layout import layout_of
 from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.reference.claims import AnsweredClaim, answer_claim
-from vmlab.analysis.reference.departures import departures_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.model.errors import StoreError, UsageError
@@ -25,9 +26,13 @@ from vmlab.model.ordered import ordered_words
 from vmlab.model.printed import PrintedNumber, printed_number, unit_factor
 from vmlab.model.scenarios.reference import Place, PublishedFigure, Reference
 from vmlab.model.scenarios.scenario import Scenario
+from vmlab.plan.scenario_file.loading import read
 from vmlab.store.reader import RunReader
 
 SCHEMA = "vmlab.reference/1"
+AS_PUBLISHED = ("full", "published")
+"""Sizes with the amounts of the scenario as it is written."""
+_PARTS = ("workloads", "guests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +177,14 @@ def _answered(document: RunDocument, figure: PublishedFigure, *, compares: bool)
 def _figure(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:
     printed = printed_number(figure.value)
     best_of = layout_of(document).best_of
-    found = Lookup(document).find(figure.place, figure.metric, figure.statistic, best_of)
+    found = find(document, figure.place, figure.metric, figure.statistic, best_of)
     if figure.relative is not None:
         return _relative(document, figure, printed, found, best_of)
-    factor = unit_factor(figure.unit, found.reading.unit) if found.reading.unit else 1.0
+    factor = unit_factor(figure.unit, found.unit) if found.unit else 1.0
     if factor is None:
-        reason = f"the run measures {figure.metric} in {found.reading.unit}, which cannot be converted to {figure.unit}"
+        reason = f"the run measures {figure.metric} in {found.unit}, which cannot be converted to {figure.unit}"
         return AnsweredFigure(figure, printed, Figure("missing"), reason=reason)
-    ours = _scaled(found.reading.figure, factor)
+    ours = _scaled(found.figure, factor)
     percent = None
     if compares and ours.comparable is not None and printed.value != 0:
         percent = 100 * ours.comparable.mean / printed.value
@@ -187,17 +192,17 @@ def _figure(document: RunDocument, figure: PublishedFigure, *, compares: bool) -
 
 
 def _relative(
-    document: RunDocument, figure: PublishedFigure, printed: PrintedNumber, found: Found, best_of: int | None
+    document: RunDocument, figure: PublishedFigure, printed: PrintedNumber, found: Reading, best_of: int | None
 ) -> AnsweredFigure:
     """The run's own ratio, from its measured figures."""
     base: Place = {**figure.place, **(figure.to or _baseline(document, figure))}
-    before = Lookup(document).find(base, figure.metric, figure.statistic, best_of)
+    before = find(document, base, figure.metric, figure.statistic, best_of)
     reason = found.reason or before.reason
     cells = (*before.cells, *(cell for cell in found.cells if cell not in before.cells))
     if reason:
         return AnsweredFigure(figure, printed, Figure("missing"), cells=cells, reason=reason)
-    one, other = before.reading.figure, found.reading.figure
-    value = _derived(one, other, figure, more=found.reading.more_is_better)
+    one, other = before.figure, found.figure
+    value = _derived(one, other, figure, more=found.more_is_better)
     if value is None or other.spread is None:
         return AnsweredFigure(
             figure, printed, Figure(other.state if other.state != "passed" else one.state), cells=cells
@@ -225,3 +230,34 @@ def _scaled(figure: Figure, factor: float) -> Figure:
         return figure
     half = None if spread.half_width is None else spread.half_width / factor
     return Figure(figure.state, Spread(spread.mean / factor, half, spread.count), figure.left_out)
+
+
+def departures_of(texts: Mapping[str, str], size: str) -> list[str]:
+    """A line for each amount of workloads and guests that a size or an option changed.
+
+    `texts` are a run's stored documents, `size` the one that it ran at. Axes and repeats do not count as amounts.
+    """
+    asked = _mapping(texts.get("scenario", "{}"))
+    try:
+        written = read(Path("scenario.yaml"), texts["scenario.yaml"]).scenario.model_dump(mode="json", by_alias=True)
+    except (KeyError, UsageError):
+        # Without the text, or with one that this version does not read, the size is all that is known.
+        return [] if size in AS_PUBLISHED else [f"the run has the size {size}, and what was published is full"]
+    return list(_lines(written, asked))
+
+
+def _lines(written: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
+    for part in _PARTS:
+        for name, keys in (asked.get(part) or {}).items():
+            before = (written.get(part) or {}).get(name, {})
+            for key, value in keys.items():
+                if key in before and before[key] != value:
+                    yield f"{part}.{name}.{key} is {value_words(value)}, and {value_words(before[key])} at size full"
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"the stored scenario is not JSON: {error}") from error
+    return body if isinstance(body, dict) else {}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from vmlab.analysis.comparison.precision import widest_percent
-from vmlab.analysis.figures.directions import Directions
+from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.tiles.throughput import throughput_metrics

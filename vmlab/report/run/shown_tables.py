@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
+from vmlab.analysis.figures.counted_cells import as_of
 from vmlab.analysis.figures.figure import Figure, figure_of, over_tiles, workloads_of
 from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title, axis_values
-from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.scenarios.table_words import METRICS, STATISTICS, WORKLOADS
