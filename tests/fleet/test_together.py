@@ -16,8 +16,7 @@ from tests.waiting import until
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.tiles.tiles_carried import carried_of
-from vmlab.fleet.clock import ClockOffset
-from vmlab.fleet.common_moment import Beginning, skew_of
+from vmlab.fleet.clock import ClockOffset, Start, skew_of
 from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import ExitCode
 from vmlab.model.event import (
@@ -37,8 +36,8 @@ def test_the_skew_is_from_the_first_start_to_the_last_by_one_clock() -> None:
     """Two hosts, whose clocks are 5 s apart: one begins 4 ms late, the other 1 and 9 ms, each known to 0.5 ms."""
     here, there = ClockOffset(0.0, -5.0, 0.001), ClockOffset(0.0, 0.0, 0.002)
     starts = {
-        "hv1": [Beginning(0.004, 0.0005).on(105.0, here)],
-        "hv2": [Beginning(late, 0.0005).on(100.0, there) for late in (0.009, 0.001)],
+        "hv1": [Start(0.004, 0.0005).on(105.0, here)],
+        "hv2": [Start(late, 0.0005).on(100.0, there) for late in (0.009, 0.001)],
     }
     found = skew_of(starts)
     assert found.seconds == pytest.approx(0.008)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
+from vmlab.lab.process.measuring_runs import host_queue
 from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
@@ -35,7 +33,8 @@ class SilentDisks:
         """A sentence for each run with such a disk."""
         now = time.monotonic()
         if now - self._looked >= _EVERY:
-            self._looked, self._silent = now, {run: silent_in(folder / STORE) for run, folder in _measuring()}
+            measuring = (one for one in host_queue().measuring if one.folder)
+            self._looked, self._silent = now, {one.run: silent_in(Path(one.folder) / STORE) for one in measuring}
         found = {run: silent_words(silent, now) for run, silent in self._silent.items()}
         return [f"run {run}: {words}" for run, words in found.items() if words]
 
@@ -48,14 +47,3 @@ def silent_in(store: Path) -> tuple[DiskSilent, ...]:
     except (VmlabError, OSError):
         return ()
     return () if timeline.cell is None else tuple(timeline.cell.silent.values())
-
-
-def _measuring() -> Iterable[tuple[str, Path]]:
-    try:
-        place = measuring_place()
-    except (VmlabError, OSError):
-        return []
-    try:
-        return [(one.run, Path(one.folder)) for one in others_measuring(place, "") if one.folder]
-    finally:
-        os.close(place)

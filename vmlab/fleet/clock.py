@@ -1,8 +1,11 @@
-"""How far a host's clocks are from those here, by the shortest of several round trips (as in NTP, RFC 5905)."""
+"""How far a host's clocks are from those here, by the shortest of several round trips (as in NTP, RFC 5905).
+
+By that, when hosts really started together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 ROUNDS = 8
@@ -51,3 +54,38 @@ def offset_of(rounds: Iterable[RoundTrip]) -> ClockOffset:
         (one + other) / 2 - there for one, other, there in zip(best.sent, best.received, best.there, strict=True)
     )
     return ClockOffset(wall, mono, best.seconds / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How long after a moment a workload really started, in seconds, and the bound of the error."""
+
+    late: float
+    uncertainty: float
+
+    def on(self, moment: float, offset: ClockOffset) -> Start:
+        """By the controller's clock; `moment` is the host's own, by its monotonic clock."""
+        return Start(moment + self.late + offset.mono, self.uncertainty + offset.uncertainty)
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """From the first workload that started on any host to the last, in seconds, and the bound of the error.
+
+    `starts` has for each host how long after the first of all its own first one started.
+    """
+
+    seconds: float
+    uncertainty: float
+    starts: Mapping[str, float]
+
+
+def skew_of(starts: Mapping[str, Sequence[Start]]) -> Skew:
+    """The skew of hosts, of each of which at least one start is known."""
+    every = sorted((one for those in starts.values() for one in those), key=lambda one: one.late)
+    first, last = every[0], every[-1]
+    return Skew(
+        last.late - first.late,
+        0.0 if first is last else first.uncertainty + last.uncertainty,
+        {host: min(one.late for one in those) - first.late for host, those in starts.items()},
+    )

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.asset_files import AssetFiles
-from vmlab.fleet.fleet_host import Connect, FleetHost
+from vmlab.fleet.fleet_host import Connect, FleetHost, HostRequest
 from vmlab.fleet.fleet_run import FleetRun
-from vmlab.fleet.host_request import HostRequest
 from vmlab.fleet.link import HostLink
 from vmlab.fleet.placed_units import CellBook, groups_of, units_of
 from vmlab.fleet.request import FleetRequest, read_fleet_request
@@ -28,7 +27,7 @@ from vmlab.lab.commands.coming_cells import ComingCells
 from vmlab.lab.commands.command_server import ControlServer
 from vmlab.lab.commands.verbs import Obeying
 from vmlab.lab.process.dead_runs import sweep_run
-from vmlab.lab.process.prepared import RunRequest, plan_of
+from vmlab.lab.process.prepared import RunRequest, plan_of, write_beginning
 from vmlab.lab.process.run_ending import Verdict, failure, with_leftovers, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import STOPPING, hold_back, released
@@ -42,7 +41,6 @@ from vmlab.model.event import (
     Notice,
     RunEnded,
     RunnerFinished,
-    RunStarted,
 )
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
@@ -105,28 +103,9 @@ class Controller(Obeying):
         return book, {source.host: source for source in self._writer.sources()}, events
 
     def _begin(self, plan: Plan) -> None:
-        writer = self._writer
-        hosts = len(self._request.hosts)
-        writer.append(
-            RunStarted(
-                run=self._folder.id,
-                scenario=plan.scenario.name,
-                size=plan.size,
-                seed=plan.seed,
-                cells=len(plan.cells),
-                expected_seconds=plan.seconds if self._request.in_turn else plan.seconds / hosts,
-                order=plan.scenario.order,
-                targets_decide=plan.targets_decide,
-                assets={name: asset.sha256 for name, asset in plan.assets.items()},
-            )
-        )
-        writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
-        writer.document("scenario.yaml", self._folder.scenario.read_text(encoding="utf-8"))
-        writer.document("request", self._folder.request.read_text(encoding="utf-8"))
-        for note in plan.notes:
-            writer.append(Notice(level="warning", text=note))
-        for absent in plan.absent:
-            writer.append(Notice(level="info", text=str(absent)))
+        writer, hosts = self._writer, len(self._request.hosts)
+        seconds = plan.seconds if self._request.in_turn else plan.seconds / hosts
+        write_beginning(writer, self._folder, plan, seconds)
         if self._request.in_turn:
             writer.append(Notice(level="info", text="hosts take turns: one cell at a time on all of them"))
 

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from vmlab.fleet.asset_files import AssetFiles
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.host_answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
-from vmlab.fleet.host_request import HostRequest
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.taking import Taking
@@ -32,6 +33,26 @@ _AGAIN_SECONDS = 0.5
 _RELEASED_SECONDS = 30.0
 _PROBE_SECONDS = 900.0
 _STOP_SECONDS = 240.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """What a host's own run is asked to be: the scenario, its overrides, and the cells that it must plan.
+
+    With `together` the workloads of a cell start when those of other hosts do.
+    `assets` are those that the plan needs, which hosts that lack them are sent.
+    `reconnect` is for how many seconds a line that was cut is tried again, `hold` for how many the host's run waits
+    for a further cell.
+    """
+
+    source: str
+    text: str
+    overrides: dict[str, Any]
+    cells: list[tuple[int, dict[str, Any], int]]
+    reconnect: float
+    hold: float
+    assets: AssetFiles
+    together: bool = False
 
 
 class FleetHost:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +33,9 @@ _LISTEN_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 180.0
 _CHUNK = 2**20
-_ORIGIN = "fleet"
 
 Answer = dict[str, Any]
+_DONE: Answer = {"ok": True}
 
 
 class Serving:
@@ -46,22 +45,6 @@ class Serving:
         self._write = write
         self._rows: dict[str, HostRows] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._known: dict[str, Callable[[Answer], Awaitable[Answer]]] = {
-            "hello": self._hello,
-            "clock": self._clock,
-            "condition": self._condition,
-            "lacking": self._lacking,
-            "start": self._start,
-            "rows": self._more,
-            "raw": self._raw,
-            "release": self._release,
-            "start-at": self._start_at,
-            "call-off": self._call_off,
-            "keep": self._keep,
-            "stop": self._stop,
-            "forget": self._forget,
-            "clean": self._clean,
-        }
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
         """Take questions until the stream ends."""
@@ -77,10 +60,7 @@ class Serving:
         try:
             question = json.loads(line)
             number = question["id"]
-            known = self._known.get(question.get("ask"))
-            if known is None:
-                raise UsageError(f"this version of vmlab answers no {str(question.get('ask'))[:40]!r}")
-            answer = {"id": number, "ok": True, "answer": await known(question)}
+            answer = {"id": number, "ok": True, "answer": await self._answer(question.get("ask"), question)}
         except (VmlabError, OSError) as error:
             code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
             answer = {"id": number, "ok": False, "error": in_one_line(error), "exit_code": int(code)}
@@ -88,24 +68,29 @@ class Serving:
             answer = {"id": number, "ok": False, "error": f"no question: {error}", "exit_code": int(ExitCode.USAGE)}
         self._write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
 
-    async def _hello(self, question: Answer) -> Answer:
-        return {"protocol": PROTOCOL, "vmlab": __version__, "root": os.geteuid() == 0}
-
-    async def _clock(self, question: Answer) -> Answer:
-        return {"wall": time.time(), "mono": time.monotonic()}
-
-    async def _condition(self, question: Answer) -> Answer:
-        return await asyncio.to_thread(_condition, question)
-
-    async def _lacking(self, question: Answer) -> Answer:
-        return await asyncio.to_thread(_lacked, question)
-
-    async def _start(self, question: Answer) -> Answer:
-        return await asyncio.to_thread(_started, question)
+    async def _answer(self, ask: object, question: Answer) -> Answer:
+        """The answer. Raises VmlabError and OSError, and for no question ValueError, KeyError and TypeError."""
+        if ask in _VERBS:
+            return await _said(ask, question)
+        if ask in _WORK:
+            return await asyncio.to_thread(_WORK[ask], question)
+        match ask:
+            case "hello":
+                return {"protocol": PROTOCOL, "vmlab": __version__, "root": os.geteuid() == 0}
+            case "clock":
+                return {"wall": time.time(), "mono": time.monotonic()}
+            case "rows":
+                return await self._more(question)
+            case "forget":
+                if (rows := self._rows.pop(str(question["run"]), None)) is not None:
+                    rows.close()
+                return await asyncio.to_thread(_forgotten, question)
+            case _:
+                raise UsageError(f"this version of vmlab answers no {str(ask)[:40]!r}")
 
     async def _more(self, question: Answer) -> Answer:
         run = str(question["run"])
-        rows = self._rows.get(run) or self._rows.setdefault(run, HostRows(_folder(run)))
+        rows = self._rows.get(run) or self._rows.setdefault(run, HostRows(_folder(question)))
         end = time.monotonic() + min(float(question["wait"]), 10.0)
         while True:
             found = rows.after(int(question["events"]), int(question["samples"]), int(question["layouts"]), MOST_ROWS)
@@ -113,56 +98,28 @@ class Serving:
                 return found
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _raw(self, question: Answer) -> Answer:
-        return await asyncio.to_thread(_raw_of, _folder(str(question["run"])), int(question["cell"]))
 
-    async def _say(self, question: Answer, verb: Verb, *, until_heard: bool = False) -> Answer:
-        """Say something to the runner, which listens some moments after the run was started."""
-        folder, end = _folder(str(question["run"])), time.monotonic() + _LISTEN_SECONDS
-        while True:
-            try:
-                await asyncio.to_thread(verb.send, folder.control)
-                return {"ok": True}
-            except NotListening:
-                if not until_heard or not folder.alive() or time.monotonic() > end:
-                    raise
-            await asyncio.sleep(_POLL_SECONDS)
-
-    async def _release(self, question: Answer) -> Answer:
-        together = bool(question.get("together"))
-        release = Release(origin=_ORIGIN, cell=question.get("cell"), together=together)
-        return await self._say(question, release, until_heard=True)
-
-    async def _start_at(self, question: Answer) -> Answer:
-        return await self._say(question, StartAt(origin=_ORIGIN, cell=question["cell"], mono=question["mono"]))
-
-    async def _call_off(self, question: Answer) -> Answer:
-        return await self._say(question, CallOff(origin=_ORIGIN, cell=question["cell"], reason=question["reason"]))
-
-    async def _keep(self, question: Answer) -> Answer:
-        """A runner that does not listen yet, or no more, needs none."""
-        with contextlib.suppress(NotListening):
-            await self._say(question, Keep(origin=_ORIGIN))
-        return {"ok": True}
-
-    async def _stop(self, question: Answer) -> Answer:
-        await asyncio.to_thread(_stopped, _folder(str(question["run"])))
-        return {"ok": True}
-
-    async def _forget(self, question: Answer) -> Answer:
-        folder = _folder(str(question["run"]))
-        if (rows := self._rows.pop(folder.id, None)) is not None:
-            rows.close()
-        await asyncio.to_thread(_forgotten, folder)
-        return {"ok": True}
-
-    async def _clean(self, question: Answer) -> Answer:
-        swept = await asyncio.to_thread(clean)
-        removed = [f"run {one.run}: {what}" for one in swept for what in one.removed]
-        return {"removed": removed, "left": [what for one in swept for what in one.left]}
+async def _said(ask: object, question: Answer) -> Answer:
+    """Say a verb to the runner, which listens some moments after the run was started."""
+    folder, end = _folder(question), time.monotonic() + _LISTEN_SECONDS
+    kind = _VERBS[ask]
+    given = {one.name: question[one.name] for one in fields(kind) if one.name in question}
+    verb = kind(**{**given, "origin": "fleet"})
+    while True:
+        try:
+            await asyncio.to_thread(verb.send, folder.control)
+            return _DONE
+        except NotListening:
+            if kind is Keep:
+                # A runner that does not listen yet, or no more, needs none.
+                return _DONE
+            if kind is not Release or not folder.alive() or time.monotonic() > end:
+                raise
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-def _folder(run: str) -> RunFolder:
+def _folder(question: Answer) -> RunFolder:
+    run = str(question["run"])
     folder = RunFolder.of(run)
     if "/" in run or not folder.is_own():
         raise UsageError(f"there is no run {run[:64]} here")
@@ -173,20 +130,15 @@ def _condition(question: Answer) -> Answer:
     from vmlab.guests.image.catalog import find
     from vmlab.guests.snapshots import list_snapshots
     from vmlab.hypervisor.checks import checks
-    from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
+    from vmlab.lab.process.measuring_runs import look_here
     from vmlab.workloads.registry import kinds
 
     image = find()
-    place = measuring_place()
-    try:
-        measuring = [str(run) for run in others_measuring(place, "")]
-    finally:
-        os.close(place)
     return {
         "checks": [{key: asdict(one)[key] for key in ("name", "ok", "required", "detail")} for one in checks()],
         "image": None if image is None else image.id,
         "snapshots": len(list_snapshots()),
-        "measuring": measuring,
+        "measuring": list(map(str, look_here().measuring)),
         "unknown_kinds": [str(kind) for kind in question.get("kinds", ()) if kind not in kinds()],
     }
 
@@ -234,11 +186,12 @@ def _started(question: Answer) -> Answer:
     return {"run": folder.id, "cells": cells}
 
 
-def _raw_of(folder: RunFolder, cell: int) -> Answer:
+def _raw_of(question: Answer) -> Answer:
     import zlib
 
     from vmlab.store.reader import RunReader
 
+    folder, cell = _folder(question), int(question["cell"])
     with RunReader(folder.store) as reader:
         return {
             "raw": [
@@ -254,18 +207,40 @@ def _raw_of(folder: RunFolder, cell: int) -> Answer:
         }
 
 
-def _forgotten(folder: RunFolder) -> None:
+def _forgotten(question: Answer) -> Answer:
     from vmlab.guests import sent_assets
 
-    remove_run(folder)
+    remove_run(_folder(question))
     # Where its launcher was killed, what was sent for it is still there.
     sent_assets.clear_unused()
+    return _DONE
 
 
-def _stopped(folder: RunFolder) -> None:
+def _stopped(question: Answer) -> Answer:
     """Stop the run, if it goes on, and return when it is over."""
+    folder = _folder(question)
     if folder.alive() and not is_over(folder, stop_run(folder, origin="fleet")):
         kill_run(folder, ExitCode.INTERRUPTED, "it did not stop for the fleet")
+    return _DONE
+
+
+def _cleaned(question: Answer) -> Answer:
+    swept = clean()
+    removed = [f"run {one.run}: {what}" for one in swept for what in one.removed]
+    return {"removed": removed, "left": [what for one in swept for what in one.left]}
+
+
+_VERBS: dict[object, type[Verb]] = {"release": Release, "start-at": StartAt, "call-off": CallOff, "keep": Keep}
+"""What is said to the runner of a run, by the question that asks for it."""
+_WORK: dict[object, Callable[[Answer], Answer]] = {
+    "condition": _condition,
+    "lacking": _lacked,
+    "start": _started,
+    "raw": _raw_of,
+    "stop": _stopped,
+    "clean": _cleaned,
+}
+"""What takes a while, and is done in a thread."""
 
 
 def _write_all(data: bytes) -> None:

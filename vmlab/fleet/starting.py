@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from vmlab.fleet.engine import require_engine
@@ -12,7 +11,7 @@ from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.resuming import resume_run
 from vmlab.lab.process.run_ending import ended
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.waiting_runs import Tell
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.hosting import check_assets
@@ -45,14 +44,11 @@ def start_fleet_run(
     require_engine()
     demand_fleet_plan(plan, host, together=request.together)
     folder = RunFolder.of(new_run_id(plan.scenario.name))
-    lock = folder.make()
-    try:
+    with closed_after(folder.make()) as lock:
         seeded = replace(overrides, seed=plan.seed)
         write_request(folder, RunRequest(folder.id, str(file.path), seeded, plan.seed), file.text, host)
         request.write(folder)
         folder.note_processes(launcher_pid=spawn_detached(CONTROLLER, folder, kept=(lock,)))
-    finally:
-        os.close(lock)
     return folder
 
 
@@ -77,7 +73,7 @@ def resume_fleet_run(folder: RunFolder) -> None:
         lock = folder.take_lock()
     except BlockingIOError:
         raise UsageError(f"run {folder.id} is under way; `vmlab attach {folder.id}` follows it") from None
-    try:
+    with closed_after(lock):
         if ended(folder) is not None:
             raise UsageError(f"run {folder.id} has ended; `vmlab show {folder.id}` shows it")
         runtime = RuntimeFolder(folder.runtime)
@@ -87,5 +83,3 @@ def resume_fleet_run(folder: RunFolder) -> None:
             except OSError as error:
                 raise RefusedError(f"cannot make {folder.runtime}: {error.strerror}") from error
         folder.note_processes(launcher_pid=spawn_detached(CONTROLLER, folder, kept=(lock,)))
-    finally:
-        os.close(lock)

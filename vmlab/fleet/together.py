@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from vmlab.fleet.clock import ClockOffset
-from vmlab.fleet.common_moment import Beginning, Skew, skew_of
+from vmlab.fleet.clock import ClockOffset, Skew, Start, skew_of
 from vmlab.fleet.fleet_host import FleetHost
+from vmlab.fleet.fleet_run import FleetRun, Places
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
-from vmlab.fleet.units_in_turn import POLL_SECONDS, TurnsRun
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.cell_event import CellEnded, WorkloadStarted
 from vmlab.model.errors import CommandFailed, VmlabError, in_one_line
@@ -30,9 +30,10 @@ from vmlab.store.writer import FleetWriter, Source
 _MARGIN_SECONDS = 2.0
 """What hosts have to hear of the moment, and to read their counters before it, beyond what each says it needs."""
 _GONE_SECONDS = 60.0
+_POLL_SECONDS = 0.05
 
 
-class TogetherRun(TurnsRun):
+class TogetherRun(FleetRun):
     """Each unit is one cell on every host. They are run in turn, and each begins when all hosts are here."""
 
     def __init__(
@@ -50,11 +51,12 @@ class TogetherRun(TurnsRun):
         """A cell whose hosts started more than `most_skew` seconds apart is invalid. `recorded` is what a controller
         that was killed has recorded.
         """
-        super().__init__(units, writer, book, before=before, reconnect=reconnect)
+        super().__init__(units, writer, book, before=before, unlike=True, reconnect=reconnect)
+        self._here: set[str] = set()
         self._most_skew = most_skew
         self._repeating = repeating
         self._leads: defaultdict[int, asyncio.Future[float]] = defaultdict(asyncio.get_running_loop().create_future)
-        self._beginnings: defaultdict[int, list[Beginning]] = defaultdict(list)
+        self._beginnings: defaultdict[int, list[Start]] = defaultdict(list)
         self._moments: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
         self._causes: dict[int, str] = {}
@@ -72,7 +74,7 @@ class TogetherRun(TurnsRun):
             case StartAwaited() if not self._leads[event.cell].done():
                 self._leads[event.cell].set_result(event.lead_seconds)
             case WorkloadStarted(round=1):
-                self._beginnings[event.cell].append(Beginning(event.late_ms / 1e3, event.uncertainty_ms / 1e3))
+                self._beginnings[event.cell].append(Start(event.late_ms / 1e3, event.uncertainty_ms / 1e3))
             case CellEnded():
                 self._reasons[event.cell] = "; ".join(event.reasons)
             case CommonStartSet():
@@ -80,7 +82,35 @@ class TogetherRun(TurnsRun):
             case TogetherEnded():
                 self._settled |= {unit.number for unit in self._units.values() if _numbers(unit) == event.cells}
 
-    def has_enough(self, unit: Unit) -> bool:
+    @asynccontextmanager
+    async def _places(self) -> AsyncIterator[Places]:
+        self._tasks[0] = asyncio.create_task(self._in_turn())
+        yield self
+
+    async def open_host(self, host: str) -> None:
+        """Now it is here."""
+        self._here.add(host)
+
+    async def close_host(self, host: str) -> None:
+        """Now it is not."""
+        self._here.discard(host)
+
+    def _abandon_units_of(self, name: str) -> None:
+        """Without one host no further cell can be measured: `_all_here` says so."""
+
+    async def _in_turn(self) -> None:
+        try:
+            for unit in self._units.values():
+                if self._has_enough(unit):
+                    break
+                if unit.number not in self._settled:
+                    await self._run_unit(unit)
+                self._settled.add(unit.number)
+            self._over.set()
+        except Exception as error:  # noqa: BLE001 - whatever ends the placing ends the run, with the error
+            self._fail(error)
+
+    def _has_enough(self, unit: Unit) -> bool:
         """Whether the run ends before this unit, as there are enough repeats; that is recorded then."""
         before, repeat = self._units.get(unit.number - 1), unit.cells[0].repeat
         if before is None or before.cells[0].repeat == repeat or unit.number in self._settled:
@@ -90,17 +120,30 @@ class TogetherRun(TurnsRun):
             self._writer.append(event)
         return bool(events)
 
-    async def run_unit(self, unit: Unit) -> None:
+    async def _run_unit(self, unit: Unit) -> None:
         """Have its cells measured at once, and record their one outcome."""
         offsets: dict[int, ClockOffset] = {}
-        if await self.all_here():
+        if await self._all_here():
             await self._together(unit, offsets)
         else:
             for cell in unit.cells:
-                self._abort(cell, self.left_out_words)
+                self._abort(cell, self._left_out_words)
         ended = self._ended(unit, offsets)
         self._writer.append(ended)
         self._repeating.hear(ended)
+
+    async def _all_here(self) -> bool:
+        """Whether all hosts take part, once those that joined anew are here."""
+        while not self._left_out:
+            if len(self._here) == len(self._hosts) and not any(host.gone.done() for host in self._hosts.values()):
+                return True
+            await asyncio.sleep(_POLL_SECONDS)
+        return False
+
+    @property
+    def _left_out_words(self) -> str:
+        """Why a host does not take part, for a cell that needs it."""
+        return "; ".join(f"host {name} was left out: {why}" for name, why in self._left_out.items())
 
     async def _together(self, unit: Unit, offsets: dict[int, ClockOffset]) -> None:
         """Have the cells of a unit measured; `offsets` is filled with the best known one of each cell's host."""
@@ -180,7 +223,7 @@ class TogetherRun(TurnsRun):
         while any(len(self._beginnings[cell.index]) < len(cell.workloads) for cell in unit.cells):
             if time.monotonic() > end:
                 raise CommandFailed(f"not all hosts started within {_GONE_SECONDS:.0f} s")
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _clocks(self, unit: Unit) -> list[tuple[int, ClockOffset]]:
         """How far the clock of each cell's host is from the one here, now."""

@@ -7,7 +7,7 @@ import pytest
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole
 from tests.waiting import until
-from vmlab.lab.process.measuring_runs import MeasuringRun
+from vmlab.lab.process.measuring_runs import HostQueue, MeasuringRun
 from vmlab.lab.process.waiting_runs import in_queue
 from vmlab.tui.feed import live_feed
 from vmlab.tui.feed.live_feed import LiveFeed, OthersFound
@@ -17,7 +17,7 @@ OTHER = MeasuringRun("20261124-101010-tile-0abc", "ann", 4711, "/home/ann/runs")
 
 @pytest.mark.usefixtures("state")
 async def test_a_run_of_another_state_folder_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_feed, "others_measuring", lambda place, own: [OTHER])
+    monkeypatch.setattr(live_feed, "host_queue", lambda: HostQueue((OTHER,)))
     told: list[object] = []
     feed = LiveFeed(told.append)
     feed.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 
@@ -10,7 +9,7 @@ from vmlab.lab.commands.stopping import is_over, send_signal, stop_run
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave
 from vmlab.lab.process.run_ending import ended, verdict, write_run_end
-from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_folder import RunFolder, closed_after
 from vmlab.model.errors import CleanupIncomplete, ExitCode
 from vmlab.model.event import RunEnded
 from vmlab.model.run import Outcome
@@ -54,8 +53,7 @@ def kill_run(folder: RunFolder, exit_code: ExitCode, reason: str) -> RunEnded:
     """
     send_signal(folder, signal.SIGKILL, "launcher_pid")
     send_signal(folder, signal.SIGKILL, "runner_pid")
-    lock = _lock_of_the_dead(folder)
-    try:
+    with closed_after(_lock_of_the_dead(folder)):
         end = ended(folder)
         if end is None:
             killed = RunEnded(outcome=Outcome.ABORTED, exit_code=int(exit_code), reason=reason)
@@ -63,8 +61,6 @@ def kill_run(folder: RunFolder, exit_code: ExitCode, reason: str) -> RunEnded:
             write_run_end(folder, end)
         leave(folder.id)
         return end
-    finally:
-        os.close(lock)
 
 
 def _lock_of_the_dead(folder: RunFolder) -> int:

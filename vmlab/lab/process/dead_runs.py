@@ -7,7 +7,6 @@ not in its journal.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +23,7 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.settings_keeper import Tell
 from vmlab.lab.process.measuring_runs import clear_dead
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.stray_processes import StrayProcess, end_stray, stray_processes
 from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_one_line
 from vmlab.model.event import Notice
@@ -85,16 +84,10 @@ def sweep_run(
 def _notices(folder: RunFolder) -> Tell:
     def keep(line: str) -> None:
         try:
-            writer = RunWriter(folder.store)
+            with contextlib.closing(RunWriter(folder.store)) as writer:
+                writer.append(Notice(level="warning", text=line))
         except StoreError:
             say(f"vmlab: {visible_line(line)}")
-            return
-        try:
-            writer.append(Notice(level="warning", text=line))
-        except StoreError:
-            say(f"vmlab: {visible_line(line)}")
-        finally:
-            writer.close()
 
     return keep
 
@@ -220,10 +213,8 @@ def _held(folder: RunFolder) -> Iterator[bool]:
     except BlockingIOError:
         yield False
         return
-    try:
+    with closed_after(lock):
         yield True
-    finally:
-        os.close(lock)
 
 
 def remove_run(folder: RunFolder) -> None:

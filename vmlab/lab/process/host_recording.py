@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 
 from vmlab.lab.process.launch import spawn_detached
-from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_folder import RunFolder, closed_after
 from vmlab.model.errors import UsageError, unusable
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes, format_seconds
@@ -64,11 +63,9 @@ def start_recording(request: RecordingRequest) -> RunFolder:
             raise
     except OSError as error:
         raise unusable(error, "write") from error
-    try:
+    with closed_after(lock):
         pid = spawn_detached(_PROGRAM, folder, str(lock), request.to_json(), kept=(lock,))
         folder.note_processes(launcher_pid=pid, **{RECORDER: pid})
-    finally:
-        os.close(lock)
     return folder
 
 

@@ -16,7 +16,7 @@ from vmlab.hypervisor.libvirt.domain_places import require_daemon
 from vmlab.hypervisor.libvirt.libvirt_root import check_length, root_folder
 from vmlab.lab.process.measuring_runs import Turn, claim, leave
 from vmlab.lab.process.prepared import RunRequest, write_request
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError, StoreError
 from vmlab.model.places import cache_folder, remedy_for, runs_folder, runtime_folder
@@ -85,20 +85,15 @@ def start_run(
     if plan.hosts and held is None:
         raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
     folder = RunFolder.of(new_run_id(plan.scenario.name))
-    measuring = claim(folder, planned=plan.seconds, concurrent=concurrent, turn=turn)
-    try:
-        lock = folder.make()
+    request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held)
+    with closed_after(claim(folder, planned=plan.seconds, concurrent=concurrent, turn=turn)) as measuring:
         try:
-            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held)
-            write_request(folder, request, file.text, host)
-            folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
-        finally:
-            os.close(lock)
-    except BaseException:
-        leave(folder.id)
-        raise
-    finally:
-        os.close(measuring)
+            with closed_after(folder.make()) as lock:
+                write_request(folder, request, file.text, host)
+                folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
+        except BaseException:
+            leave(folder.id)
+            raise
     return folder
 
 

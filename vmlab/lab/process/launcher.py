@@ -25,9 +25,9 @@ from vmlab.hypervisor.isolation.namespace import run_isolated
 from vmlab.hypervisor.lab_network import require_dhcp
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
-from vmlab.lab.process.prepared import RunRequest, plan_of, write_image
+from vmlab.lab.process.prepared import plan_of, write_beginning, write_image
 from vmlab.lab.process.run_ending import verdict, with_leftovers, write_run_end
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.signals import Stopped, heeded, hold_back
 from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
 from vmlab.model.event import (
@@ -35,7 +35,6 @@ from vmlab.model.event import (
     ImageReady,
     Notice,
     RunEnded,
-    RunStarted,
 )
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
@@ -67,38 +66,15 @@ REAL = LauncherParts()
 
 
 def _append(folder: RunFolder, launcher_parts: LauncherParts, *events: Event) -> None:
-    writer = launcher_parts.open_store(folder.store)
-    for event in events:
-        writer.append(event)
-    writer.close()
+    with contextlib.closing(launcher_parts.open_store(folder.store)) as writer:
+        for event in events:
+            writer.append(event)
 
 
 def begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts = REAL) -> None:
     """Write the beginning of the record: what will run, from which scenario and request, and what has to be known."""
-    request = RunRequest.of(folder)
-    writer = launcher_parts.open_store(folder.store)
-    writer.append(
-        RunStarted(
-            run=folder.id,
-            scenario=plan.scenario.name,
-            size=plan.size,
-            seed=plan.seed,
-            cells=len(plan.cells),
-            expected_seconds=plan.seconds,
-            order=plan.scenario.order,
-            control=plan.control,
-            targets_decide=plan.targets_decide,
-            assets={name: asset.sha256 for name, asset in plan.assets.items()},
-        )
-    )
-    writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
-    writer.document("scenario.yaml", folder.scenario.read_text(encoding="utf-8"))
-    writer.document("request", request.to_json())
-    for note in plan.notes:
-        writer.append(Notice(level="warning", text=note))
-    for absent in plan.absent:
-        writer.append(Notice(level="info", text=str(absent)))
-    writer.close()
+    with contextlib.closing(launcher_parts.open_store(folder.store)) as writer:
+        write_beginning(writer, folder, plan, plan.seconds)
 
 
 def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
@@ -132,15 +108,12 @@ def _added_images(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) 
 def _run_runner(folder: RunFolder, plan: Plan, locks: tuple[int, ...], launcher_parts: LauncherParts) -> str:
     """Run the runner; how it ended, in words for where it left none of its own."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    place = measuring_place()
-    try:
+    with closed_after(measuring_place()) as place:
         argv = [sys.executable, "-m", RUNNER, folder.id, str(folder.path), str(place)]
         fds, own_network = (*locks, place), not plan.on_hosts_libvirt
         before = oom_kills(launcher_parts.roots.proc)
         status = launcher_parts.isolated(argv, env=environment, pass_fds=fds, own_network=own_network)
         return _end_words(status, oom_kills(launcher_parts.roots.proc) - before)
-    finally:
-        os.close(place)
 
 
 def _end_words(status: int, starved: int) -> str:

@@ -20,10 +20,12 @@ from vmlab.lab.provision.host_support import Lacking
 from vmlab.model.asset import Asset
 from vmlab.model.checked import made
 from vmlab.model.errors import StoreError, UsageError
+from vmlab.model.event import Notice, RunStarted
 from vmlab.model.jsonable import jsonable
 from vmlab.plan.planning import HostFacts, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import Overrides
+from vmlab.store.writer import RunWriter
 from vmlab.system.given_file import read_given
 from vmlab.system.held_folder import opened, write_text_in
 from vmlab.system.removal import named
@@ -130,6 +132,33 @@ def _host_document(host: HostFacts) -> dict[str, Any]:
     # What no guest of this plan needs is not tried out for it.
     known = host.lacking.found if isinstance(host.lacking, Lacking) else dict(host.lacking)
     return asdict(replace(host, lacking=known))
+
+
+def write_beginning(writer: RunWriter, folder: RunFolder, plan: Plan, seconds: float) -> None:
+    """Begin the record of a run: what will run, for about so many `seconds`, what was asked for, and what is to be
+    known before. Raises StoreError.
+    """
+    writer.append(
+        RunStarted(
+            run=folder.id,
+            scenario=plan.scenario.name,
+            size=plan.size,
+            seed=plan.seed,
+            cells=len(plan.cells),
+            expected_seconds=seconds,
+            order=plan.scenario.order,
+            control=plan.control,
+            targets_decide=plan.targets_decide,
+            assets={name: asset.sha256 for name, asset in plan.assets.items()},
+        )
+    )
+    writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
+    writer.document("scenario.yaml", folder.scenario.read_text(encoding="utf-8"))
+    writer.document("request", folder.request.read_text(encoding="utf-8"))
+    for note in plan.notes:
+        writer.append(Notice(level="warning", text=note))
+    for absent in plan.absent:
+        writer.append(Notice(level="info", text=str(absent)))
 
 
 def write_image(folder: RunFolder, image: BootImage) -> None:

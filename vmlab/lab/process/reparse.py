@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,12 +78,9 @@ def reparse(store: Path, *, dry_run: bool = False) -> Reparsed:
         found = _read(reader)
     if found.changed and not dry_run:
         demand_usable(store.parent)
-        writer = RunWriter(store)
-        try:
+        with closing(RunWriter(store)) as writer:
             for event in found.changed:
                 writer.append(event)
-        finally:
-            writer.close()
     return found
 
 

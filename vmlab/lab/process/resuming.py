@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.launch import check_ready, check_startable, spawn_launcher
 from vmlab.lab.process.measuring_runs import Turn, claim, refuse_beside_others
 from vmlab.lab.process.prepared import RunRequest, plan_of
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.cell_event import FiguresRemade
@@ -130,14 +131,12 @@ def _resume(folder: RunFolder, *, concurrent: bool = False, turn: Turn | None = 
             raise CleanupIncomplete(f"run {folder.id} left behind: {', '.join(left)}")
         check_ready()
         _check_plan(folder, recorded, concurrent=concurrent)
-        measuring = claim(folder, planned=recorded.seconds_left(plan), concurrent=concurrent, turn=turn)
-        try:
+        seconds = recorded.seconds_left(plan)
+        with closed_after(claim(folder, planned=seconds, concurrent=concurrent, turn=turn)) as measuring:
             _reopen(folder, plan, recorded, notes)
             notes.clear()
             _make_folders(folder)
             folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
-        finally:
-            os.close(measuring)
     finally:
         os.close(lock)
         for line in notes:
@@ -191,8 +190,7 @@ def _make_folders(folder: RunFolder) -> None:
 def _reopen(folder: RunFolder, plan: Plan, recorded: _Recorded, notes: Sequence[str]) -> None:
     """Have the record go on. Killed between two of these steps, the run can be resumed once more."""
     assert recorded.last is not None
-    writer = RunWriter(folder.store)
-    try:
+    with closing(RunWriter(folder.store)) as writer:
         writer.reopen(time.monotonic() - recorded.last.mono)
         writer.append(CommandReceived(command=RESUME, origin="vmlab resume"))
         for number in recorded.broke_off():
@@ -201,5 +199,3 @@ def _reopen(folder: RunFolder, plan: Plan, recorded: _Recorded, notes: Sequence[
         text = f"the run was cut off after {recorded.ended()} of {len(plan.cells)} cells, and went on {pause} later"
         for line in (text, *notes):
             writer.append(Notice(level="warning", text=line))
-    finally:
-        writer.close()

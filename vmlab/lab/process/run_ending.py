@@ -81,10 +81,7 @@ def write_run_end(folder: RunFolder, event: RunEnded, open_store: Callable[[Path
 
     Raises StoreError where the event cannot be written. A log that cannot be folded in stays beside the file.
     """
-    writer = open_store(folder.store)
-    try:
+    with contextlib.closing(open_store(folder.store)) as writer:
         writer.append(event)
         with contextlib.suppress(StoreError):
             writer.fold_in()
-    finally:
-        writer.close()

@@ -68,16 +68,22 @@ class RuntimeFolder:
 
         It replaces the lock of the run's record if that folder is removed during the run.
         """
-        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with closed_after(os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as descriptor:
             flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, self.path / LOCK)
             yield descriptor
-        finally:
-            os.close(descriptor)
 
     def alive(self) -> bool:
         """Whether a process of its run holds it."""
         return is_alive(self.path)
+
+
+@contextlib.contextmanager
+def closed_after(descriptor: int) -> Iterator[int]:
+    """A lock's descriptor, closed after the block: what was started in it holds the lock by its own."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _short(run: str) -> str:

@@ -6,7 +6,6 @@ A slow disk never delays a key press.
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
+from vmlab.lab.process.measuring_runs import host_queue
 from vmlab.model.cell_event import WorkloadProgressed
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import (
@@ -184,15 +183,8 @@ class LiveFeed:
 
 def _others() -> str:
     """The runs that measure on this host, as far as this user may know; asked where none is followed."""
-    try:
-        place = measuring_place()
-    except (VmlabError, OSError):
-        return ""
-    try:
-        found = others_measuring(place, "")
-        return f"{', '.join(map(str, found))} {'measures' if len(found) == 1 else 'measure'}" if found else ""
-    finally:
-        os.close(place)
+    found = host_queue().measuring
+    return f"{', '.join(map(str, found))} {'measures' if len(found) == 1 else 'measure'}" if found else ""
 
 
 class _Following:
