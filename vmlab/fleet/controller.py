@@ -31,7 +31,6 @@ from vmlab.lab.process.prepared import RunRequest, plan_of, write_beginning
 from vmlab.lab.process.run_ending import Verdict, failure, with_leftovers, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import STOPPING, hold_back, released
-from vmlab.lab.run.repeating import Repeating
 from vmlab.model.concurrency import run_with_alarm
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import (
@@ -110,45 +109,23 @@ class Controller(Obeying):
             writer.append(Notice(level="info", text="hosts take turns: one cell at a time on all of them"))
 
     def _fleet(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
-        request = RunRequest.of(self._folder)
-        asked = HostRequest(
+        request, cells, asked = RunRequest.of(self._folder), self._plan.cells, self._request
+        wanted = HostRequest(
             source=request.source,
             text=self._folder.scenario.read_text(encoding="utf-8"),
             overrides=jsonable(request.overrides),
-            cells=[(cell.index, dict(cell.axes), cell.repeat) for cell in self._plan.cells],
-            reconnect=self._request.reconnect,
-            hold=self._request.hold,
+            cells=[(cell.index, dict(cell.axes), cell.repeat) for cell in cells],
+            asked=asked,
             assets=AssetFiles(self._folder, self._plan.assets.values()),
-            together=self._request.together,
         )
-        fleet = self._placed(book, before, recorded)
-        for name, entry in self._request.hosts.items():
-            fleet.add_host(FleetHost(name, entry, asked, self._writer, fleet.on_event, self._connect))
+        fleet = (
+            TogetherRun(groups_of(cells), self._writer, book, asked, before, self._plan, recorded)
+            if asked.together
+            else FleetRun(units_of(cells, spread=asked.spread), self._writer, book, asked, before)
+        )
+        for name, entry in asked.hosts.items():
+            fleet.add_host(FleetHost(name, entry, wanted, self._writer, fleet.on_event, self._connect))
         return fleet
-
-    def _placed(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
-        cells, asked = self._plan.cells, self._request
-        if asked.together:
-            return TogetherRun(
-                groups_of(cells),
-                self._writer,
-                book,
-                most_skew=self._plan.scenario.limits.start_skew,
-                repeating=Repeating(self._plan),
-                recorded=recorded,
-                before=before,
-                reconnect=asked.reconnect,
-            )
-        units = units_of(cells, spread=asked.spread)
-        return FleetRun(
-            units,
-            self._writer,
-            book,
-            before=before,
-            unlike=asked.unlike,
-            in_turn=asked.in_turn,
-            reconnect=asked.reconnect,
-        )
 
     def demand_changeable(self) -> None:
         raise UsageError("the cells of a fleet's run stay as they are planned")

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.fleet.asset_files import AssetFiles
@@ -14,6 +14,7 @@ from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.host_answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
+from vmlab.fleet.request import FleetRequest
 from vmlab.fleet.taking import Taking
 from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
@@ -37,52 +38,40 @@ _STOP_SECONDS = 240.0
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """What a host's own run is asked to be: the scenario, its overrides, and the cells that it must plan.
-
-    With `together` the workloads of a cell start when those of other hosts do.
-    `assets` are those that the plan needs, which hosts that lack them are sent.
-    `reconnect` is for how many seconds a line that was cut is tried again, `hold` for how many the host's run waits
-    for a further cell.
+    """What a host's own run is asked to be: the scenario, its overrides, the cells that it must plan, and the assets
+    that these need, which a host that lacks them is sent.
     """
 
     source: str
     text: str
     overrides: dict[str, Any]
     cells: list[tuple[int, dict[str, Any], int]]
-    reconnect: float
-    hold: float
+    asked: FleetRequest
     assets: AssetFiles
-    together: bool = False
 
 
+@dataclass(eq=False)
 class FleetHost:
     """One host. `join` it, have cells measured, `finish` it; once `gone` says why, it must join anew."""
 
-    def __init__(
-        self,
-        name: str,
-        entry: HostEntry,
-        request: HostRequest,
-        writer: FleetWriter,
-        on_event: Callable[[str, Event], None],
-        connect: Connect = HostLink.open,
-    ) -> None:
-        """`on_event` is called with this host's name and each event of its cells, once it is recorded."""
-        self._on_event = on_event
-        self.name = name
-        self._entry = entry
-        self._request = request
-        self._writer = writer
-        self._connect = connect
-        self._link: HostLink | None = None
-        self._source: Source | None = None
-        self._taking: Taking | None = None
-        self._feeding: asyncio.Task[None] | None = None
-        self._awaited: dict[int, asyncio.Future[CellEnded]] = {}
-        self._finishing = False
-        self._kept = 0.0
-        self.goes_on = False
-        """Whether its run was begun for a controller that was killed since."""
+    name: str
+    _entry: HostEntry
+    _request: HostRequest
+    _writer: FleetWriter
+    _on_event: Callable[[str, Event], None]
+    """Called with this host's name and each event of its cells, once it is recorded."""
+    _connect: Connect = HostLink.open
+    goes_on: bool = field(default=False, init=False)
+    """Whether its run was begun for a controller that was killed since."""
+    _link: HostLink | None = field(default=None, init=False)
+    _source: Source | None = field(default=None, init=False)
+    _taking: Taking | None = field(default=None, init=False)
+    _feeding: asyncio.Task[None] | None = field(default=None, init=False)
+    _awaited: dict[int, asyncio.Future[CellEnded]] = field(default_factory=dict, init=False)
+    _finishing: bool = field(default=False, init=False)
+    _kept: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
         self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done once no further cell can be had from it; why, and empty where it finished."""
 
@@ -165,7 +154,7 @@ class FleetHost:
             source=request.source,
             text=request.text,
             overrides=request.overrides,
-            patience=request.hold,
+            patience=request.asked.hold,
             assets=request.assets.described,
             deadline=300.0,
         )
@@ -224,7 +213,7 @@ class FleetHost:
 
     async def _release(self, link: HostLink, cell: int, **how: float) -> None:
         assert self._source is not None
-        together = self._request.together
+        together = self._request.asked.together
         await link.ask(Done, "release", run=self._source.run, cell=cell, together=together, **how)
 
     async def offset(self) -> ClockOffset:
@@ -277,12 +266,12 @@ class FleetHost:
         """Take what is new; whether the run is over and all of it was taken."""
         assert self._taking is not None and self._source is not None and self._link is not None
         taking = self._taking
-        if time.monotonic() - self._kept > self._request.hold / 4:
+        if time.monotonic() - self._kept > self._request.asked.hold / 4:
             self._kept = time.monotonic()
             # A runner that is too busy to answer is kept by the next one, long before it gives up.
             with contextlib.suppress(CommandFailed, UsageError):
                 await self._link.ask(Done, "keep", run=self._source.run)
-        rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.hold / 8))
+        rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.asked.hold / 8))
         for event in await taking.take(rows):
             self._heard(event)
         return not rows.alive and not rows.events and not rows.samples
@@ -297,8 +286,8 @@ class FleetHost:
     async def _reconnected(self, why: str) -> bool:
         """Try to have the line again, for as long as it may be cut."""
         assert self._source is not None
-        self._emit(Notice(level="warning", text=f"{why}; tried again for {self._request.reconnect:.0f} s"))
-        end = time.monotonic() + self._request.reconnect
+        self._emit(Notice(level="warning", text=f"{why}; tried again for {self._request.asked.reconnect:.0f} s"))
+        end = time.monotonic() + self._request.asked.reconnect
         while time.monotonic() < end:
             try:
                 async with asyncio.timeout(max(1.0, end - time.monotonic())):

@@ -14,6 +14,7 @@ from vmlab.fleet.engine import Engine
 from vmlab.fleet.fleet_host import FleetHost
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
+from vmlab.fleet.request import FleetRequest
 from vmlab.fleet.taking import unstarted
 from vmlab.lab.process.run_ending import CODES, Verdict, counted
 from vmlab.model.axes import axes_words, repeat_words
@@ -54,23 +55,18 @@ class FleetRun:
         units: Sequence[Unit],
         writer: FleetWriter,
         book: CellBook,
-        *,
-        before: Mapping[str, Source] | None = None,
-        unlike: bool = False,
-        in_turn: bool = False,
-        reconnect: float = 60.0,
+        asked: FleetRequest,
+        before: Mapping[str, Source],
     ) -> None:
-        """`before` are the hosts' runs of a controller that was killed; `unlike` lets blocks spread over hosts that are
-        not alike; `in_turn` has one host at a time measure a cell, in the order in which they became free.
-        """
+        """`before` are the hosts' runs of a controller that was killed."""
         self._units = {unit.number: unit for unit in units}
         self._hosts: dict[str, FleetHost] = {}
         self._writer = writer
         self._book = book
-        self._before = dict(before or {})
-        self._unlike = unlike
-        self._reconnect = reconnect
-        self._turn = asyncio.Lock() if in_turn else nullcontext()
+        self._asked = asked
+        self._before = dict(before)
+        # One host at a time measures a cell, in the order in which they became free.
+        self._turn = asyncio.Lock() if asked.in_turn else nullcontext()
         self._failures: Counter[str] = Counter()
         self._left_out: dict[str, str] = {}
         self._settled: set[int] = set()
@@ -82,11 +78,6 @@ class FleetRun:
     def add_host(self, host: FleetHost) -> None:
         """Make a host known, before `run`."""
         self._hosts[host.name] = host
-
-    @property
-    def spread(self) -> bool:
-        """Whether blocks are placed on any host."""
-        return any(unit.host is None for unit in self._units.values())
 
     def on_event(self, host: str, event: Event) -> None:
         """Something has happened to a cell on a host, and is recorded."""
@@ -119,7 +110,7 @@ class FleetRun:
         if not known:
             return "no host can be used: " + "; ".join(self._left_out.values())
         found = differences({name: decisive(one.accelerator, one.host) for name, one in known.items()})
-        if found and self.spread and not self._unlike:
+        if found and self._asked.spread and not self._asked.unlike:
             return f"the hosts are not alike: {'; '.join(found)} (--unlike spreads blocks over them all the same)"
         accelerators = {one.accelerator for one in known.values()}
         accelerator = "tcg" if "tcg" in accelerators else accelerators.pop()
@@ -205,7 +196,7 @@ class FleetRun:
     async def _joined_anew(self, host: FleetHost) -> None:
         """Join again; a host that boots is waited for as long as a line that was cut."""
         loop = asyncio.get_running_loop()
-        end, before = loop.time() + self._reconnect, host.source
+        end, before = loop.time() + self._asked.reconnect, host.source
         while True:
             try:
                 await host.stop_before(before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from vmlab.fleet.host_answers import Layout, RawOfCell, Rows
 from vmlab.model.cell_event import CellEnded, CellStarted
@@ -27,25 +27,22 @@ _OF_ITS_RUN = (RunStarted, HostProbed, CommandReceived, CellsReplanned, RepeatsE
 _VALUE_BYTES = 4
 
 
+@dataclass(eq=False)
 class Taking:
     """What is taken of one source. `seen` and `sample` are the last rows so far."""
 
-    def __init__(
-        self,
-        writer: FleetWriter,
-        source: Source,
-        is_placed: Callable[[int], bool],
-        raw: Callable[[int], Awaitable[RawOfCell]],
-    ) -> None:
-        """`is_placed` tells whether a cell was given to this host; `raw` asks for what tools printed in one."""
-        self._writer = writer
-        self._source = source
-        self._is_placed = is_placed
-        self._raw = raw
-        self._layouts: dict[int, tuple[int, int]] = {}
-        self.seen, self.sample = source.seen, source.sample
-        self.probed: HostProbed | None = None
-        self.ended: RunEnded | None = None
+    _writer: FleetWriter
+    _source: Source
+    _is_placed: Callable[[int], bool]
+    """Whether a cell was given to this host."""
+    _raw: Callable[[int], Awaitable[RawOfCell]]
+    """Asks for what tools printed in a cell."""
+    probed: HostProbed | None = field(default=None, init=False)
+    ended: RunEnded | None = field(default=None, init=False)
+    _layouts: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.seen, self.sample = self._source.seen, self._source.sample
 
     @property
     def last_layout(self) -> int:

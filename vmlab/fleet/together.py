@@ -13,6 +13,7 @@ from vmlab.fleet.fleet_host import FleetHost
 from vmlab.fleet.fleet_run import FleetRun, Places
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
+from vmlab.fleet.request import FleetRequest
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.cell_event import CellEnded, WorkloadStarted
 from vmlab.model.errors import CommandFailed, VmlabError, in_one_line
@@ -24,7 +25,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Outcome, worst
-from vmlab.plan.terms import CellPlan
+from vmlab.plan.terms import CellPlan, Plan
 from vmlab.store.writer import FleetWriter, Source
 
 _MARGIN_SECONDS = 2.0
@@ -41,20 +42,16 @@ class TogetherRun(FleetRun):
         units: Sequence[Unit],
         writer: FleetWriter,
         book: CellBook,
-        *,
-        most_skew: float,
-        repeating: Repeating,
-        recorded: Iterable[Event] = (),
-        before: Mapping[str, Source] | None = None,
-        reconnect: float = 60.0,
+        asked: FleetRequest,
+        before: Mapping[str, Source],
+        plan: Plan,
+        recorded: Iterable[Event],
     ) -> None:
-        """A cell whose hosts started more than `most_skew` seconds apart is invalid. `recorded` is what a controller
-        that was killed has recorded.
-        """
-        super().__init__(units, writer, book, before=before, unlike=True, reconnect=reconnect)
+        """`recorded` is what a controller that was killed has recorded."""
+        super().__init__(units, writer, book, asked, before)
         self._here: set[str] = set()
-        self._most_skew = most_skew
-        self._repeating = repeating
+        self._most_skew = plan.scenario.limits.start_skew
+        self._repeating = Repeating(plan)
         self._leads: defaultdict[int, asyncio.Future[float]] = defaultdict(asyncio.get_running_loop().create_future)
         self._beginnings: defaultdict[int, list[Start]] = defaultdict(list)
         self._moments: dict[int, float] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from vmlab.hypervisor.contract import Hypervisor
@@ -15,22 +16,15 @@ from vmlab.model.concurrency import run_all
 from vmlab.model.errors import GuestLost, HypervisorError
 
 
+@dataclass(frozen=True, slots=True)
 class Losses:
-    """Watches the guests of a cell and the disk below them. `others` may call off a cell that they run too."""
+    """Watches the guests of a cell and the disk below them. `_others` may call off a cell that they run too."""
 
-    def __init__(
-        self,
-        hypervisor: Hypervisor,
-        guests: GuestSet,
-        disk: GuestDisk,
-        silent_disks: SilentDisks,
-        others: HostsStart | None,
-    ) -> None:
-        self._hypervisor = hypervisor
-        self._guests = guests
-        self._disk = disk
-        self._silent_disks = silent_disks
-        self._others = others
+    _hypervisor: Hypervisor
+    _guests: GuestSet
+    _disk: GuestDisk
+    _silent_disks: SilentDisks
+    _others: HostsStart | None
 
     async def until_any(self) -> NoReturn:
         """Raise the first one: GuestLost, HypervisorError or CommandFailed."""

@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.hypervisor.contract import Hypervisor
@@ -33,41 +34,35 @@ _READ_AHEAD, _READ_AHEAD_A_GUEST = 0.02, 0.005
 """Seconds before the common start at which counters are read: all clients wait then, and QEMU answers within that."""
 
 
+@dataclass(eq=False)
 class Execution:
     """Starts the clients together, follows them, and judges how they ran.
 
-    `skew` and `wall_seconds` are None until all clients have started and ended. Viewers may switch what `live`
+    `skew` and `wall_seconds` are None until all clients have started and ended. Viewers may switch what `_live`
     has while they work.
     """
 
-    def __init__(
-        self,
-        plan: CellPlan,
-        around: CellSurroundings,
-        events: CellEvents,
-        guests: GuestSet,
-        live: Mapping[str, LiveSwitch[Any]],
-        loop: Loop,
-        hosts_start: HostsStart | None = None,
-    ) -> None:
-        self._hosts_start = hosts_start
-        self.skew: StartSkew | None = None
-        self.wall_seconds: float | None = None
-        self._plan = plan
-        self._around = around
-        self._events = events
-        self._guests = guests
-        self._live = live
-        self.loop = loop
-        self.running = False
-        """Whether the clients work, so that a tile may be added."""
-        self._following: dict[asyncio.Task[None], int] = {}
-        self._contention: Contention | None = None
-        self._executed = (math.nan, math.nan)
-        self._between = Between()
-        self._network = NetworkCheck(around.hypervisor, guests.specs)
-        self._undisturbed = Undisturbed(around, guests)
-        self.latency = LatencyReadings(around.hypervisor, guests, events, around.timing.latency)
+    _plan: CellPlan
+    _around: CellSurroundings
+    _events: CellEvents
+    _guests: GuestSet
+    _live: Mapping[str, LiveSwitch[Any]]
+    loop: Loop
+    _hosts_start: HostsStart | None
+    skew: StartSkew | None = field(default=None, init=False)
+    wall_seconds: float | None = field(default=None, init=False)
+    running: bool = field(default=False, init=False)
+    """Whether the clients work, so that a tile may be added."""
+    _following: dict[asyncio.Task[None], int] = field(default_factory=dict, init=False)
+    _contention: Contention | None = field(default=None, init=False)
+    _executed: tuple[float, float] = field(default=(math.nan, math.nan), init=False)
+    _between: Between = field(default_factory=Between, init=False)
+
+    def __post_init__(self) -> None:
+        self._network = NetworkCheck(self._around.hypervisor, self._guests.specs)
+        self._undisturbed = Undisturbed(self._around, self._guests)
+        interval = self._around.timing.latency
+        self.latency = LatencyReadings(self._around.hypervisor, self._guests, self._events, interval)
         """Of the guests' disks while the clients work."""
 
     @property

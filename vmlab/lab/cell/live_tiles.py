@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vmlab.lab.cell.caches import Caches
@@ -22,6 +22,7 @@ from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 
+@dataclass(eq=False)
 class LiveTiles:
     """Adds and retires one tile at a time, while the workloads of a looped cell work.
 
@@ -29,26 +30,18 @@ class LiveTiles:
     time in a task, and is reported by events. A tile that cannot be added is cleared away, and what ran goes on.
     """
 
-    def __init__(
-        self,
-        plan: CellPlan,
-        around: CellSurroundings,
-        events: CellEvents,
-        guests: GuestSet,
-        caches: Caches,
-        execution: Execution,
-        instances: Instances,
-    ) -> None:
-        self._plan = plan
-        self._around = around
-        self._events = events
-        self._guests = guests
-        self._caches = caches
-        self._execution = execution
-        self._instances = instances
-        self._tiles = plan.tiles
-        self._task: asyncio.Task[None] | None = None
-        self._holding = AsyncExitStack()
+    _plan: CellPlan
+    _around: CellSurroundings
+    _events: CellEvents
+    _guests: GuestSet
+    _caches: Caches
+    _execution: Execution
+    _instances: Instances
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+    _holding: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
+
+    def __post_init__(self) -> None:
+        self._tiles = self._plan.tiles
 
     @property
     def busy(self) -> bool:

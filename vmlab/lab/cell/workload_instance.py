@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from vmlab.guests.channel import Launching
@@ -57,44 +58,32 @@ def disagreement(seconds: float, host: HostSpan) -> float:
     return max(0.0, abs(seconds - host.seconds) - host.uncertainty) / host.seconds
 
 
+@dataclass(eq=False)
 class WorkloadInstance:
     """A workload of one tile. It keeps its own error, so that its failure does not stop other workloads."""
 
-    def __init__(
-        self,
-        cell: int,
-        plan: WorkloadPlan,
-        workload: AnyWorkload,
-        context: WorkloadContext,
-        emit: Callable[[Event], object],
-        timing: Timing = USUAL,
-        *,
-        looped: bool = False,
-        hypervisor: Hypervisor | None = None,
-        virtual: Sequence[str] = (),
-    ):
-        """`virtual` are those of its places that are guests of `hypervisor`, by their keys."""
-        self.plan = plan
-        self.context = context
-        self.error: VmlabError | None = None
-        self.finished: Finished | None = None
-        self.collected: Collected | None = None
-        self.readings: tuple[Reading, ...] = ()
-        self.notes: list[str] = []
-        self.ready = asyncio.Event()
-        """Set when the client waits before its exec, and neither side is used until the start."""
-        self.said_ended = False
-        self._cell = cell
-        self._workload = workload
-        self._emit = emit
-        self._timing = timing
-        self._held: HeldClient | None = None
-        self._shown = 0.0
-        self._host_span: HostSpan | None = None
-        self._looped = looped
-        self._hypervisor = hypervisor
-        self._virtual = virtual
-        self._used: dict[str, CpuUse] = {}
+    _cell: int
+    plan: WorkloadPlan
+    _workload: AnyWorkload
+    context: WorkloadContext
+    _emit: Callable[[Event], object]
+    _timing: Timing = USUAL
+    looped: bool = False
+    hypervisor: Hypervisor | None = None
+    virtual: Sequence[str] = ()
+    """Those of its places that are guests of `hypervisor`, by their keys."""
+    error: VmlabError | None = field(default=None, init=False)
+    finished: Finished | None = field(default=None, init=False)
+    collected: Collected | None = field(default=None, init=False)
+    readings: tuple[Reading, ...] = field(default=(), init=False)
+    notes: list[str] = field(default_factory=list, init=False)
+    ready: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set when the client waits before its exec, and neither side is used until the start."""
+    said_ended: bool = field(default=False, init=False)
+    _held: HeldClient | None = field(default=None, init=False)
+    _shown: float = field(default=0.0, init=False)
+    _host_span: HostSpan | None = field(default=None, init=False)
+    _used: dict[str, CpuUse] = field(default_factory=dict, init=False)
 
     @property
     def label(self) -> str:
@@ -135,7 +124,7 @@ class WorkloadInstance:
         self.ready.set()
 
     def _step(self, part: Part, step: str) -> AbstractContextManager[None]:
-        if self._looped:
+        if self.looped:
             # Steps are of parts of a cell that follow each other, and rounds do not.
             return contextlib.nullcontext()
         return timed_step(self._emit, self._cell, part, step, self.plan.tile, self.plan.name)
@@ -183,11 +172,11 @@ class WorkloadInstance:
 
     async def _cpu_use(self) -> dict[str, CpuUse]:
         """What its guests did so far; nothing where that is not known."""
-        if self._hypervisor is None or not self._virtual:
+        if self.hypervisor is None or not self.virtual:
             return {}
         try:
             async with asyncio.timeout(self._timing.reading):
-                return await self._hypervisor.statistics.cpu_use(self._virtual)
+                return await self.hypervisor.statistics.cpu_use(self.virtual)
         except (VmlabError, OSError, TimeoutError):
             return {}
 
@@ -269,10 +258,10 @@ class WorkloadInstance:
 
     async def _demand_tool_time(self, collected: Collected, seconds: float, lost: float) -> None:
         """The tool's own time fits that of its client."""
-        emulated = self._hypervisor is not None and self.plan.source in self._virtual
-        accelerator = await self._hypervisor.accelerator() if self._hypervisor and emulated else "kvm"
+        emulated = self.hypervisor is not None and self.plan.source in self.virtual
+        accelerator = await self.hypervisor.accelerator() if self.hypervisor and emulated else "kvm"
         time = self._workload.tool_time(collected.values, collected.raw, accelerator)
-        used = self._used.values() if len(self._used) == len(self._virtual) else ()
+        used = self._used.values() if len(self._used) == len(self.virtual) else ()
         demand_tool_time(self.plan.kind, time, seconds, used, lost)
 
     def say_round_ended(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -44,44 +44,34 @@ class Connect(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class GuestSet:
     """Guests from creation to destruction; `shells` holds one connection for each guest key."""
 
-    def __init__(
-        self,
-        run: str,
-        cell: CellPlan,
-        hypervisor: Hypervisor,
-        image: BootImage,
-        on_state: StateChange,
-        connect: Connect = SshShell.connect,
-        timing: Timing = USUAL,
-        on_seen: SeenInside = lambda _guest, _seen: None,
-        on_notice: Callable[[str], None] = lambda _text: None,
-        *,
-        helper: bool = True,
-        added: AddedGuests | None = None,
-    ) -> None:
-        self.guests: list[GuestPlan] = []
-        """In the order of the plan, those that were added last."""
-        self.changed = asyncio.Event()
-        """Set when guests were added or retired; whoever watches `names` clears it."""
-        self._run = run
-        self._open_shell = connect
-        self._timing = timing
-        self._hypervisor = hypervisor
-        self._image = image
-        self._on_state = on_state
-        self._on_seen = on_seen
-        self._on_notice = on_notice
-        self._helper = helper
-        self._added = added or AddedGuests(cell, {}, log_in, timing)
+    _run: str
+    _cell: CellPlan
+    _hypervisor: Hypervisor
+    _image: BootImage
+    _on_state: StateChange
+    _open_shell: Connect = SshShell.connect
+    _timing: Timing = USUAL
+    on_seen: SeenInside = lambda _guest, _seen: None
+    on_notice: Callable[[str], None] = lambda _text: None
+    helper: bool = True
+    added: AddedGuests | None = None
+    guests: list[GuestPlan] = field(default_factory=list, init=False)
+    """In the order of the plan, those that were added last."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set when guests were added or retired; whoever watches `names` clears it."""
+    shells: dict[str, GuestShell] = field(default_factory=dict, init=False)
+    specs: list[DomainSpec] = field(default_factory=list, init=False)
+    _addresses: dict[str, str] = field(default_factory=dict, init=False)
+    _elastic: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._added = self.added or AddedGuests(self._cell, {}, log_in, self._timing)
         self._keys = RunKeys.generate(())
-        self._addresses: dict[str, str] = {}
-        self._elastic: dict[str, str] = {}
-        self.shells: dict[str, GuestShell] = {}
-        self.specs: list[DomainSpec] = []
-        self._take(cell.guests)
+        self._take(self._cell.guests)
 
     @property
     def names(self) -> list[str]:
@@ -141,7 +131,7 @@ class GuestSet:
     ) -> None:
         await self._hypervisor.restore(self._image, specs, frozen)
         self._all_are("restored", guests)
-        await run_all(self._connect(guest, helper=self._helper) for guest in guests)
+        await run_all(self._connect(guest, helper=self.helper) for guest in guests)
         await self._add_data_disks(guests, specs)
 
     def announce(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
@@ -203,7 +193,7 @@ class GuestSet:
         address = self._addresses[guest.key]
         helped = await HelperShell.connect(guest.guest, address, socket, self._timing.helper)
         if helped is None:
-            self._on_notice(f"{guest.key}: its helper does not answer; its programs are started over SSH")
+            self.on_notice(f"{guest.key}: its helper does not answer; its programs are started over SSH")
         return helped
 
     async def _add_data_disks(self, guests: Sequence[GuestPlan], specs: list[DomainSpec]) -> None:
@@ -215,7 +205,7 @@ class GuestSet:
 
     async def _mount_data(self, guest: GuestPlan) -> None:
         seen = await set_up_data_disk(self.shells[guest.key], guest.resources)
-        self._on_seen(guest, {"data_disk": seen})
+        self.on_seen(guest, {"data_disk": seen})
 
     def _identity(self, guest: GuestPlan) -> Identity:
         return Identity(
@@ -248,10 +238,10 @@ class GuestSet:
         if self._added.has_windows(guest):
             return None
         if not guest.resources.is_labs:
-            self._on_seen(guest, {"boot": await self._added.look_at_boot(self.shells[guest.key])})
+            self.on_seen(guest, {"boot": await self._added.look_at_boot(self.shells[guest.key])})
             return None
         seen = await look_at_boot(self.shells[guest.key], guest.resources.boot)
-        self._on_seen(guest, {"boot": seen.to_json()})
+        self.on_seen(guest, {"boot": seen.to_json()})
         fault = seen.fault()
         return None if fault is None else f"{guest.guest}: {fault}"
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -111,29 +111,19 @@ def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
             yield f"{path}/{entry.name}", entry.read_bytes()
 
 
+@dataclass(eq=False)
 class SnapshotProvider:
     """Makes and holds snapshots for the cells of one run."""
 
-    def __init__(
-        self,
-        hypervisor: Hypervisor,
-        image: BootImage,
-        seed: int,
-        emit: Callable[[Event], object],
-        integrity: Integrity,
-        timing: Timing = USUAL,
-        *,
-        helper: bool = True,
-    ) -> None:
-        self._hypervisor = hypervisor
-        self._image = image
-        self._seed = seed
-        self._emit = emit
-        self._integrity = integrity
-        self._timing = timing
-        self._helper = helper
-        # Guests that share a processor while they boot and start their servers cost each other more than they gain.
-        self._building = asyncio.Semaphore(os.cpu_count() or 1)
+    _hypervisor: Hypervisor
+    _image: BootImage
+    _seed: int
+    _emit: Callable[[Event], object]
+    _integrity: Integrity
+    _timing: Timing = USUAL
+    helper: bool = True
+    # Guests that share a processor while they boot and start their servers cost each other more than they gain.
+    _building: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(os.cpu_count() or 1), init=False)
 
     @asynccontextmanager
     async def frozen(self, cell: CellPlan, specs: list[DomainSpec]) -> AsyncIterator[dict[str, Snapshot]]:
@@ -169,7 +159,7 @@ class SnapshotProvider:
             image=image,
             machine=machine,
             roles=guest.roles,
-            preparation={**preparation_of(cell, guest, self._seed), "helper": self._helper},
+            preparation={**preparation_of(cell, guest, self._seed), "helper": self.helper},
         )
 
     async def _ensure(self, recipe: SnapshotRecipe, cell: CellPlan, guest: GuestPlan, spec: DomainSpec) -> Snapshot:
@@ -225,7 +215,7 @@ class SnapshotProvider:
         await empty_template(call)
         self._come_to(cell, guest, "rehearses its workloads")
         await rehearse_alone(shell, cell, guest, self._seed)
-        if self._helper:
+        if self.helper:
             await self._start_helper(shell, name)
         await settle_template(call)
         self._come_to(cell, guest, "is saved")

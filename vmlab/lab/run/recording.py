@@ -8,6 +8,7 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Container
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -95,34 +96,26 @@ class KeptTicks:
             self._lost = 0
 
 
+@dataclass(eq=False)
 class HostRecording:
     """Records while the block runs. Whatever cannot be recorded gives one notice in the run.
 
-    The process `apart` is counted as neither the lab's work nor that of others. `ordered` is the ordered host, if
+    The process `_apart` is counted as neither the lab's work nor that of others. `_ordered` is the ordered host, if
     there is one. With `speed` the speed of the CPUs is traced.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        hypervisor: Hypervisor,
-        disks: Path,
-        timing: Timing = USUAL,
-        apart: int | None = None,
-        ordered: GroupFiles | None = None,
-        *,
-        speed: bool = False,
-    ) -> None:
-        self._speed = speed
-        self._ordered = ordered
-        self._apart = apart
-        self._outbox = outbox
-        self._timing = timing
-        self._hypervisor = hypervisor
-        self._disks = disks
-        self._kept = KeptTicks(SampleWriter(outbox.writer), outbox.append)
+    _outbox: Outbox
+    _hypervisor: Hypervisor
+    _disks: Path
+    _timing: Timing = USUAL
+    _apart: int | None = None
+    _ordered: GroupFiles | None = None
+    speed: bool = False
+    _questions: set[asyncio.Task[object]] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self._kept = KeptTicks(SampleWriter(self._outbox.writer), self._outbox.append)
         self.figures = RecentFigures(self._kept)
-        self._questions: set[asyncio.Task[object]] = set()
 
     async def __aenter__(self) -> Self:
         watched = Watched(
@@ -137,7 +130,7 @@ class HostRecording:
         guests = asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics)
         # Every wait can be ended, so that counters are read when somebody asks for it.
         clocks = HostClocks(plain=0.0)
-        self._recorder = Recorder(self._timing.tick, self.figures, watched, guests, speed=self._speed, clocks=clocks)
+        self._recorder = Recorder(self._timing.tick, self.figures, watched, guests, speed=self.speed, clocks=clocks)
         self._recorder.start()
         return self
 

@@ -10,7 +10,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,43 +59,37 @@ from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
 
 
+@dataclass(eq=False)
 class Runner(Obeying):
     """Runs the cells of a plan in order, until the end or a stop, or until the store cannot be written any more."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        prepared: PreparedRun,
-        outbox: Outbox,
-        hypervisor: Hypervisor,
-        parts: RunnerParts = REAL,
-        ordered: OrderedHost | None = None,
-        others: Callable[[], Sequence[MeasuringRun]] = tuple,
-        recorded: Sequence[Event] = (),
-    ) -> None:
-        """`others` gives the runs that measure on this host at the same time, `recorded` is the record so far."""
-        self._folder = folder
-        self._prepared = prepared
-        self._outbox = outbox
-        self._hypervisor = hypervisor
-        self._parts = parts
-        self._work: asyncio.Task[Outcome] | None = None
-        self._interrupted: ExitCode | None = None
-        self._places = HostPlaces(folder, prepared.image, parts)
-        self._before = MeasuredBefore(recorded)
-        to_come = [cell for cell in prepared.plan.cells if cell.index not in self._before.outcomes]
-        self.coming = ComingCells(folder, to_come, outbox.append)
-        self._repeating = Repeating(prepared.plan, self._answered_claims)
-        held = prepared.request.held
+    _folder: RunFolder
+    _prepared: PreparedRun
+    _outbox: Outbox
+    _hypervisor: Hypervisor
+    _parts: RunnerParts = REAL
+    _ordered: OrderedHost | None = None
+    _others: Callable[[], Sequence[MeasuringRun]] = tuple
+    """Gives the runs that measure on this host at the same time."""
+    recorded: Sequence[Event] = ()
+    """The record so far."""
+    _work: asyncio.Task[Outcome] | None = field(default=None, init=False)
+    _interrupted: ExitCode | None = field(default=None, init=False)
+    _ended_early: str = field(default="", init=False)
+    _cpu_floor: CpuFloor | None = field(default=None, init=False)
+    _cell: CellRun | None = field(default=None, init=False)
+    _hosts_start: HostsStart | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        folder, plan, held = self._folder, self._prepared.plan, self._prepared.request.held
+        self._places = HostPlaces(folder, self._prepared.image, self._parts)
+        self._before = MeasuredBefore(self.recorded)
+        to_come = [cell for cell in plan.cells if cell.index not in self._before.outcomes]
+        self.coming = ComingCells(folder, to_come, self._outbox.append)
+        self._repeating = Repeating(plan, self._answered_claims)
         self._released = None if held is None else ReleasedCells(held)
-        self._ended_early = ""
-        self._cpu_floor: CpuFloor | None = None
-        self._cell: CellRun | None = None
-        self._hosts_start: HostsStart | None = None
-        self._disk = parts.guest_disk(folder, prepared.plan)
-        self._ordered = ordered
-        self._others = others
-        self._settings = parts.settings_keeper(folder, _notices(outbox, "info"), _notices(outbox))
+        self._disk = self._parts.guest_disk(folder, plan)
+        self._settings = self._parts.settings_keeper(folder, _notices(self._outbox, "info"), _notices(self._outbox))
 
     async def run(self) -> Verdict:
         """Run all cells, then close everything; the verdict names what could not be closed.
