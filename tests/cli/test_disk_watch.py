@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.cli import disk_watch
+from vmlab.cli.commands import top_command
 from vmlab.cli.progress import _MOVE_SECONDS, RunProgress
+from vmlab.lab.process.measuring_runs import HostQueue, MeasuringRun
 from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
@@ -97,9 +98,10 @@ def test_top_reads_it_from_the_records_of_the_runs_on_this_host(
     writer = RunWriter(store)
     for event in cell(silent(time.monotonic())):
         writer.append(event)
-    monkeypatch.setattr(disk_watch, "_measuring", lambda: [("r1", tmp_path), ("r2", tmp_path / "gone")])
-    (words,) = disk_watch.SilentDisks().words()
+    runs = [MeasuringRun(run, "ann", 1, str(folder)) for run, folder in (("r1", tmp_path), ("r2", tmp_path / "gone"))]
+    monkeypatch.setattr(top_command, "host_queue", lambda: HostQueue(tuple(runs)))
+    (words,) = top_command.SilentDisks().words()
     assert words.startswith(f"run r1: {SILENT} 3")
     writer.append(ANSWERS)
-    assert disk_watch.SilentDisks().words() == []
+    assert top_command.SilentDisks().words() == []
     writer.close()

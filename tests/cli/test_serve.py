@@ -242,7 +242,7 @@ async def test_there_are_so_many_pages_and_no_more(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_console_that_does_not_leave_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.cli.serving.console_process._END_SECONDS", 0.2)
+    monkeypatch.setattr("vmlab.cli.serving.server._END_SECONDS", 0.2)
     stubborn = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [2, 15]); signal.pause()"
     server = ConsoleServer((sys.executable, "-c", stubborn), "x")
     runner, port = await listen(server, 0)

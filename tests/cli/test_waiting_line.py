@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from vmlab.cli.waiting_line import WaitingLine
+from vmlab.cli.progress import WaitingLine
 from vmlab.lab.process.measuring_runs import HostQueue, MeasuringRun, WaitingRun
 from vmlab.lab.process.waiting_runs import Standing
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from tests.fleet.faked_controller import named_fleet
-from vmlab.cli import fleet_start
+from vmlab.cli.commands import hosts_commands
 from vmlab.cli.main import command_line
 from vmlab.fleet import host_checks, starting
 
@@ -25,7 +25,7 @@ async def ready(hosts: Any, image: str | None, notice: Any, plugins: Any) -> Non
 
 def main() -> int:
     """Run the command; its exit code."""
-    start: Any = fleet_start
+    start: Any = hosts_commands
     start.demand_ready = ready
     starting.CONTROLLER = "tests.fleet.faked_controller"
     return command_line(sys.argv[1:])

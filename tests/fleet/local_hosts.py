@@ -21,9 +21,8 @@ import asyncssh
 from tests.lab.faked import CELL_SECONDS, LOAD, ROOT, VMLAB, Home
 from tests.lab.programs import CLOCK
 from vmlab.fleet.controller import Controller
-from vmlab.fleet.hosts_file import HostEntry
+from vmlab.fleet.hosts_file import FleetRequest, HostEntry
 from vmlab.fleet.link import HostLink, HostLost
-from vmlab.fleet.request import FleetRequest
 from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_ending import Verdict
 from vmlab.lab.process.run_folder import RunFolder

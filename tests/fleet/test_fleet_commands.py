@@ -20,7 +20,7 @@ from tests.fleet.test_together import LOADED
 from tests.lab.faked import ROOT
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.cli import fleet_start
+from vmlab.cli.commands import hosts_commands
 from vmlab.cli.main import cli
 from vmlab.fleet import starting
 from vmlab.lab.process.run_folder import RunFolder
@@ -45,7 +45,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalFleet]:
         monkeypatch.setenv("PYTHONPATH", str(ROOT))
         monkeypatch.setenv(FLEET, json.dumps({"place": place, "load": LOAD, "hidden": {"hv2": f"{place}/suites"}}))
         monkeypatch.setattr(starting, "CONTROLLER", "tests.fleet.faked_controller")
-        monkeypatch.setattr(fleet_start, "demand_ready", ready)
+        monkeypatch.setattr(hosts_commands, "demand_ready", ready)
         found = LocalFleet.at(Path(place))
         (Path(place) / "loaded.yaml").write_text(LOADED)
         (Path(place) / "suite.yaml").write_text(SUITE)

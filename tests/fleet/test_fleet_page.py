@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from tests.lab.faked import ROOT
-from vmlab.cli import fleet_start
 from vmlab.cli.commands import hosts_commands
 from vmlab.cli.main import cli
 from vmlab.fleet.hosts_file import HostEntry, read_hosts
@@ -46,7 +45,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     async def reached(hosts: dict[str, HostEntry], *_: object) -> None:
         raise Reached(hosts)
 
-    monkeypatch.setattr(fleet_start, "demand_ready", reached)
+    monkeypatch.setattr(hosts_commands, "demand_ready", reached)
     monkeypatch.setattr(hosts_commands, "check_hosts", reached)
     return tmp_path
 

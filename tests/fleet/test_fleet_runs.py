@@ -15,7 +15,7 @@ from tests.lab.faked import ROOT
 from tests.waiting import until
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.fleet.request import read_fleet_request
+from vmlab.fleet.hosts_file import read_fleet_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import ExitCode

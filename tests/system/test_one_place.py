@@ -23,7 +23,7 @@ ALLOWED = {
     "signal": {"system/processes.py"},
     # By the object that holds a program which they have started and not waited for yet, so that its number is its own.
     "child": {
-        "cli/serving/console_process.py",
+        "cli/serving/server.py",
         "guests/host_shell.py",
         "guests/image/adding.py",
         "guests/image/disk_programs.py",

@@ -1,9 +1,10 @@
 """What notebooks and programs may use of vmlab, under the name `vmlab` itself: docs/reference/api.md promises it."""
 
-from vmlab.api.begun_runs import record_host, resume_run
 from vmlab.api.changed_run import (
     Change,
     coming_cells,
+    record_host,
+    resume_run,
     set_coming_cells,
     set_running_cell,
     stop_run,

@@ -12,8 +12,7 @@ from vmlab.analysis.comparison.comparison import Comparison as Compared
 from vmlab.analysis.comparison.comparison import Row
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import gate_code, judge
-from vmlab.api.opened_run import Run, named
-from vmlab.api.polars_frames import frame_of
+from vmlab.api.opened_run import Run, frame_of, named
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_values

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,12 @@ from vmlab.analysis.advice.advice import advice_document
 from vmlab.analysis.compared_runs import beside_published
 from vmlab.analysis.document import compared_document, demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.record.phases import of_cell, run_time
-from vmlab.api.polars_frames import frame_of
+from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable
-from vmlab.report.exports.tidy import Exported, Tidy, measurements, per_cell, sampled
+from vmlab.report.exports.tidy import Exported, Kind, Tidy, measurements, per_cell, sampled
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run, run_names
+from vmlab.system.packages import extra_command
 
 if TYPE_CHECKING:
     import polars
@@ -120,3 +123,33 @@ def runs() -> list[str]:
 def named(run: str | Run) -> str:
     """The name by which the command line would have a run."""
     return str(run.path) if isinstance(run, Run) else run
+
+
+_ROWS = 50_000
+"""Rows that are Python objects at a time."""
+
+
+def frame_of(table: Tidy) -> polars.DataFrame:
+    """All rows of a table; what was not measured is null. Raises RefusedError without polars."""
+    try:
+        import polars
+    except ModuleNotFoundError as error:
+        raise RefusedError("frames need polars", remedy=shlex.join(extra_command("frames"))) from error
+
+    types: dict[Kind, polars.DataType] = {
+        "text": polars.String(),
+        "whole": polars.Int64(),
+        "number": polars.Float64(),
+        "flag": polars.Boolean(),
+        "moment": polars.Datetime("ms", "UTC"),
+    }
+    schema = {name: types[kind] for name, kind in table.columns.items()}
+    parts = [polars.DataFrame(schema=schema)]
+    while rows := list(islice(table.rows, _ROWS)):
+        # Bytes of a broken name are lone surrogates, which no frame can hold.
+        valid = [
+            tuple(one.encode("utf-8", "replace").decode() if isinstance(one, str) else one for one in row)
+            for row in rows
+        ]
+        parts.append(polars.DataFrame(valid, schema=schema, orient="row"))
+    return polars.concat(parts)

@@ -23,7 +23,7 @@ from vmlab.system.entry_points import broken
 
 
 class CommandEntry(NamedTuple):
-    """The place of a command below `vmlab.cli`, as ``MODULE.NAME``, and its line in ``vmlab --help``."""
+    """The place of a command below `vmlab.cli.commands`, as ``MODULE.NAME``, and its line in ``vmlab --help``."""
 
     place: str
     summary: str
@@ -31,46 +31,42 @@ class CommandEntry(NamedTuple):
     def load(self) -> click.Command:
         """The command itself."""
         module, _, name = self.place.rpartition(".")
-        command: click.Command = getattr(import_module(f"vmlab.cli.{module}"), name)
+        command: click.Command = getattr(import_module(f"vmlab.cli.commands.{module}"), name)
         return command
 
 
 COMMANDS: dict[str, CommandEntry] = {
-    "run": CommandEntry("commands.run_commands.run", "Run a scenario and print the results side by side."),
-    "scale": CommandEntry("commands.scale_command.scale", "Find out how many tiles this host carries."),
-    "attach": CommandEntry("commands.run_commands.attach", "Follow a run in progress."),
-    "stop": CommandEntry("commands.run_commands.stop", "Stop a run; its measurements are kept."),
-    "resume": CommandEntry("commands.run_commands.resume", "Continue a run that was stopped or killed."),
-    "set": CommandEntry(
-        "commands.set_command.set_command", "Change a run in progress: coming cells or running guests."
-    ),
-    "ls": CommandEntry("commands.list_command.ls", "List runs, or the shipped scenarios."),
-    "show": CommandEntry("commands.read_commands.show", "Show what a run measured."),
-    "compare": CommandEntry("commands.read_commands.compare", "Compare runs."),
-    "tag": CommandEntry("commands.tag_command.tag", "Name a run, such as baseline; list or remove names."),
-    "report": CommandEntry("commands.report_command.report", "Write a report of runs to one HTML or Markdown file."),
-    "export": CommandEntry("commands.export_commands.export", "Export runs to other formats or to another machine."),
-    "import": CommandEntry("commands.export_commands.import_run", "Import a run that another machine exported."),
-    "reparse": CommandEntry("commands.reparse_command.reparse", "Parse the raw output of a run again."),
-    "replay": CommandEntry("console_words.replay", "Play a recorded run back in the console."),
-    "demo": CommandEntry("console_words.demo", "Play the built-in recording; starts nothing."),
-    "serve": CommandEntry("commands.serve_command.serve", "Show the console in a browser on this host."),
-    "top": CommandEntry("commands.top_command.top", "Watch this host live."),
-    "record": CommandEntry("commands.record_command.record", "Record this host and its own guests."),
-    "advise": CommandEntry("commands.advise_command.advise", "Say where a recording's cache modes matter, and why."),
-    "plan": CommandEntry(
-        "commands.plan_commands.plan", "Show what would run, for how long, with how much RAM and disk."
-    ),
-    "validate": CommandEntry("commands.plan_commands.validate", "Check scenarios; starts nothing."),
-    "schema": CommandEntry("commands.plan_commands.schema", "Print the JSON Schema of scenarios, for editors."),
-    "image": CommandEntry("commands.image_commands.image", "Build, add, move, list or remove guest images."),
-    "snapshot": CommandEntry("commands.snapshot_commands.snapshot", "List or remove guest snapshots."),
-    "hosts": CommandEntry("commands.hosts_commands.hosts", "Check the hosts of a fleet, or have its run go on."),
-    "rm": CommandEntry("commands.upkeep_commands.rm", "Delete runs."),
-    "clean": CommandEntry("commands.upkeep_commands.clean", "Clean up after crashed runs."),
-    "plugins": CommandEntry("commands.plugins_command.plugins", "List workloads, formats and figures, by package."),
-    "doctor": CommandEntry("commands.doctor_command.doctor", "Check the requirements of runs and how to meet them."),
-    "selftest": CommandEntry("commands.selftest_command.selftest", "Try on a real guest what works on this host."),
+    "run": CommandEntry("run_commands.run", "Run a scenario and print the results side by side."),
+    "scale": CommandEntry("scale_command.scale", "Find out how many tiles this host carries."),
+    "attach": CommandEntry("run_commands.attach", "Follow a run in progress."),
+    "stop": CommandEntry("run_commands.stop", "Stop a run; its measurements are kept."),
+    "resume": CommandEntry("run_commands.resume", "Continue a run that was stopped or killed."),
+    "set": CommandEntry("set_command.set_command", "Change a run in progress: coming cells or running guests."),
+    "ls": CommandEntry("list_command.ls", "List runs, or the shipped scenarios."),
+    "show": CommandEntry("read_commands.show", "Show what a run measured."),
+    "compare": CommandEntry("read_commands.compare", "Compare runs."),
+    "tag": CommandEntry("upkeep_commands.tag", "Name a run, such as baseline; list or remove names."),
+    "report": CommandEntry("export_commands.report", "Write a report of runs to one HTML or Markdown file."),
+    "export": CommandEntry("export_commands.export", "Export runs to other formats or to another machine."),
+    "import": CommandEntry("export_commands.import_run", "Import a run that another machine exported."),
+    "reparse": CommandEntry("export_commands.reparse", "Parse the raw output of a run again."),
+    "replay": CommandEntry("serve_command.replay", "Play a recorded run back in the console."),
+    "demo": CommandEntry("serve_command.demo", "Play the built-in recording; starts nothing."),
+    "serve": CommandEntry("serve_command.serve", "Show the console in a browser on this host."),
+    "top": CommandEntry("top_command.top", "Watch this host live."),
+    "record": CommandEntry("record_command.record", "Record this host and its own guests."),
+    "advise": CommandEntry("record_command.advise", "Say where a recording's cache modes matter, and why."),
+    "plan": CommandEntry("plan_commands.plan", "Show what would run, for how long, with how much RAM and disk."),
+    "validate": CommandEntry("plan_commands.validate", "Check scenarios; starts nothing."),
+    "schema": CommandEntry("plan_commands.schema", "Print the JSON Schema of scenarios, for editors."),
+    "image": CommandEntry("image_commands.image", "Build, add, move, list or remove guest images."),
+    "snapshot": CommandEntry("image_commands.snapshot", "List or remove guest snapshots."),
+    "hosts": CommandEntry("hosts_commands.hosts", "Check the hosts of a fleet, or have its run go on."),
+    "rm": CommandEntry("upkeep_commands.rm", "Delete runs."),
+    "clean": CommandEntry("upkeep_commands.clean", "Clean up after crashed runs."),
+    "plugins": CommandEntry("plan_commands.plugins", "List workloads, formats and figures, by package."),
+    "doctor": CommandEntry("doctor_command.doctor", "Check the requirements of runs and how to meet them."),
+    "selftest": CommandEntry("selftest_command.selftest", "Try on a real guest what works on this host."),
 }
 
 

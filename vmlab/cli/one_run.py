@@ -7,8 +7,7 @@ import time
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.progress import RunProgress
-from vmlab.cli.waiting_line import WaitingLine
+from vmlab.cli.progress import RunProgress, WaitingLine
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.process.event_feed import watch

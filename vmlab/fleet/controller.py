@@ -19,9 +19,9 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.asset_files import AssetFiles
 from vmlab.fleet.fleet_host import Connect, FleetHost, HostRequest
 from vmlab.fleet.fleet_run import FleetRun
+from vmlab.fleet.hosts_file import FleetRequest, read_fleet_request
 from vmlab.fleet.link import HostLink
 from vmlab.fleet.placed_units import CellBook, groups_of, units_of
-from vmlab.fleet.request import FleetRequest, read_fleet_request
 from vmlab.fleet.together import TogetherRun
 from vmlab.lab.commands.coming_cells import ComingCells
 from vmlab.lab.commands.command_server import ControlServer

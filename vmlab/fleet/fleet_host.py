@@ -12,9 +12,8 @@ from typing import Any
 from vmlab.fleet.asset_files import AssetFiles
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.host_answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
-from vmlab.fleet.hosts_file import HostEntry
+from vmlab.fleet.hosts_file import FleetRequest, HostEntry
 from vmlab.fleet.link import HostLink, HostLost
-from vmlab.fleet.request import FleetRequest
 from vmlab.fleet.taking import Taking
 from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError

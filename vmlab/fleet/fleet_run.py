@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from vmlab.analysis.record.fleet_hosts import common_facts, decisive, differences
 from vmlab.fleet.engine import Engine
 from vmlab.fleet.fleet_host import FleetHost
+from vmlab.fleet.hosts_file import FleetRequest
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
-from vmlab.fleet.request import FleetRequest
 from vmlab.fleet.taking import unstarted
 from vmlab.lab.process.run_ending import CODES, Verdict, counted
 from vmlab.model.axes import axes_words, repeat_words

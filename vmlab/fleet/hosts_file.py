@@ -1,4 +1,4 @@
-"""The hosts of a fleet: the file that names them, and those that a command is given."""
+"""The hosts of a fleet: the file that names them, those that a command is given, and what a run was asked of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from vmlab.model.errors import UsageError
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.names import is_host_name
 from vmlab.model.units import Seconds
 from vmlab.system.given_file import read_given
+from vmlab.system.removal import named
 
 EVERY = "all"
 """Stands for every host of the file."""
@@ -125,3 +127,46 @@ def chosen_hosts(asked: Sequence[str], path: Path | None = None) -> dict[str, Ho
             raise UsageError(f"--hosts: {name[:64]!r} is no name of a host")
         found[name] = known[name] if name in known else HostEntry(address=name)
     return found
+
+
+_FILE = "fleet.json"
+
+
+class FleetRequest(BaseModel):
+    """The hosts, and how cells are placed on them."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    hosts: dict[str, HostEntry]
+    spread: bool = False
+    """Blocks are placed on any host; otherwise each cell has its host as an axis."""
+    together: bool = False
+    """Cells that differ in their host alone start together."""
+    in_turn: bool = False
+    """One host at a time measures a cell."""
+    unlike: bool = False
+    """Blocks may spread over hosts that are not alike."""
+    reconnect: float = Field(default=60.0, gt=0)
+    """For how many seconds a line that was cut is tried again."""
+    hold: float = Field(default=600.0, gt=0)
+    """For how many seconds a host's run waits for a further cell, before it ends by itself."""
+
+    def write(self, folder: RunFolder) -> None:
+        """Keep it in the run's folder. Raises OSError."""
+        with named(folder.path / _FILE):
+            (folder.path / _FILE).write_text(self.model_dump_json(indent=1), encoding="utf-8")
+
+
+def is_fleet(folder: Path) -> bool:
+    """Whether the run in this folder is one of a fleet."""
+    return (folder / _FILE).is_file()
+
+
+def read_fleet_request(folder: RunFolder) -> FleetRequest:
+    """That of the run in `folder`. Raises UsageError and StoreError."""
+    path = folder.path / _FILE
+    try:
+        return FleetRequest.model_validate_json(read_given(path, _MOST_BYTES))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise StoreError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from vmlab.fleet.engine import require_engine
+from vmlab.fleet.hosts_file import FleetRequest, is_fleet
 from vmlab.fleet.placed_units import groups_of
-from vmlab.fleet.request import FleetRequest, is_fleet
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.resuming import resume_run

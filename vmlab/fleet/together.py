@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from vmlab.fleet.clock import ClockOffset, Skew, Start, skew_of
 from vmlab.fleet.fleet_host import FleetHost
 from vmlab.fleet.fleet_run import FleetRun, Places
+from vmlab.fleet.hosts_file import FleetRequest
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
-from vmlab.fleet.request import FleetRequest
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.cell_event import CellEnded, WorkloadStarted
 from vmlab.model.errors import CommandFailed, VmlabError, in_one_line

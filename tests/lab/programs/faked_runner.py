@@ -17,7 +17,7 @@ from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.cell_events import CellEvents
-from vmlab.lab.cell.hosts_start import HostsStart
+from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.cell.live_switch import LiveKsm
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.process.run_folder import RunFolder

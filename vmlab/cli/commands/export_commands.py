@@ -1,18 +1,26 @@
-"""`vmlab export` and `import`: a run in the formats of other programs, or carried to another machine."""
+"""`vmlab export`, `import`, `report` and `reparse`: a recorded run for other programs and machines, or anew."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from vmlab.analysis.record.remade import changes_of
 from vmlab.cli.diagnostics import say
-from vmlab.cli.output import write_text
+from vmlab.cli.output import write_json, write_text
 from vmlab.cli.shown_work import shown_work
+from vmlab.lab.process.reparse import Reparsed
+from vmlab.lab.process.reparse import reparse as make_again
+from vmlab.model.errors import ExitCode
+from vmlab.model.visible import visible_line
 from vmlab.report.exports.export_format import format_names
 from vmlab.report.exports.exporting import export_runs
+from vmlab.report.page.report_file import FORMATS, write_report
 from vmlab.report.words import plural
 from vmlab.store.archive import unpack
+from vmlab.store.runs import resolve_run
 
 
 @click.command()
@@ -50,3 +58,47 @@ def import_run(file: Path) -> None:
     with shown_work():
         run = unpack(file)
     write_text(run)
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="Output file.")
+@click.option("--format", "name", type=click.Choice(FORMATS), help="HTML, or Markdown for an issue or a wiki.")
+def report(runs: tuple[str, ...], output: Path, name: str | None) -> None:
+    """Write RUNS to one file that needs no network: the answer, charts, figures, cells, configuration, raw output.
+
+    Of several the first is the baseline; A,B C,D are two sides of two runs each, and RUN:2 is one cell, as
+    `vmlab compare` takes them.
+    """
+    with shown_work():
+        write_report(runs, output, name)
+
+
+@click.command()
+@click.argument("run")
+@click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def reparse(run: str, dry_run: bool, as_json: bool) -> int:
+    """Compute the figures of RUN again from the raw output of its tools, for example after a parser was fixed.
+
+    The old figures are kept, and everything that shows the new ones says that they were made again.
+    """
+    found = make_again(resolve_run(run), dry_run=dry_run)
+    if as_json:
+        write_json(found.to_json(dry_run=dry_run))
+    else:
+        for line in _lines(found, dry_run=dry_run):
+            write_text(visible_line(line))
+        for line in (*found.problems, *found.beyond):
+            say(visible_line(line))
+    return int(ExitCode.FAILED if found.problems else ExitCode.PASSED)
+
+
+def _lines(found: Reparsed, *, dry_run: bool) -> Iterator[str]:
+    changes = [(event.cell, change) for event in found.changed for change in changes_of(event)]
+    for cell, one in changes:
+        was, value = ("none" if figure is None else f"{figure:.6g}" for figure in (one.was, one.value))
+        place = f"cell {cell}, {one.workload} of tile {one.tile}, {one.metric}"
+        yield visible_line(f"{place}: {was} -> {value} (unit {one.unit})")
+    done = "would change" if dry_run else "changed"
+    yield f"{plural(found.read, 'workload')} read again, {plural(len(changes), 'figure')} {done}"

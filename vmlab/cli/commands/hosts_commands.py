@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -13,15 +14,23 @@ from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow
 from vmlab.cli.options import hosts_option
 from vmlab.cli.output import write_json, write_text
-from vmlab.fleet.host_checks import HostCheck, check_hosts
-from vmlab.fleet.hosts_file import EVERY, chosen_hosts
+from vmlab.fleet.engine import require_engine
+from vmlab.fleet.host_checks import HostCheck, check_hosts, demand_ready
+from vmlab.fleet.hosts_file import EVERY, FleetRequest, chosen_hosts, read_hosts
 from vmlab.fleet.serving import serve as serve_controller
 from vmlab.fleet.serving import take_asset as keep_asset
 from vmlab.fleet.serving import take_image as keep_image
-from vmlab.fleet.starting import resume_fleet_run
+from vmlab.fleet.starting import demand_fleet_plan, resume_fleet_run, start_fleet_run
+from vmlab.guests.image.catalog import find
 from vmlab.lab.commands.stopping import run_meant
-from vmlab.model.errors import ExitCode
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.host_support import prepare_run
+from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.names import HOST_PLACE
 from vmlab.model.visible import visible_line
+from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import Overrides
+from vmlab.system.entry_points import WORKLOADS, others_of
 
 
 @click.group()
@@ -101,3 +110,46 @@ def _show(found: Sequence[HostCheck]) -> None:
         write_text(visible_line(f"{one.name:<{width}}  {', '.join(parts)}"))
         for lack in one.lacks:
             write_text(visible_line(f"{'':<{width}}    {lack}"))
+
+
+def names_of(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts that a user asked for, ``all`` by their names. Raises UsageError."""
+    return tuple(chosen_hosts(asked))
+
+
+def started_on_fleet(
+    file: ScenarioFile,
+    overrides: Overrides,
+    *,
+    spread: bool = False,
+    together: bool = False,
+    unlike: bool = False,
+    in_turn: bool = False,
+) -> RunFolder:
+    """Check the hosts that the overrides name, or the scenario's axis, and start the run: of each cell on each host, or
+    with `spread` of each block on some host; `together` starts all hosts at once, `in_turn` one cell at a time.
+
+    Raises UsageError, and RefusedError where a host is not ready; nothing was started then.
+    """
+    require_engine()
+    if spread and HOST_PLACE in file.scenario.axes:
+        raise UsageError("--spread places blocks on any host, and this scenario has the axis host")
+    asked = overrides.hosts or prepare_run(file, overrides)[0].hosts
+    hosts = chosen_hosts(asked)
+    overrides = replace(overrides, hosts=None if spread else tuple(hosts))
+    plan, here = prepare_run(file, overrides)
+    demand_fleet_plan(plan, here, together=together)
+    image = find()
+    used = {one.kind for one in plan.scenario.workloads.values()}
+    asyncio.run(demand_ready(hosts, None if image is None else image.id, say, others_of(WORKLOADS, used)))
+    waiting = read_hosts().waiting
+    request = FleetRequest(
+        hosts=hosts,
+        spread=spread,
+        together=together,
+        unlike=unlike,
+        in_turn=in_turn,
+        reconnect=waiting.reconnect,
+        hold=waiting.hold,
+    )
+    return start_fleet_run(file, overrides, plan, here, request)

@@ -1,4 +1,4 @@
-"""`vmlab record`: the host and its own guests over time, as a run without workloads."""
+"""`vmlab record` and `advise`: the host and its own guests over time, a run without workloads, and its advice."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 
 import click
 
+from vmlab.analysis.advice.advice import advice_document, demand_recording
+from vmlab.analysis.advice.advice import advise as advice_of
 from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
@@ -24,8 +26,11 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
+from vmlab.model.visible import visible_values
+from vmlab.report.run.recording_text import advice_text
 from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
+from vmlab.store.runs import resolve_run
 from vmlab.system.held_folder import suspect, why_lost
 
 _LOOK_SECONDS = 0.2
@@ -104,3 +109,17 @@ def _print(folder: RunFolder, as_json: bool) -> None:
     else:
         write_figures(run_table(document, page_width()))
     sys.exit(ExitCode.PASSED)
+
+
+@click.command()
+@click.argument("run", default="last", metavar="[RUN]")
+@click.option("--json", "as_json", is_flag=True, help="Print advice and evidence as JSON.")
+def advise(run: str, as_json: bool) -> None:
+    """Say for which disks of this host's own guests the cache mode matters, and why, from the recording RUN."""
+    with RunReader(resolve_run(run)) as reader:
+        document = run_document(reader)
+    if as_json:
+        write_json(advice_document(document))
+    else:
+        demand_recording(document)
+        write_text(advice_text(advice_of(visible_values(document)), page_width()).rstrip("\n"))

@@ -9,14 +9,14 @@ import click
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.tiles.target_results import delivered
-from vmlab.cli.commands.tag_command import give
+from vmlab.cli.commands.upkeep_commands import give
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, say_killed, started
 from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
 from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
-from vmlab.cli.waiting_line import WaitingLine
-from vmlab.fleet.request import is_fleet
+from vmlab.cli.progress import WaitingLine
+from vmlab.fleet.hosts_file import is_fleet
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.removed_runs import demand_free
@@ -99,7 +99,7 @@ def _started_on_fleet(
     file: ScenarioFile, overrides: Overrides, interrupted: InterruptedLater, **how: bool
 ) -> RunFolder:
     # Imported late: it loads SSH, which most runs are started without.
-    from vmlab.cli.fleet_start import started_on_fleet
+    from vmlab.cli.commands.hosts_commands import started_on_fleet
 
     with interrupted.obeyed():
         return started_on_fleet(file, overrides, **how)

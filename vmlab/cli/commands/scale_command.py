@@ -102,7 +102,7 @@ def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, one_h
         return overrides
     if one_host:
         raise UsageError("--wait and --concurrent are for a run on one host")
-    from vmlab.cli.fleet_start import names_of
+    from vmlab.cli.commands.hosts_commands import names_of
 
     return replace(overrides, hosts=names_of(overrides.hosts))
 
@@ -118,7 +118,7 @@ def _started(
 ) -> RunFolder:
     if overrides.hosts is None:
         return started(file, overrides, interrupted, wait=wait, concurrent=concurrent, overcommit=False)
-    from vmlab.cli.fleet_start import started_on_fleet
+    from vmlab.cli.commands.hosts_commands import started_on_fleet
 
     with interrupted.obeyed():
         return started_on_fleet(file, overrides, together=together)

@@ -11,7 +11,7 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.options import concurrent_option, wait_option
 from vmlab.cli.output import write_json, write_text
-from vmlab.cli.waiting_line import WaitingLine
+from vmlab.cli.progress import WaitingLine
 from vmlab.hypervisor.checks import Check, checks
 from vmlab.lab.process.dead_runs import remove_run
 from vmlab.lab.process.waiting_runs import demand_one_way

@@ -6,26 +6,38 @@ import math
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import click
 
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.cli.diagnostics import parsed, say
-from vmlab.cli.disk_watch import SilentDisks
 from vmlab.cli.domain_lines import domain_lines
 from vmlab.cli.interrupts import on_other_screen
 from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
 from vmlab.cli.top_view import host_lines
-from vmlab.model.errors import UsageError
+from vmlab.lab.process.measuring_runs import host_queue
+from vmlab.model.cell_event import (
+    CellEnded,
+    CellStarted,
+    DiskSilent,
+)
+from vmlab.model.errors import UsageError, VmlabError
+from vmlab.model.event import RunEnded
 from vmlab.model.jsonable import jsonable
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.model.units import parse_seconds
 from vmlab.model.visible import Control, visible_line
+from vmlab.report.words import silent_words
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import STORE
 from vmlab.system.text_width import first_columns
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.domains.hurting import DomainState, Recent, host_limits, ranked
@@ -191,3 +203,34 @@ def _time(sample: Sample) -> str:
 
 def _note(line: str) -> None:
     say(f"vmlab: {visible_line(line)}")
+
+
+_EVERY = 5.0
+_KINDS = (CellStarted, DiskSilent, CellEnded, RunEnded)
+
+
+class SilentDisks:
+    """Looks into the records of the runs every few seconds, as far as this user may read them."""
+
+    def __init__(self) -> None:
+        self._looked = -_EVERY
+        self._silent: dict[str, tuple[DiskSilent, ...]] = {}
+
+    def words(self) -> list[str]:
+        """A sentence for each run with such a disk."""
+        now = time.monotonic()
+        if now - self._looked >= _EVERY:
+            measuring = (one for one in host_queue().measuring if one.folder)
+            self._looked, self._silent = now, {one.run: silent_in(Path(one.folder) / STORE) for one in measuring}
+        found = {run: silent_words(silent, now) for run, silent in self._silent.items()}
+        return [f"run {run}: {words}" for run, words in found.items() if words]
+
+
+def silent_in(store: Path) -> tuple[DiskSilent, ...]:
+    """The disks that answer nothing now, by the record of a run; () where it cannot be read."""
+    try:
+        with RunReader(store) as reader:
+            timeline = RunTimeline.of(event for _, event in reader.events(kinds=_KINDS))
+    except (VmlabError, OSError):
+        return ()
+    return () if timeline.cell is None else tuple(timeline.cell.silent.values())

@@ -11,9 +11,8 @@ from typing import Any
 
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
-from vmlab.lab.cell.common_start import CommonStart, StartSkew, start_together
+from vmlab.lab.cell.common_start import CommonStart, HostsStart, StartSkew, start_together
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
-from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.latency_readings import LatencyReadings
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop

@@ -13,13 +13,12 @@ from typing import Any
 from vmlab.guests.snapshots import Snapshot
 from vmlab.lab.cell.caches import Caches, host_files
 from vmlab.lab.cell.cell_events import CellEvents
-from vmlab.lab.cell.cell_losses import Losses
+from vmlab.lab.cell.cell_losses import Losses, SilentDisks
+from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.cell.execution import Execution
-from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_switch import LiveCache, LiveKsm, LiveSwitch
 from vmlab.lab.cell.live_tiles import LiveTiles
 from vmlab.lab.cell.looped_cell import Loop
-from vmlab.lab.cell.silent_disks import SilentDisks
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.added_guests import AddedGuests

@@ -21,8 +21,8 @@ from vmlab.guests.image.catalog import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
+from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.cell.cpu_floor import CpuFloor
-from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells, widened
