@@ -5,7 +5,7 @@ Every text in a block is visible (`model.visible`) before a writer has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -116,7 +116,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks that belong together under a `title`, which may be empty. One without blocks is not shown.
+    """Blocks that belong together under a `title`, which may be empty.
 
     A page has a `folded` one closed under its title, and text without that title. Markdown, which cannot fold, leaves a
     `long` one out. `spare` is as of a chart.
@@ -130,3 +130,22 @@ class Section:
 
 
 Block = Heading | Text | Notes | Table | Chart | Section
+
+
+def shown(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Those that have something to show: a writer leaves out the others, so that nobody asks who makes them."""
+    return (block for block in blocks if not _is_empty(block))
+
+
+def _is_empty(block: Block) -> bool:
+    match block:
+        case Text():
+            return not block.text
+        case Notes():
+            return not block.texts
+        case Table():
+            return not (block.labels and block.columns)
+        case Section():
+            return all(map(_is_empty, block.blocks))
+        case _:
+            return False

@@ -71,13 +71,11 @@ def limits_section(cells: Sequence[CellDocument]) -> Section:
     for cell in known:
         if counts(cell) and cell.outcome == Outcome.PASSED:
             points.setdefault(axes_words(cell.axes), []).append(cell)
-    if not points:
-        return Section("", [])
     if len(points) > _MOST_POINTS:
         said = [_counted(known)]
     else:
         said = [f"{place or 'all cells'}: {'; '.join(_point_words(those))}" for place, those in points.items()]
-    note = idle_disk_words(known)
+    note = idle_disk_words(known) if points else None
     return Section("what bound the cells", [Notes([*said, *([note] if note else [])], tone="")])
 
 

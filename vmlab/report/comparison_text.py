@@ -95,8 +95,7 @@ def comparison_blocks(
         *at_best_notes(comparison.speed, comparison.told()),
         *side_doubts(comparison),
     ]
-    left = [note for note in notes if note not in told]
-    yield Section("", [Notes(left)] if left else [])
+    yield Section("", [Notes([note for note in notes if note not in told])])
 
 
 def side_doubts(comparison: Comparison) -> list[str]:

@@ -44,8 +44,7 @@ def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
     if beside.has_run and not beside.figures:
         # Charts have no numbers: the run's own table stands for them.
         sections += run_sections(document)
-    notes = _notes(beside)
-    sections.append(Section("", [Notes(notes)] if notes else []))
+    sections.append(Section("", [Notes(_notes(beside))]))
     sections.append(Section("claims", [one for answered in beside.claims for one in _claim(answered, beside.has_run)]))
     sections.append(Section("not asked here", [one for finding in reference.unasked for one in _unasked(finding)]))
     return "\n".join(text_lines([*above, *sections], width)) + "\n"
@@ -62,7 +61,7 @@ def printed_tables(figures: Sequence[AnsweredFigure], width: int = WIDTH, ours: 
 def _printed(figures: Sequence[AnsweredFigure], ours: str | None) -> Iterator[Section]:
     """Each printed table, in parts where it has rows and columns that have nothing to do with each other."""
     for name, those in _tables(figures).items():
-        yield Section("", [*([Text(name)] if name else []), *(_part(part, ours) for part in _parts(those))])
+        yield Section("", [Text(name), *(_part(part, ours) for part in _parts(those))])
 
 
 def _departures(beside: BesideReference) -> Iterator[Section]:

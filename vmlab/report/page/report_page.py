@@ -73,7 +73,7 @@ def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     said = [] if recorded else [answer]
     yield Section("", [*said, *first])
     yield target_table(in_written_order(document))
-    yield Section("", [Notes(told, tone="warn")] if told else [])
+    yield Section("", [Notes(told, tone="warn")])
     if not recorded:
         yield Section("figures", [Text(_meaning(document), tone="note")])
     yield from run_sections(document, told)
@@ -218,5 +218,5 @@ def _several(sides: Sequence[Side], *, drawn: bool) -> Iterator[Block]:
         charts = _titled(comparison_charts(found), behind_words(found.accelerators, found.ordered))
     yield Section("", [Notes(list(comparison_answers(found)), tone="answer"), *charts])
     told = side_doubts(found)
-    yield Section("", [Notes(told, tone="warn")] if told else [])
+    yield Section("", [Notes(told, tone="warn")])
     yield from comparison_blocks(compared, answered_metrics(found), told)

@@ -8,7 +8,6 @@ from vmlab.analysis.cell_shape import CellDocument, RemadeDocument
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.results import RawOutput
-from vmlab.model.run import WARM_UP
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible, visible_line, visible_values
@@ -21,7 +20,7 @@ from vmlab.report.run.latency_text import disk_section
 from vmlab.report.run.loop_text import loop_section
 from vmlab.report.run.switch_text import span_sections, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
-from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
+from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, plural
 from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 from vmlab.telemetry.host.host_figures import headlines
@@ -39,21 +38,20 @@ def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> 
 def cell_sections(cell: CellDocument) -> Iterator[Section]:
     """All figures of a cell, what was changed in it, and what was proved of it."""
     figures = f"{plural(len(cell.measurements), 'figure')} of this cell"
-    yield Section(figures, _measurements(cell), folded=True, long=True)
+    yield Section(figures, [_measurements(cell)], folded=True, long=True)
     yield loop_section(cell.loop)
-    remade = list(_remade(cell.remade))
-    yield Section("figures made again", [Notes(remade)] if remade else [], folded=True)
-    yield Section("stages of workloads", _stages(cell), folded=True)
+    yield Section("figures made again", [Notes(list(_remade(cell.remade)))], folded=True)
+    yield Section("stages of workloads", [_stages(cell)], folded=True)
     yield from span_sections(cell)
-    yield Section("the host in this cell", _host(cell), folded=True, long=True)
+    yield Section("the host in this cell", [_host(cell)], folded=True, long=True)
     yield disk_section(cell)
-    yield _proved("cache modes proved", _proofs(cell))
-    yield _proved("networks proved", map(network_words, cell.network_proof))
-    yield _proved("seen in guests", _seen(cell))
-
-
-def _proved(title: str, texts: Iterable[str]) -> Section:
-    return Section(title, [Notes(said, cut=True)] if (said := list(texts)) else [], folded=True)
+    proved = {
+        "cache modes proved": _proofs(cell),
+        "networks proved": map(network_words, cell.network_proof),
+        "seen in guests": _seen(cell),
+    }
+    for title, texts in proved.items():
+        yield Section(title, [Notes(list(texts), cut=True)], folded=True)
 
 
 def cell_facts(cell: CellDocument) -> Iterator[str]:
@@ -81,24 +79,20 @@ def cell_facts(cell: CellDocument) -> Iterator[str]:
         yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell.phases.items())
 
 
-def _measurements(cell: CellDocument) -> list[Block]:
+def _measurements(cell: CellDocument) -> Table:
     taken = cell.measurements
-    if not taken:
-        return []
     columns = [
         Column("tile", [str(one.tile) for one in taken], notes=[one.guest for one in taken]),
         Column("metric", [one.metric for one in taken], beside=True),
         Column("value", [value_text(one.value, one.unit, cell.outcome) for one in taken], beside=True),
         Column("unit", [unit_word(one.unit, one.value) for one in taken], beside=True),
     ]
-    return [Table("workload", [one.workload for one in taken], columns)]
+    return Table("workload", [one.workload for one in taken], columns)
 
 
-def _stages(cell: CellDocument) -> list[Block]:
+def _stages(cell: CellDocument) -> Table:
     """Stages of workloads with the host's CPU and disk meanwhile; all of its figures are in the JSON."""
     stages = cell.stages
-    if not stages:
-        return []
     columns = [
         Column("tile", [str(one.tile) for one in stages]),
         Column("stage", [one.stage for one in stages], beside=True),
@@ -108,7 +102,7 @@ def _stages(cell: CellDocument) -> list[Block]:
         means = [one.host.get(figure.name) for one in stages]
         texts = [NOT_MEASURED if mean is None else mean_text(figure, mean.mean) for mean in means]
         columns.append(Column(row_label(figure), texts))
-    return [Table("workload", [one.workload for one in stages], columns)]
+    return Table("workload", [one.workload for one in stages], columns)
 
 
 def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:
@@ -120,16 +114,14 @@ def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:
         yield f"{where}: {value} (unit {one.unit}), made again {when}; it was {was}"
 
 
-def _host(cell: CellDocument) -> list[Block]:
+def _host(cell: CellDocument) -> Table:
     host = cell.host
-    if not host:
-        return []
     columns = [
         Column("mean", [host_number(figure.mean, unit_of(name)) for name, figure in host.items()]),
         Column("max", [host_number(figure.max, unit_of(name)) for name, figure in host.items()]),
         Column("p95", [host_number(figure.p95, unit_of(name)) for name, figure in host.items()]),
     ]
-    return [Table("host", list(host), columns)]
+    return Table("host", list(host), columns)
 
 
 def _proofs(cell: CellDocument) -> Iterator[str]:
@@ -160,16 +152,6 @@ def raw_text(outputs: list[tuple[int, RawOutput]]) -> str:
         where = f"cell {cell}, tile {output.tile}, {output.workload} on {output.guest}: {output.name}"
         parts.append(f"==> {visible_line(where)} <==\n{visible(output.text.rstrip())}\n")
     return "\n".join(parts) or "no tool printed anything\n"
-
-
-def order_sentence(document: RunDocument) -> str:
-    """In how many blocks, in which order and by which seed the cells ran; they are listed in that order."""
-    run, cells = document.run, document.cells
-    blocks = sorted({cell.block for cell in cells} - {WARM_UP})
-    how = order_words(run.order, run.seed)
-    after = ", after a warm-up" if any(cell.warm_up for cell in cells) else ""
-    what = "one block" if len(blocks) <= 1 else f"{len(blocks)} blocks, each of which is one repeat of all cells"
-    return f"The cells ran in {what}, {how}{after}; they are listed in the order in which they ran."
 
 
 def _beside(cell: CellDocument) -> str:

@@ -28,7 +28,7 @@ def phases_text(time: RunTime, width: int = WIDTH) -> str:
         return f"{_NOTHING}\n"
     blocks: list[Block] = [Notes(list(_heading(time)), indent=""), Section("", [_parts(cells, time.parts)])]
     if len(cells) == 1:
-        blocks += [Section("", _steps(cells[0].steps)), Section("", [Notes(list(_facts(cells[0])), indent="")])]
+        blocks += [Section("", [_steps(cells[0].steps)]), Section("", [Notes(list(_facts(cells[0])), indent="")])]
     return "\n".join(text_lines(blocks, width)) + "\n"
 
 
@@ -65,9 +65,7 @@ def _share(seconds: float, total: float) -> str:
     return f"{100 * seconds / total:.0f} %" if total > 0 else NOT_MEASURED
 
 
-def _steps(steps: Sequence[StepTime]) -> list[Block]:
-    if not steps:
-        return []
+def _steps(steps: Sequence[StepTime]) -> Table:
     columns = [
         Column("step", [step.step for step in steps], beside=True),
         Column("tile", [str(step.tile) if step.tile else "" for step in steps], beside=True),
@@ -75,7 +73,7 @@ def _steps(steps: Sequence[StepTime]) -> list[Block]:
         Column("at", [_seconds(step.began) for step in steps], beside=True),
         Column("s", [_seconds(step.seconds) for step in steps], beside=True),
     ]
-    return [Table("part", [step.part for step in steps], columns)]
+    return Table("part", [step.part for step in steps], columns)
 
 
 def _seconds(value: float | None) -> str:

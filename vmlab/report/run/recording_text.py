@@ -38,7 +38,7 @@ def recording_sections(document: RunDocument) -> Iterator[Section]:
     yield Section("", [Notes([recorded, *([] if domains else [NO_GUEST])], tone="")])
     if domains:
         yield Section("", [domain_table(domains)])
-        yield Section("", [table for table in [disk_table(domains)] if table.labels])
+        yield Section("", [disk_table(domains)])
 
 
 def advice_section(document: RunDocument) -> Section:
@@ -51,7 +51,7 @@ def advice_section(document: RunDocument) -> Section:
         said += [Text(f"{one.subject}: {one.matters}"), Notes([*one.why, f"measure it: {one.run}"])]
     said += [] if advised.advice else [Text(NO_ADVICE)]
     none = [f"no advice for {one.subject}: {one.matters}" for one in advised.none]
-    return Section(ADVICE_TITLE, [*said, *([Notes(none)] if none else [])])
+    return Section(ADVICE_TITLE, [*said, Notes(none)])
 
 
 def domains_of(document: RunDocument) -> list[DomainDocument]:

@@ -37,8 +37,7 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
     A run that has no cell yet is its heading alone.
     """
     document = visible_values(document)
-    missed = missed_sentence(document.cells)
-    above: list[Block] = [Notes(heading(document)), *([Text(missed)] if missed else [])]
+    above: list[Block] = [Notes(heading(document)), Text(missed_sentence(document.cells))]
     return "\n".join(text_lines([*above, *run_sections(document)], width)) + "\n"
 
 
@@ -64,12 +63,11 @@ def run_sections(document: RunDocument, told: Collection[str] = ()) -> Iterator[
     yield _noted(
         [*_notes(document, layout), *doubts(document), *together_notes(document), *score_notes(document)], told
     )
-    yield Section("", [Notes(said, tone="")] if (said := _answers(document, layout)) else [])
+    yield Section("", [Notes(_answers(document, layout), tone="")])
 
 
 def _noted(notes: Sequence[str], told: Collection[str]) -> Section:
-    left = [note for note in dict.fromkeys(notes) if note not in told]
-    return Section("", [Notes(left)] if left else [])
+    return Section("", [Notes([note for note in dict.fromkeys(notes) if note not in told])])
 
 
 def _answers(document: RunDocument, layout: TableLayout) -> list[str]:

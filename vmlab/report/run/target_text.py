@@ -123,7 +123,7 @@ def target_table(cells: Sequence[CellDocument]) -> Section:
             places.setdefault(axes_words(cell.axes), []).append(cell)
     asked = _asked([cell for those in places.values() for cell in those])
     columns = [_column(place, [_at_place(words, those) for words in asked]) for place, those in places.items()]
-    return Section("targets", [Table(_TITLE, asked, columns)] if asked else [])
+    return Section("targets", [Table(_TITLE, asked, columns)])
 
 
 def _column(place: str, texts: Sequence[str]) -> Column:
@@ -151,8 +151,6 @@ def _at_place(words: str, cells: Sequence[CellDocument]) -> str:
 def target_section(cells: Sequence[CellDocument]) -> Section:
     """The targets of a run, and for each cell whether its tiles delivered; empty for a run without targets."""
     having = [cell for cell in cells if cell.targets]
-    if not having:
-        return Section("", [])
     if len(having) > _MOST_CELLS:
         verdicts = ["; ".join(_counted(having))]
     else:

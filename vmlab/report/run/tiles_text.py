@@ -85,7 +85,7 @@ def tiles_answer(document: RunDocument) -> list[str]:
 
 def tiles_section(document: RunDocument) -> Section:
     """The same with its title."""
-    return Section(TILES_TITLE, [Notes(said, tone="")] if (said := tiles_answer(document)) else [])
+    return Section(TILES_TITLE, [Notes(tiles_answer(document), tone="")])
 
 
 def heading_lines(ascent: Ascent) -> list[str]:

@@ -34,7 +34,7 @@ def together_section(document: RunDocument) -> Section:
         Column(axes_words(dict(place)) if place else "all cells", [texts[at] for _, texts in rows])
         for at, place in enumerate(places)
     ]
-    return Section("", [Table(TOGETHER_TITLE, [label for label, _ in rows], columns)] if rows else [])
+    return Section("", [Table(TOGETHER_TITLE, [label for label, _ in rows], columns)])
 
 
 def _shown(one: OverHostsDocument) -> bool:

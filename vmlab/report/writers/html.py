@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from vmlab.report.blocks import Block, Chart, Column, Heading, Notes, Section, Table, Text
+from vmlab.report.blocks import Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
 from vmlab.report.figures import struck_parts
 from vmlab.report.page.theme import style_sheet
 from vmlab.report.words import capital
@@ -69,7 +69,7 @@ class _Page:
 
     def elements(self, blocks: Iterable[Block], level: int) -> Iterator[etree._Element]:
         """The elements of blocks; `level` is that of the headings of their sections."""
-        for kind, group in groupby(blocks, key=_kind):
+        for kind, group in groupby(shown(blocks), key=_kind):
             made = [one for block in group for one in self._of(block, level)]
             if kind == "chart":
                 yield el("div", *made, class_="charts")
@@ -114,7 +114,7 @@ class _Page:
             case Notes():
                 yield from (el("p", *marked(text.strip()), class_=block.tone) for text in block.texts)
             case Table():
-                yield from _table(block)
+                yield _table(block)
             case Chart():
                 yield self._drawn(block)
             case Section():
@@ -131,7 +131,7 @@ class _Page:
             yield el("div", *inner, class_="first")
         elif level == 3:
             yield el("section", *title, *inner, class_="cell")
-        elif inner:
+        else:
             yield from (*title, *inner)
 
     def _folded(self, section: Section, level: int) -> etree._Element:
@@ -154,10 +154,8 @@ def _kind(block: Block) -> str:
             return ""
 
 
-def _table(table: Table) -> Iterator[etree._Element]:
+def _table(table: Table) -> etree._Element:
     """A table, which scrolls where it is wider than the page."""
-    if not table.columns:
-        return
     heads = (el("th", ", ".join(filter(None, [*column.above, column.heading]))) for column in table.columns)
     rows = (
         el("tr", el("th", label), *(_cell(column, place) for column in table.columns))
@@ -165,7 +163,7 @@ def _table(table: Table) -> Iterator[etree._Element]:
     )
     caption = [el("caption", table.caption)] if table.caption else []
     top = el("thead", el("tr", el("th", table.corner), *heads))
-    yield el("div", el("table", *caption, top, el("tbody", *rows)), class_="scroll")
+    return el("div", el("table", *caption, top, el("tbody", *rows)), class_="scroll")
 
 
 def _cell(column: Column, place: int) -> etree._Element:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from vmlab.report.blocks import Block, Chart, Heading, Notes, Section, Table, Text
+from vmlab.report.blocks import Block, Chart, Heading, Notes, Section, Table, Text, shown
 from vmlab.report.figures import struck_parts
 from vmlab.report.words import capital
 
@@ -38,7 +38,7 @@ def _marked(text: str) -> str:
 
 
 def _lines(blocks: Iterable[Block], level: int) -> Iterator[str]:
-    for block in blocks:
+    for block in shown(blocks):
         match block:
             case Heading():
                 yield from (f"# {escaped(block.text)}", "")
@@ -65,8 +65,6 @@ def _sentence(text: str, tone: str) -> str:
 
 
 def _table(table: Table, level: int) -> Iterator[str]:
-    if not table.columns:
-        return
     if table.caption:
         yield from (f"{'#' * (level + 1)} {escaped(capital(table.caption))}", "")
     heads = [", ".join(filter(None, [*column.above, column.heading])) for column in table.columns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from vmlab.report.blocks import Block, Chart, Column, Heading, Notes, Section, Table, Text
+from vmlab.report.blocks import Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
 from vmlab.system.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
 
 WIDTH = 80
@@ -22,7 +22,7 @@ def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> list[str]:
     """Blocks as lines of which none is wider than `width`; there are no charts."""
     lines: list[str] = []
     before: Block | None = None
-    for block in blocks:
+    for block in shown(blocks):
         match block:
             case Heading():
                 lines += paragraph(block.text, width, "  ")
