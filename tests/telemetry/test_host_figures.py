@@ -70,6 +70,6 @@ def test_top_writes_figures_of_every_unit(unit: str) -> None:
 def test_a_stage_has_the_cpu_and_the_disk_beside_it() -> None:
     host = {figure.name: Summary(1.0, 1.0, 1.0, 1.0) for figure in headlines()}
     cell: Any = SimpleNamespace(stages=[StageDocument("suite", 1, "write", 1.0, host)])
-    heads = " ".join(text_lines(cell_text._stages(cell), 160)[:2])
+    heads = " ".join(text_lines([cell_text._stages(cell)], 160)[:2])
     shown = [figure.label for figure in headlines() if figure.label in heads]
     assert shown == ["CPU user", "CPU system", "CPU iowait", "disk await", "disk util"]
