@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from vmlab.hypervisor.emulated_disk.disk_proof import ProofFigure, prove
+from vmlab.hypervisor.emulated_disk.disk_model import ProofFigure, prove
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.isolation.namespace import run_isolated
 from vmlab.hypervisor.journal import Journal

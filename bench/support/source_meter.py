@@ -22,8 +22,7 @@ from vmlab.model.names import BRIDGE
 from vmlab.telemetry import recorder
 from vmlab.telemetry.guest_readings import GuestAnswers
 from vmlab.telemetry.guests import Guests
-from vmlab.telemetry.host.host_figures import Group, Watched
-from vmlab.telemetry.host_groups import host_groups
+from vmlab.telemetry.host.host_figures import Group, Watched, host_groups
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import Roots
 

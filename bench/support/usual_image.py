@@ -17,8 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from vmlab.guests.image.recipe import PACKAGES
-from vmlab.guests.image.sources import apt_options, debian_sources, running_codename
+from vmlab.guests.image.recipe import PACKAGES, apt_options, debian_sources, running_codename
 from vmlab.model.places import cache_folder
 
 ADDED = ("cloud-init", "ifupdown", "isc-dhcp-client", "initramfs-tools", "netbase", "dbus", "sudo", "locales")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.boot import AS_THE_LAB
 from tests.fakes.shell import FakeShell, says
-from vmlab.guests.guest_systemd import look_at_boot, wait_for_boot
+from vmlab.guests.guest_setup import look_at_boot, wait_for_boot
 from vmlab.model.errors import GuestError
 from vmlab.model.scenarios.guest import Boot
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fakes.shell import FakeShell, says
-from vmlab.guests.data_disk import set_up_data_disk
+from vmlab.guests.guest_setup import set_up_data_disk
 from vmlab.model.errors import GuestError
 from vmlab.model.scenarios.guest import GuestResources
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.guests.image.sources import debian_sources, parse_deb822, parse_one_line
+from vmlab.guests.image.recipe import debian_sources, parse_deb822, parse_one_line
 from vmlab.model.errors import ImageError
 
 DEB822 = """\

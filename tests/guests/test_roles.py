@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.shell import FakeShell, says
-from vmlab.guests.guest_systemd import start_services
+from vmlab.guests.guest_setup import start_services
 from vmlab.model.errors import GuestError
 
 

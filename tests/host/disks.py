@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.host import recipe
 from vmlab.guests.image.building import ensure
 from vmlab.guests.image.catalog import Image
-from vmlab.guests.image.sources import apt_options, debian_sources, running_codename
+from vmlab.guests.image.recipe import apt_options, debian_sources, running_codename
 from vmlab.guests.image.steps import run_step
 from vmlab.integrity import LongWork
 from vmlab.system.removal import remove_tree

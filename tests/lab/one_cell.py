@@ -13,8 +13,7 @@ from tests.fakes.boot import AS_THE_LAB
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from tests.fakes.sysbench import cpu_report
-from vmlab.hypervisor.contract import BootImage
-from vmlab.hypervisor.guest_disk import GuestDisk
+from vmlab.hypervisor.contract import BootImage, GuestDisk
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins, ReadAt, nothing_read

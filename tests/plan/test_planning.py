@@ -17,9 +17,9 @@ from vmlab.model.errors import RefusedError, ScenarioError, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.table import Table
+from vmlab.plan.checking import plan_targets
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, read
-from vmlab.plan.target_checks import plan_targets
 
 GIB = 2**30
 HOST = HostFacts(

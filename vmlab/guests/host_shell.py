@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from vmlab.guests.channel import Channel, CommandShell
-from vmlab.guests.guest_systemd import start_services
+from vmlab.guests.guest_setup import start_services
 from vmlab.guests.held_client import install_start_line
 from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError

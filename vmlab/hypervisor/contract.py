@@ -1,14 +1,21 @@
-"""What the engine asks of a hypervisor. One implementation is real (`embedded`); a fake lives in tests alone."""
+"""What the engine asks of a hypervisor. One implementation is real (`embedded`); a fake lives in tests alone.
+
+The disk below the guests' files is the host's own, or an emulated one that the scenario orders.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from vmlab.integrity import FileDigests
+from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.model.scenarios.guest import GuestResources
@@ -259,3 +266,66 @@ class Hypervisor(Protocol):
 
         Raises CleanupIncomplete when something is left.
         """
+
+
+class GuestDisk:
+    """The host's own disk, which is as it is: nothing is done to it. An ordered one, `EmulatedDisk`, is a subclass."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process that is the disk; None for the host's own, and while it is not open."""
+        return None
+
+    @property
+    def dead(self) -> bool:
+        """Whether the disk has died, so that no guest can run on it any more."""
+        return False
+
+    async def begin(self, image: Path, tell: Callable[[str], None]) -> None:
+        """Put the run's disks and `image` on it; `tell` takes a line for each figure of its proof."""
+        for figure in await self.open():
+            tell(f"{EMULATED_DISK}, {figure}")
+        await self.cover(image)
+
+    async def open(self) -> list[str]:
+        """Make it and put the run's disks on it; a line for each figure of its proof."""
+        return []
+
+    async def cover(self, file: Path) -> None:
+        """Put a file on it, until it is closed."""
+
+    def covering(self, files: Iterable[Path]) -> AbstractAsyncContextManager[None]:
+        """The files lie on it while the block runs."""
+        return contextlib.nullcontext()
+
+    async def set_limits(self) -> None:
+        """Be as slow as the scenario asks."""
+
+    async def lift_limits(self) -> None:
+        """Be as fast as possible."""
+
+    @contextlib.asynccontextmanager
+    async def limited(self) -> AsyncIterator[None]:
+        """It is slow while the block runs: what prepares and compares outside of it is not measured."""
+        await self.set_limits()
+        try:
+            yield
+        finally:
+            await self.lift_limits()
+
+    @contextlib.asynccontextmanager
+    async def unlimited(self) -> AsyncIterator[None]:
+        """Within `limited`: an emulated disk ends at once what is under way while the block runs."""
+        await self.lift_limits()
+        try:
+            yield
+        finally:
+            await self.set_limits()
+
+    async def until_dead(self) -> NoReturn:
+        """Raise HypervisorError, with the cause, when it has died; the host's own never does."""
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+    async def close(self) -> None:
+        """Take it away."""

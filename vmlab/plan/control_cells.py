@@ -9,7 +9,7 @@ from vmlab.model.scenarios.axis import Axis
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS, Relative
-from vmlab.plan.placed_axes import PlacedAxis, PlacedValue
+from vmlab.plan.placing import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document
 

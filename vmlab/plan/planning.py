@@ -20,19 +20,16 @@ from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.plan.changes import apply_overrides, apply_size
-from vmlab.plan.checking import Checked, read_cell, read_scenario
+from vmlab.plan.checking import Checked, check_given, not_applicable, read_cell, read_scenario
 from vmlab.plan.control_cells import controlled
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint, memory_needed
-from vmlab.plan.host_lacks import COPIED_BYTES, without_lacking
+from vmlab.plan.host_lacks import COPIED_BYTES, of_lacked_programs, of_windows, on_this_host, without_lacking
 from vmlab.plan.hosting import check_fit, neighbour_words, read_host_facts
-from vmlab.plan.images import of_lacked_programs, of_windows, on_this_host
 from vmlab.plan.ordering import looped, ordered
-from vmlab.plan.placed_axes import PlacedAxis, Point, absent_values, points
-from vmlab.plan.placing import place_axes
+from vmlab.plan.placing import PlacedAxis, Point, absent_values, place_axes, points
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document
-from vmlab.plan.target_checks import check_given, not_applicable
 from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
 from vmlab.system.kvm_device import removal_command, slow_start_words
 from vmlab.workloads.registry import kinds

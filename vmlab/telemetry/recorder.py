@@ -11,8 +11,7 @@ from typing import NamedTuple
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.guests import Ask, Guests
-from vmlab.telemetry.host.host_figures import Watched
-from vmlab.telemetry.host_groups import Readings, host_groups
+from vmlab.telemetry.host.host_figures import Readings, Watched, host_groups
 from vmlab.telemetry.recorder_clock import HostClocks, Tick, Ticker, share_cpu, take_precedence
 from vmlab.telemetry.speed_trace import CpuSpeed
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.emulated_disk.disk_model import random_rate
+from vmlab.hypervisor.emulated_disk.disk_model import STREAM_BYTES, ProofFigure, prove, random_rate
 from vmlab.hypervisor.emulated_disk.disk_process import DiskProcess
-from vmlab.hypervisor.emulated_disk.disk_proof import STREAM_BYTES, ProofFigure, prove
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import HypervisorError
 from vmlab.model.scenarios.disk_profiles import HDD_7200, RAID10_4, DiskProfile

@@ -12,7 +12,7 @@ import pytest
 
 from tests.hypervisor.conftest import Start
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.emulated_disk.disk_proof import ProofFigure
+from vmlab.hypervisor.emulated_disk.disk_model import ProofFigure
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.leftovers import sweep

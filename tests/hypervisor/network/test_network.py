@@ -7,7 +7,7 @@ import pytest
 
 from tests.hypervisor.conftest import Start
 from vmlab.hypervisor.lab_network import far_host_network, make_bridge, remove_bridge
-from vmlab.hypervisor.overlay_network.vxlan import overlay_network
+from vmlab.hypervisor.overlay_network.guest_networks import overlay_network
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import BRIDGE
 

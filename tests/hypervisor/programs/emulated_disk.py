@@ -10,8 +10,8 @@ from typing import Any
 
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.emulated_disk import disk_process
+from vmlab.hypervisor.emulated_disk.disk_model import ProofFigure
 from vmlab.hypervisor.emulated_disk.disk_process import PATIENCE
-from vmlab.hypervisor.emulated_disk.disk_proof import ProofFigure
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.model.errors import VmlabError

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyroute2 import IPRoute
 
 from vmlab.hypervisor.lab_network import fresh_namespace, link_index, make_bridge
-from vmlab.hypervisor.overlay_network.vxlan import overlay_network
+from vmlab.hypervisor.overlay_network.guest_networks import overlay_network
 from vmlab.model.names import FAR_BRIDGE, OVERLAY_CABLE
 
 STATION = "198.18.1.10"

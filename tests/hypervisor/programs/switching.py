@@ -17,7 +17,7 @@ from typing import Any
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
-from vmlab.guests.data_disk import set_up_data_disk
+from vmlab.guests.guest_setup import set_up_data_disk
 from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.model.run import CacheMode

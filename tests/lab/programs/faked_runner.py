@@ -12,8 +12,8 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.programs.faked_vmlab import roots
 from tests.waiting import until
 from vmlab.guests.image.catalog import Image
+from vmlab.hypervisor.contract import GuestDisk
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
-from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.cell_events import CellEvents

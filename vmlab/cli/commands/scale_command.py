@@ -30,10 +30,10 @@ from vmlab.model.jsonable import jsonable
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import CACHE_MODES, MOST_TILES, Outcome
 from vmlab.model.visible import visible_line
+from vmlab.plan.checking import plan_targets
 from vmlab.plan.hosting import DoesNotFit
 from vmlab.plan.planning import Overrides, load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.plan.target_checks import plan_targets
 from vmlab.report.run.tiles_text import Ascent, Stop, behind_runs, heading_lines, scale_document, sentence, step_lines
 from vmlab.report.writers.text import paragraph
 from vmlab.store.reader import RunReader

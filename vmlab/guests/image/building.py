@@ -17,8 +17,7 @@ from vmlab.guests.cached.collection import Notice
 from vmlab.guests.cached.locks import Lock, wait_for
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import DOCS, FILES, IMAGES, Image, licences
-from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe
-from vmlab.guests.image.sources import apt_options, debian_sources
+from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe, apt_options, debian_sources
 from vmlab.guests.image.steps import run_step, stoppable
 from vmlab.integrity import LongWork, describe
 from vmlab.model.errors import ImageError, in_one_line

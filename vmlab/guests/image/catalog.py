@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from vmlab.guests.cached.collection import Collection, Kept
 from vmlab.guests.cached.manifest import MANIFEST, digests_in, require_sizes
-from vmlab.guests.image.recipe import ImageRecipe, current
-from vmlab.guests.image.sources import running_codename
+from vmlab.guests.image.recipe import ImageRecipe, current, running_codename
 from vmlab.integrity import FileDigests
 from vmlab.model.errors import ImageError
 

@@ -22,11 +22,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import NoReturn
 
+from vmlab.hypervisor.contract import GuestDisk
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.overlays import supports_direct
+from vmlab.hypervisor.emulated_disk.disk_model import ProofFigure, prove
 from vmlab.hypervisor.emulated_disk.disk_process import LIFT, PATIENCE, SERVED, SET, DiskProcess, StallWatch
-from vmlab.hypervisor.emulated_disk.disk_proof import ProofFigure, prove
-from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call

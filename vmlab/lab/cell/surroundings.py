@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
-from vmlab.hypervisor.contract import BootImage, Hypervisor
-from vmlab.hypervisor.guest_disk import GuestDisk
+from vmlab.hypervisor.contract import BootImage, GuestDisk, Hypervisor
 from vmlab.lab.cell.cell_events import Emit, KeepsRaw
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_switch import HostKsm

@@ -19,7 +19,7 @@ from vmlab.guests.added_guest import (
     wait_until_booted,
 )
 from vmlab.guests.channel import GuestShell
-from vmlab.guests.guest_systemd import look_at_boot
+from vmlab.guests.guest_setup import look_at_boot
 from vmlab.guests.image.added import AddedImage, System
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.provision.timing import Timing

@@ -14,8 +14,7 @@ import asyncssh
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.channel import GuestShell
-from vmlab.guests.data_disk import set_up_data_disk
-from vmlab.guests.guest_systemd import look_at_boot, start_services, wait_for_boot
+from vmlab.guests.guest_setup import look_at_boot, set_up_data_disk, start_services, wait_for_boot
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.identity import Identity, identify

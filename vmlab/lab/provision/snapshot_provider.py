@@ -18,7 +18,7 @@ from typing import Any
 
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.channel import START_LINE
-from vmlab.guests.guest_systemd import start_services, wait_for_boot
+from vmlab.guests.guest_setup import start_services, wait_for_boot
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
 from vmlab.guests.identity import begin_template, empty_template, settle_template

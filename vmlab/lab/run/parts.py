@@ -16,10 +16,9 @@ from vmlab.guests.host_shell import BareShell, HostShell
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.bare_metal.bare_init import BareOrder
 from vmlab.hypervisor.bare_metal.bare_place import bare_place, copy_image
-from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.hypervisor.contract import BootImage, GuestDisk, Hypervisor
 from vmlab.hypervisor.disks.host_files import host_data, marked_folder, mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.guest_disk import GuestDisk
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.cgroups import prefix_of
 from vmlab.hypervisor.isolation.host_cgroups import BareCgroups, OrderedHost, programs_of
