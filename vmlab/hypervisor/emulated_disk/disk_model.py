@@ -1,4 +1,4 @@
-"""A mechanical disk as arithmetic: heads that seek, platters that turn, bytes that pass. The model knows no clock and no file.
+"""A mechanical disk as arithmetic: heads that seek, platters that turn, bytes that pass. It knows no clock and no file.
 
 What a request costs (a simplified form of C. Ruemmler and J. Wilkes, "An introduction to disk drive modeling", IEEE
 Computer 27(3), 1994, where short seeks take a constant plus the square root of the distance):
