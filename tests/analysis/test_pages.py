@@ -8,7 +8,7 @@ from pathlib import Path
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Verdict
 from vmlab.analysis.comparison.gate import Answer, Condition, State
 from vmlab.analysis.statistics.sample_size import detectable_percent, readings_needed
-from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json
+from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd
 from vmlab.model.jsonable import jsonable
 from vmlab.report.run.tiles_text import Ascent, Stop, scale_document
 from vmlab.workloads.target_limits import Target
@@ -78,7 +78,7 @@ def test_the_page_on_json_has_every_key_of_a_place_that_was_scaled() -> None:
     section = text[text.index("## `vmlab.scale/1`") :].split("\n## ")[0]
     named = [key for row in _table(section, "key")[1:] for key in re.findall(r"`(\w+)`", row[0])]
     nothing = Carried({}, "", {}, (), None, False, None, None, "")
-    assert named == [*carried_json(nothing), "steps"]
+    assert named == [*jsonable(nothing), "steps"]
     target = Target("web", "latency_p95", "s", 0.5, at_least=False, implied=False)
     scaled = scale_document(Ascent("", "", True, 1, (target,)))
     assert all(f"`{key}`" in section for key in (*scaled["scale"], *scaled["targets"][0]))

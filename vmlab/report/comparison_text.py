@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from vmlab.analysis.comparison.comparison import AT_BEST, Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
@@ -16,7 +17,7 @@ from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.notice_text import at_best_notes, short_notices
-from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, verdict_words
+from vmlab.report.verdicts import difference_notes, difference_parts, outlier_notes, verdict_words
 from vmlab.report.words import MARK, moment, plural
 from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.system.text_width import width_of
@@ -192,24 +193,40 @@ def _overviews(names: Sequence[str], rows: Sequence[ComparedRow]) -> Iterator[Se
             yield Section(label, [Table(axes, places, _columns(names, own), wide=True)])
 
 
+class SideColumn(NamedTuple):
+    """What stands beside the figure of each candidate: its heading, and the differences of a row that it is about.
+
+    `words` are what it says of one, and what stands behind that where there is room.
+    """
+
+    heading: str
+    of: Callable[[Row], Sequence[Difference | None]]
+    words: Callable[[Difference], tuple[str, str]] = difference_parts
+
+
+COLUMNS = (
+    SideColumn("difference", lambda row: row.differences),
+    SideColumn(AT_BEST, lambda row: row.differences_at_best),
+)
+"""The columns of every comparison, in text, on the page, in Markdown and on the console's screen."""
+
+
 def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
     """The baseline's figures, and each candidate's with its differences.
 
-    Where there are differences at the best speed, too, the name stands above all columns of its side.
+    Where there are further columns, the name stands above all columns of its side.
     """
-    several = any(one.row.at_best_speed for one in rows)
+    shown = [one for one in COLUMNS if any(any(one.of(compared.row)) for compared in rows)]
     columns: list[Column] = []
     for place, name in enumerate(names):
-        heading, above = ("", (name,)) if several else (name, ())
+        heading, above = ("", (name,)) if len(shown) > 1 else (name, ())
         columns.append(Column(heading, [one.figures[place] for one in rows], above=above))
         if place:
-            columns.append(_differences("difference", [one.row.differences[place - 1] for one in rows], above))
-            at_best = [one.row.differences_at_best[place - 1] for one in rows]
-            columns += [_differences(AT_BEST, at_best, above)] if any(at_best) else []
+            columns += [_of_candidate(one, [one.of(each.row)[place - 1] for each in rows], above) for one in shown]
     return columns
 
 
-def _differences(heading: str, differences: Sequence[Difference | None], above: tuple[str, ...]) -> Column:
-    texts = [long_text(found) if found else "" for found in differences]
+def _of_candidate(column: SideColumn, differences: Sequence[Difference | None], above: tuple[str, ...]) -> Column:
+    texts = [" ".join(column.words(found)).rstrip() if found else "" for found in differences]
     notes = [verdict_words(found) if found else "" for found in differences]
-    return Column(heading, texts, beside=True, above=above, notes=notes)
+    return Column(column.heading, texts, beside=True, above=above, notes=notes)

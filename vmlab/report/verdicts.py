@@ -59,6 +59,11 @@ def interval_text(found: Difference, relative: Relative = "difference") -> str:
     return f"({low} to {high})"
 
 
+def difference_parts(found: Difference) -> tuple[str, str]:
+    """A difference, and its interval, empty where it has none."""
+    return percent_text(found), interval_text(found)
+
+
 def long_text(found: Difference, relative: Relative = "difference") -> str:
     """A difference with its interval, as far as it has one."""
     return f"{relative_text(found, relative)} {interval_text(found, relative)}".rstrip()

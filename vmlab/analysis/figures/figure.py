@@ -91,15 +91,11 @@ def figure_of(cells: Sequence[CellDocument], value: Value, reduced: Reduced | No
 
     Their mean with its spread, or what `reduced` makes of them, of which no spread is known.
     """
-    return _figure([("", cells)], value, reduced)
+    return figure_of_runs([("", cells)], value, reduced)
 
 
-def figure_of_runs(cells: Sequence[RunCells], value: Value) -> Figure:
+def figure_of_runs(all_cells: Sequence[RunCells], value: Value, reduced: Reduced | None = None) -> Figure:
     """The figure that `value` takes from the repeats of one run, or of several, of which each counts once."""
-    return _figure(cells, value, None)
-
-
-def _figure(all_cells: Sequence[RunCells], value: Value, reduced: Reduced | None) -> Figure:
     all_cells = [(run, [cell for cell in cells if cell.repeat != WARM_UP]) for run, cells in all_cells]
     count = sum(len(cells) for _, cells in all_cells)
     for state in (Outcome.PASSED, Outcome.INVALID):

@@ -74,7 +74,7 @@ def over_tiles(
         if taken.value is not None:
             groups.setdefault((taken.workload, taken.metric, taken.unit), []).append(taken.value)
     return [
-        _document(
+        of_values(
             *key,
             values,
             directions.more_is_better(*key),
@@ -85,9 +85,10 @@ def over_tiles(
     ]
 
 
-def _document(
+def of_values(
     workload: str, metric: str, unit: str, values: Sequence[float], more: bool | None, overlap: float | None
 ) -> OverTilesDocument:
+    """A metric by its value in each tile."""
     return OverTilesDocument(
         workload=workload,
         metric=metric,

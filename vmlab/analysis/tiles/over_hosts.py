@@ -8,10 +8,10 @@ from dataclasses import replace
 from vmlab.analysis.cell_shape import (
     BoundDocument,
     CellDocument,
-    OverTilesDocument,
     TargetDocument,
 )
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
+from vmlab.analysis.figures.over_tiles import of_values
 from vmlab.analysis.record.fleet_hosts import HOST_AXIS
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import (
@@ -149,28 +149,13 @@ def _cell(cells: Sequence[CellDocument], together: TogetherDocument) -> CellDocu
         skew_uncertainty_ms=together.skew_uncertainty_ms,
         workloads=[],
         measurements=[Measurement(one.workload, 1, "", one.metric, value, one.unit) for one, value in taken],
-        over_tiles=[_of_one(one, value, _overlap(cells, one)) for one, value in taken],
+        over_tiles=[
+            of_values(one.workload, one.metric, one.unit, [value], one.more_is_better, _overlap(cells, one))
+            for one, value in taken
+        ],
         targets=targets,
         host={},
         bound_by=_bound_of_worst(cells, targets),
         disk_latency=None,
         neighbours=None,
-    )
-
-
-def _of_one(one: OverHostsDocument, value: float, overlap: float | None) -> OverTilesDocument:
-    return OverTilesDocument(
-        workload=one.workload,
-        metric=one.metric,
-        unit=one.unit,
-        tiles=1,
-        mean=value,
-        worst=value,
-        best=value,
-        sum=value,
-        sd=None,
-        cv=None,
-        jain=None,
-        more_is_better=one.more_is_better,
-        overlap=overlap,
     )

@@ -81,28 +81,19 @@ def scores_of(document: RunDocument, share: float = SHARE_PERCENT) -> list[Place
 
     The knee is where a further tile adds less than `share` percent.
     """
-    places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
-    for cell in in_written_order(document):
-        if counts(cell):
-            places[tuple((name, value) for name, value in cell.axes.items() if name != _TILES)].append(cell)
     metrics = document.run.throughput
-    found = [
-        _place(dict(place), cells, metrics, share, {cell.cell: rates_of(cell, metrics) for cell in cells})
-        for place, cells in places.items()
-    ]
-    return [one for one in (*_of_fleet(document, metrics, share), *found) if one.rows]
-
-
-def _of_fleet(document: RunDocument, metrics: Mapping[str, str], share: float) -> Iterator[PlaceScores]:
-    """Those of all hosts that ran cells together: a tile is then one on every host, and its rates are their sums."""
-    places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
-    rates: dict[int, Rates] = {}
-    for whole, of_hosts in cells_with_hosts(document):
-        if counts(whole):
-            places[tuple((name, value) for name, value in whole.axes.items() if name != _TILES)].append(whole)
-            rates[whole.cell] = summed_rates(of_hosts, metrics)
-    for place, cells in places.items():
-        yield _place(dict(place), cells, metrics, share, rates)
+    # Of hosts that ran together a tile is one on every host, and its rates are their sums.
+    whole = {cell.cell: (cell, summed_rates(hosts, metrics)) for cell, hosts in cells_with_hosts(document)}
+    alone = {cell.cell: (cell, rates_of(cell, metrics)) for cell in in_written_order(document)}
+    found = []
+    for rated in (whole, alone):
+        places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
+        for cell, _ in rated.values():
+            if counts(cell):
+                places[tuple((name, value) for name, value in cell.axes.items() if name != _TILES)].append(cell)
+        rates = {number: one for number, (_, one) in rated.items()}
+        found += [_place(dict(place), cells, metrics, share, rates) for place, cells in places.items()]
+    return [one for one in found if one.rows]
 
 
 def _place(

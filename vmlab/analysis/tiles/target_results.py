@@ -14,6 +14,7 @@ from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.figure import WALL_CLOCK
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.analysis.tiles.throughput import tiles_of
+from vmlab.model.jsonable import fields_of
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, Said, Target, targets_of
@@ -96,15 +97,8 @@ def load_of(target: TargetDocument) -> float:
 
 def _document(target: Target, tile: int, value: float | None) -> TargetDocument:
     return TargetDocument(
-        workload=target.workload,
+        **fields_of(target),
         tile=tile,
-        metric=target.metric,
-        unit=target.unit,
-        limit=target.limit,
-        at_least=target.at_least,
-        implied=target.implied,
-        applicable=target.applicable,
-        written_in=target.written_in,
         value=value,
         load=None if value is None else finite(target.load(value)),
         met=None if value is None else target.met_by(value),

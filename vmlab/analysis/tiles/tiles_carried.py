@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median_low
 from typing import Any
@@ -32,6 +32,7 @@ from vmlab.analysis.tiles.over_hosts import ALL_HOSTS, cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.model.axes import axes_words
+from vmlab.model.jsonable import INNER, fields_of, key
 from vmlab.model.run import AxisValue
 
 _TILES = "tiles"
@@ -54,8 +55,8 @@ class Climb:
 
     repeat: int
     tiles: int
-    end: ClimbEnd
-    last: CellDocument
+    end: ClimbEnd = field(metadata=key("ended"))
+    last: CellDocument = field(metadata=INNER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,12 @@ class Carried:
 
     axes: dict[str, AxisValue]
     label: str
-    cells: dict[int, tuple[CellDocument, ...]]
-    climbs: tuple[Climb, ...]
+    cells: dict[int, tuple[CellDocument, ...]] = field(metadata=INNER)
+    climbs: tuple[Climb, ...] = field(metadata=INNER)
     tiles: int | None
     at_least: bool
     range: tuple[int, int] | None
-    interval: tuple[int, int] | None
+    interval: tuple[int, int] | None = field(metadata=key("interval_95"))
     because: str
 
     @property
@@ -100,6 +101,11 @@ class Carried:
             return None
         (most, _), *_ = Counter(bound.resource for bound in found).most_common()
         return next(bound for bound in found if bound.resource == most)
+
+    def json_fields(self) -> dict[str, Any]:
+        """The place as it stands in ``vmlab.scale/1``, without its steps."""
+        found = {"readings_needed": readings_needed(), "repeats": self.climbs, "ran_out": self.ran_out}
+        return {**fields_of(self), **found}
 
 
 def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
@@ -186,19 +192,3 @@ def nearest(cells: Sequence[CellDocument]) -> TargetDocument | None:
     measured = [one for cell in cells for one in cell.targets if one.met is not None]
     telling = [one for one in measured if not one.implied or not one.met] or measured
     return max(telling, key=load_of, default=None)
-
-
-def carried_json(place: Carried) -> dict[str, Any]:
-    """The place as it stands in ``vmlab.scale/1``, without its steps."""
-    return {
-        "axes": place.axes,
-        "label": place.label,
-        "tiles": place.tiles,
-        "at_least": place.at_least,
-        "range": place.range,
-        "interval_95": place.interval,
-        "because": place.because,
-        "readings_needed": readings_needed(),
-        "repeats": [{"repeat": climb.repeat, "tiles": climb.tiles, "ended": climb.end} for climb in place.climbs],
-        "ran_out": place.ran_out,
-    }

@@ -81,21 +81,9 @@ class TableHeads:
         fixed = self._table.fixed
         return with_unit(metric_words(str(fixed[METRICS])), "", self._fixed_form()) if METRICS in fixed else ""
 
-    def caption(self) -> str:
-        """What all figures are: their metric, their workload and the axes of the block."""
-        return ", ".join([self.metric() or "figures", *place_words(self._table)])
-
-    def row(self, place: int) -> str:
-        """The head of a row, where nothing else names its axes."""
-        return ", ".join(self._words(self._table.rows[place], self._row_form(place), named=True)) or "all cells"
-
     def row_words(self, place: int) -> list[str]:
         """The head of a row, each part by itself, below the names of its axes."""
         return self._words(self._table.rows[place], self._row_form(place), named=False)
-
-    def column(self, place: int) -> str:
-        """The head of a column, where nothing else names its axes."""
-        return ", ".join(self._words(self._table.columns[place], self._column_form(place), named=True)) or "all cells"
 
     def column_words(self, place: int, *, named: bool) -> list[str]:
         """The head of a column, each part by itself; numbers `named` by their axes, where nothing else does that."""

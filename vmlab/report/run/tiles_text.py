@@ -14,7 +14,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.over_hosts import ALL_HOSTS
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
-from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, carried_of, nearest
+from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_of, nearest
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
@@ -177,7 +177,7 @@ def scale_document(ascent: Ascent) -> dict[str, Any]:
             "ordered": _ordered(ascent),
         },
         "targets": [_target_json(target) for target in ascent.targets],
-        "places": [{**carried_json(place), "steps": list(_steps(ascent, place))} for place in ascent.places],
+        "places": [{**place.json_fields(), "steps": list(_steps(ascent, place))} for place in ascent.places],
     }
 
 
@@ -264,14 +264,8 @@ def _tiles_of_end(place: Carried) -> int:
 
 
 def _target_json(target: Target) -> dict[str, Any]:
-    return {
-        "workload": target.workload,
-        "metric": target.metric,
-        "unit": target.unit,
-        "limit": target.limit,
-        "at_least": target.at_least,
-        "implied": target.implied,
-    }
+    named = ("workload", "metric", "unit", "limit", "at_least", "implied")
+    return {name: getattr(target, name) for name in named}
 
 
 def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:

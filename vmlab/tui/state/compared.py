@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from vmlab.analysis.comparison.compare import compare
-from vmlab.analysis.comparison.comparison import AT_BEST, Comparison, Row
+from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.meetings import Side, cells_alike
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, figure_of, host_mean
 from vmlab.model.run import RUN_TIME
-from vmlab.report.comparison_text import compared_rows, comparison_notes
+from vmlab.report.comparison_text import COLUMNS, compared_rows, comparison_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline, repeats_to_tell
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.latency_text import KEYS, known_of, mean_percentiles, milliseconds, title
 from vmlab.report.run.notice_text import at_best_notes
 from vmlab.report.run.target_text import missed_sentence
-from vmlab.report.verdicts import interval_text, percent_text
+from vmlab.report.verdicts import difference_parts
 from vmlab.report.words import NOT_MEASURED
 from vmlab.telemetry.host.host_figures import headlines
 
@@ -124,9 +124,10 @@ def _figure_rows(
         differences = (None, *row.differences)
         rows.append(SideRow(told.label, tuple(map(_entry, told.figures, differences, row.figures)), top=top))
         bars.append(rows[-1])
-        if every_metric and row.at_best_speed:
-            # The differences once more, at the CPUs' best speed.
-            rows.append(SideRow(f"  {AT_BEST}", tuple(_entry("", found) for found in (None, *row.differences_at_best))))
+        further = [one for one in COLUMNS[1:] if any(one.of(row))] if every_metric else []
+        for one in further:
+            entries = (Entry(""), *(_entry("", found, words=one.words) for found in one.of(row)))
+            rows.append(SideRow(f"  {one.heading}", entries))
     return rows, bars
 
 
@@ -135,7 +136,12 @@ def _top(row: Row) -> float:
     return max((abs(spread.mean) + (spread.half_width or 0.0) for spread in spreads), default=0.0)
 
 
-def _entry(text: str, found: Difference | None, figure: Figure | None = None) -> Entry:
+def _entry(
+    text: str,
+    found: Difference | None,
+    figure: Figure | None = None,
+    words: Callable[[Difference], tuple[str, str]] = difference_parts,
+) -> Entry:
     entry = Entry(text)
     if figure is not None:
         spread = figure.spread
@@ -144,7 +150,8 @@ def _entry(text: str, found: Difference | None, figure: Figure | None = None) ->
     if found is None:
         return entry
     tone = "quiet" if found.better is None else "good" if found.better else "bad"
-    return entry._replace(difference=percent_text(found), interval=interval_text(found), tone=tone)
+    difference, interval = words(found)
+    return entry._replace(difference=difference, interval=interval, tone=tone)
 
 
 def _host_rows(sides: Sequence[Side]) -> list[SideRow]:
