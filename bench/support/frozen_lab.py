@@ -12,8 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
-from vmlab.guests.identity import Identity, begin_template, empty_template, identify, settle_template
+from vmlab.guests.agent import (
+    AgentCall,
+    AgentShell,
+    Identity,
+    begin_template,
+    empty_template,
+    identify,
+    settle_template,
+    wait_for_agent,
+)
 from vmlab.guests.image.building import ensure
 from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec

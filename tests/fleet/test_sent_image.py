@@ -11,8 +11,7 @@ import pytest
 
 from tests.guests.test_image_moving import built, on
 from vmlab.fleet.serving import take_image
-from vmlab.guests.image.catalog import find
-from vmlab.guests.image.moving import pack
+from vmlab.guests.image.catalog import find, pack
 from vmlab.model.errors import ImageError, UsageError
 
 

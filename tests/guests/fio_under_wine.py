@@ -23,7 +23,7 @@ from vmlab.guests.held_client import HeldClient
 from vmlab.guests.windows_shell import WindowsShell
 from vmlab.workloads.contract import WorkloadContext
 from vmlab.workloads.kinds.fio import Fio, FioParams
-from vmlab.workloads.own_files import windows_report
+from vmlab.workloads.programs import windows_report
 
 _WINE = ("/usr/lib/wine/wine64",)
 _WINESERVER = ("/usr/lib/wine/wineserver64",)

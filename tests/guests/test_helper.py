@@ -210,8 +210,8 @@ async def test_a_connection_that_is_closed_ends_the_wait_for_answers(shell: Help
 
 
 async def test_a_helper_that_never_answers_is_given_up(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.guests.helper_link.QUIET_SECONDS", 0.2)
-    monkeypatch.setattr("vmlab.guests.helper_link.SILENT_SECONDS", 0.5)
+    monkeypatch.setattr("vmlab.guests.helper_shell.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("vmlab.guests.helper_shell.SILENT_SECONDS", 0.5)
     shell = await connect(port)
     client = await shell.launch(["sleep", "600"])
     os.kill(port.pid, signal.SIGSTOP)
@@ -262,7 +262,7 @@ async def test_what_a_hostile_helper_says_is_a_guests_error(said: Any, tmp_path:
 
 
 async def test_a_program_that_says_nothing_for_long_is_waited_for(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.guests.helper_link.QUIET_SECONDS", 0.05)
+    monkeypatch.setattr("vmlab.guests.helper_shell.QUIET_SECONDS", 0.05)
     shell = await connect(port)
     assert (await shell.run(["sleep", "1"])).status == 0
     await shell.close()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.guests.identity import CLOSE_ENOUGH, ClockReading, Identity, identify, read_clock
+from vmlab.guests.agent import CLOSE_ENOUGH, ClockReading, Identity, identify, read_clock
 from vmlab.model.errors import GuestError
 
 WEB = Identity("web-1", "198.18.0.2", 15, b"private key", "ssh-ed25519 AAAA", "198.18.0.3 mail-1\n")
@@ -19,6 +19,9 @@ class HostClock:
     def time_ns(self) -> int:
         return self.now
 
+    def monotonic(self) -> float:
+        return self.now / 1e9
+
     def passes(self, seconds: float) -> None:
         self.now += int(seconds * 1e9)
 
@@ -28,7 +31,7 @@ HOST = HostClock()
 
 @pytest.fixture(autouse=True)
 def host_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.guests.identity.time", HOST)
+    monkeypatch.setattr("vmlab.guests.agent.time", HOST)
 
 
 class Guest:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.guests.image import catalog
-from vmlab.guests.image.catalog import Image, find, list_images
-from vmlab.guests.image.moving import pack, unpack
+from vmlab.guests.image.catalog import Image, find, list_images, pack, unpack
 from vmlab.guests.image.recipe import current
 from vmlab.integrity import describe, seal
 from vmlab.model.errors import ImageError, UsageError

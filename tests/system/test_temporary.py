@@ -32,8 +32,8 @@ MAKERS = {
     "telemetry/speed_trace.py",
     # Secrets, and names of sessions: no files.
     "cli/serving/server.py",
-    "guests/helper_link.py",
-    "guests/identity.py",
+    "guests/helper_shell.py",
+    "guests/agent.py",
     "guests/image/windows_answers.py",
 }
 """Every module that makes random names or temporary files, and why nothing of it stays after a kill."""

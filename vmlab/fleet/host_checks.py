@@ -87,8 +87,7 @@ async def send_image(
     hosts: Mapping[str, HostEntry], image: str, notice: Notice, connect: Connect = HostLink.open
 ) -> None:
     """Send the image that runs start from here to hosts, one file for all of them. Raises RefusedError, HostLost."""
-    from vmlab.guests.image.catalog import find
-    from vmlab.guests.image.moving import pack
+    from vmlab.guests.image.catalog import find, pack
 
     here = find()
     if here is None or here.id != image:

@@ -325,7 +325,7 @@ def serve() -> None:
 
 def take_image(id: str) -> str:
     """Keep the image `id`, whose exported file comes on standard input; its id. Raises ImageError."""
-    from vmlab.guests.image.moving import unpack
+    from vmlab.guests.image.catalog import unpack
     from vmlab.system.scratch import scratch
     from vmlab.system.terminal import say
 

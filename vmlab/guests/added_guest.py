@@ -14,8 +14,8 @@ from typing import Any
 
 import asyncssh
 
+from vmlab.guests.agent import ClockReading, settle_clock
 from vmlab.guests.channel import Channel, GuestShell
-from vmlab.guests.identity import ClockReading, settle_clock
 from vmlab.guests.image.added import System
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
 from vmlab.guests.ssh import SshShell

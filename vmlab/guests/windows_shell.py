@@ -50,7 +50,7 @@ def _word(word: str) -> str:
 
 
 class WindowsShell(SshShell):
-    """A guest with Windows, as `workloads.own_files.WindowsPlace` describes it. Its user is an administrator.
+    """A guest with Windows, as `workloads.programs.WindowsPlace` describes it. Its user is an administrator.
 
     Paths are written with slashes, such as ``C:/vmlab/disk``.
     """

@@ -15,12 +15,12 @@ from typing import Any
 import libvirt
 import libvirt_qemu
 
+from vmlab.hypervisor import frozen_guest
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.disks.running_disks import RunningDisks
-from vmlab.hypervisor.freezing import frozen_files
-from vmlab.hypervisor.freezing.ram_state import MemoryReserve, SharedState, read_state, released, write_state
+from vmlab.hypervisor.frozen_guest import MemoryReserve, SharedState, read_state, released, write_state
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
@@ -126,8 +126,8 @@ class LibvirtHypervisor:
         await self._ready_for(image, specs)
         facts = await self.facts()
         for spec in specs:
-            folder, expected = saved[spec.name].folder, frozen_files.layout(spec, image, facts)
-            await call(f"{spec.name}: looking at its snapshot", _ASK, frozen_files.require_fitting, folder, expected)
+            folder, expected = saved[spec.name].folder, frozen_guest.layout(spec, image, facts)
+            await call(f"{spec.name}: looking at its snapshot", _ASK, frozen_guest.require_fitting, folder, expected)
         folders = {saved[spec.name].folder: saved[spec.name].files[RAM] for spec in specs}
         states = {folder: SharedState(folder / RAM, expected, _STATE) for folder, expected in folders.items()}
         thawing = [self._thaw(image, spec, states[saved[spec.name].folder], saved[spec.name].folder) for spec in specs]
@@ -219,7 +219,7 @@ class LibvirtHypervisor:
             if pid is not None and (ending := await self.watch.kill_of(pid)) is not None:
                 raise GuestLost(spec.name, f"its QEMU died while its state was loaded: {ending}") from error
             why = self._places.last_words_of(domain_name(self._lab, spec.name)) or str(error)
-            if frozen_files.blames_data(why):
+            if frozen_guest.blames_data(why):
                 text = f"{spec.name}: snapshot {folder.name} does not load: {why}"
                 raise SnapshotError(text, snapshot=folder.name) from error
             # Nothing says that the snapshot is at fault, so it is kept.
@@ -254,15 +254,15 @@ class LibvirtHypervisor:
             guest = self._guests[name]
             if guest.spec.network:
                 raise HypervisorError(f"{name}: a guest with a network cannot be saved")
-            described = frozen_files.layout(guest.spec, guest.image, await self.facts())
+            described = frozen_guest.layout(guest.spec, guest.image, await self.facts())
             domain = await call(f"{name}: looking it up", _ASK, self._lookup, name)
             xml = await call(f"{name}: its description", _ASK, domain.XMLDesc, 0)
             await call(f"{name}: stopping its processors", _ASK, domain.suspend)
             await write_state(domain, name, folder / RAM, _STATE)
             self.watch.leave(name)
             await call(f"{name}: stopping", _STOP, self._stop, name)
-            await call(f"{name}: keeping its disk", _STATE, frozen_files.keep_disk, guest.files.overlay, folder)
-            frozen_files.write_machine(folder, described, version_words(self._connection.getLibVersion()), xml)
+            await call(f"{name}: keeping its disk", _STATE, frozen_guest.keep_disk, guest.files.overlay, folder)
+            frozen_guest.write_machine(folder, described, version_words(self._connection.getLibVersion()), xml)
         except OSError as error:
             raise HypervisorError(f"{name}: cannot be saved: {error}") from error
         finally:

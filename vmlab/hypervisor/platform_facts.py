@@ -10,9 +10,8 @@ from typing import Any
 
 from lxml import etree
 
-from vmlab.hypervisor import kvm_probe
+from vmlab.hypervisor import frozen_guest, kvm_probe
 from vmlab.hypervisor.contract import DomainSpec
-from vmlab.hypervisor.freezing import frozen_files
 from vmlab.hypervisor.kvm_probe import EMULATOR
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import Platform
@@ -81,7 +80,7 @@ class PlatformFacts:
             "accelerator": platform.accelerator,
             "machine_type": platform.machine_type,
             "cpu_model": "host-passthrough" if platform.accelerator == "kvm" else "maximum",
-            "host_cpu_flags": frozen_files.host_cpu_flags() if platform.accelerator == "kvm" else None,
+            "host_cpu_flags": frozen_guest.host_cpu_flags() if platform.accelerator == "kvm" else None,
         }
 
     def _versions(self) -> tuple[int, int]:

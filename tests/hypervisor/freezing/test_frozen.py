@@ -9,7 +9,7 @@ import pytest
 
 from tests.hypervisor.conftest import spec
 from vmlab.hypervisor.contract import BootImage
-from vmlab.hypervisor.freezing.frozen_files import (
+from vmlab.hypervisor.frozen_guest import (
     host_cpu_flags,
     keep_disk,
     layout,

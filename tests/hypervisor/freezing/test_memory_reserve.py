@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.freezing import ram_state
-from vmlab.hypervisor.freezing.ram_state import MemoryReserve
+from vmlab.hypervisor import frozen_guest
+from vmlab.hypervisor.frozen_guest import MemoryReserve
 from vmlab.system.host_size import HostMemory
 
 MIB = 2**20
@@ -56,7 +56,7 @@ def test_taking_ends_where_the_kernel_has_to_get_the_memory_from_elsewhere() -> 
 
 
 def test_no_more_than_half_of_what_the_host_has_left_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ram_state, "host_memory", lambda: HostMemory(2**30, 140 * MIB, 0))
+    monkeypatch.setattr(frozen_guest, "host_memory", lambda: HostMemory(2**30, 140 * MIB, 0))
     reserve = MemoryReserve(useful=True, slow=math.inf)
     reserve.take(320 * MIB)
     assert reserve.size == 64 * MIB
@@ -69,5 +69,5 @@ def test_a_virtual_machine_is_known_by_its_processor(
 ) -> None:
     described = tmp_path / "cpuinfo"
     described.write_text(f"processor\t: 0\nflags\t\t: {flags}\nprocessor\t: 1\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(ram_state, "_CPUINFO", described)
-    assert ram_state.in_virtual_machine() is virtual
+    monkeypatch.setattr(frozen_guest, "_CPUINFO", described)
+    assert frozen_guest.in_virtual_machine() is virtual

@@ -17,7 +17,7 @@ import pytest
 
 from tests.integrity.damage import flip
 from tests.waiting import until
-from vmlab.hypervisor.freezing import ram_state
+from vmlab.hypervisor import frozen_guest
 from vmlab.integrity import FileDigests, describe
 from vmlab.integrity.digests import CHUNK
 from vmlab.model.errors import HypervisorError, RefusedError, SnapshotError
@@ -73,12 +73,12 @@ class Qemu:
 
 async def load(monkeypatch: pytest.MonkeyPatch, qemu: Qemu, ram: Path, expected: FileDigests) -> None:
     """Load, and see that neither memory nor descriptors stay held."""
-    monkeypatch.setattr(ram_state, "qmp", qemu.qmp)
+    monkeypatch.setattr(frozen_guest, "qmp", qemu.qmp)
     before = psutil.Process().num_fds(), locked()
-    state = ram_state.SharedState(ram, expected, 30)
+    state = frozen_guest.SharedState(ram, expected, 30)
     try:
         try:
-            await ram_state.read_state(None, "web-1", state, 30)
+            await frozen_guest.read_state(None, "web-1", state, 30)
         finally:
             await state.release()
     finally:
@@ -97,19 +97,19 @@ async def test_guests_of_one_state_share_its_memory_and_its_comparison(
     monkeypatch: pytest.MonkeyPatch, ram: Path
 ) -> None:
     qemus = {name: Qemu("completed") for name in ("web-1", "web-2", "web-3")}
-    compared: list[ram_state.HeldState] = []
+    compared: list[frozen_guest.HeldState] = []
     room: list[int] = []
     before = locked()
-    original = ram_state.HeldState.compare
+    original = frozen_guest.HeldState.compare
 
-    def compare(state: ram_state.HeldState) -> None:
+    def compare(state: frozen_guest.HeldState) -> None:
         compared.append(state)
         original(state)
 
-    monkeypatch.setattr(ram_state.HeldState, "compare", compare)
-    monkeypatch.setattr(ram_state, "qmp", lambda domain, *words, **more: qemus[domain].qmp(domain, *words, **more))
-    state = ram_state.SharedState(ram, describe(ram), 30)
-    await asyncio.gather(*(ram_state.read_state(name, name, state, 30, room.append) for name in qemus))
+    monkeypatch.setattr(frozen_guest.HeldState, "compare", compare)
+    monkeypatch.setattr(frozen_guest, "qmp", lambda domain, *words, **more: qemus[domain].qmp(domain, *words, **more))
+    state = frozen_guest.SharedState(ram, describe(ram), 30)
+    await asyncio.gather(*(frozen_guest.read_state(name, name, state, 30, room.append) for name in qemus))
     assert SIZE <= locked() - before < 2 * SIZE
     await state.release()
     assert locked() == before
@@ -122,13 +122,13 @@ async def test_a_guest_that_is_given_up_does_not_end_the_comparison_for_others(
 ) -> None:
     expected = describe(ram)
     flip(ram)
-    monkeypatch.setattr(ram_state, "qmp", Qemu("completed").qmp)
-    state = ram_state.SharedState(ram, expected, 30)
+    monkeypatch.setattr(frozen_guest, "qmp", Qemu("completed").qmp)
+    state = frozen_guest.SharedState(ram, expected, 30)
     given_up = asyncio.ensure_future(state.hold())
     await asyncio.sleep(0)
     given_up.cancel()
     with pytest.raises(SnapshotError, match="ram is not what it was"):
-        await ram_state.read_state(None, "web-1", state, 30)
+        await frozen_guest.read_state(None, "web-1", state, 30)
     await state.release()
 
 
@@ -166,7 +166,7 @@ async def test_a_loading_that_is_called_off_lets_go_of_the_memory(monkeypatch: p
         with original(descriptor, size):
             yield
 
-    monkeypatch.setattr(ram_state, "held_in_memory", slowly)
+    monkeypatch.setattr(frozen_guest, "held_in_memory", slowly)
     for moment in (0.0, 0.05, 0.15, 0.3):
         loading = asyncio.ensure_future(load(monkeypatch, Qemu("active"), ram, expected))
         await asyncio.sleep(moment)
@@ -199,7 +199,7 @@ def no_memory(_descriptor: int, _size: int) -> Iterator[None]:
 async def test_without_the_memory_to_hold_it_nothing_is_loaded_and_no_snapshot_blamed(
     monkeypatch: pytest.MonkeyPatch, ram: Path
 ) -> None:
-    monkeypatch.setattr(ram_state, "held_in_memory", no_memory)
+    monkeypatch.setattr(frozen_guest, "held_in_memory", no_memory)
     qemu, expected = Qemu("completed"), describe(ram)
     with pytest.raises(RefusedError, match="ram cannot be held in memory while it loads: Cannot allocate memory"):
         await load(monkeypatch, qemu, ram, expected)
@@ -215,7 +215,7 @@ async def test_a_disk_that_does_not_give_the_state_back_is_damage(monkeypatch: p
     def fails(_descriptor: int, _buffers: object, _offset: int) -> int:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(ram_state, "held_in_memory", no_memory)
+    monkeypatch.setattr(frozen_guest, "held_in_memory", no_memory)
     monkeypatch.setattr(os, "preadv", fails)
     with pytest.raises(SnapshotError, match="ram cannot be read: Input/output error"):
         await load(monkeypatch, Qemu("completed"), ram, expected)

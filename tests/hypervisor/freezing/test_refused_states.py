@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from tests.hypervisor.conftest import Saved, spec
-from vmlab.hypervisor import libvirt_hypervisor
+from vmlab.hypervisor import frozen_guest, libvirt_hypervisor
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.freezing import frozen_files
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, RefusedError, SnapshotError, VmlabError
 from vmlab.model.names import RAM
 
@@ -60,8 +59,8 @@ def refusing(
     async def read_state(*_arguments: Any) -> None:
         raise error
 
-    monkeypatch.setattr(frozen_files, "layout", lambda *_arguments: {})
-    monkeypatch.setattr(frozen_files, "require_fitting", lambda *_arguments: None)
+    monkeypatch.setattr(frozen_guest, "layout", lambda *_arguments: {})
+    monkeypatch.setattr(frozen_guest, "require_fitting", lambda *_arguments: None)
     monkeypatch.setattr(libvirt_hypervisor, "read_state", read_state)
     saved = folder / "web-123"
     saved.mkdir()

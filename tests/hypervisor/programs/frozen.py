@@ -20,8 +20,16 @@ import psutil
 from tests.hypervisor.conftest import Saved, spec
 from tests.hypervisor.programs.made import made
 from tests.integrity.damage import flip
-from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
-from vmlab.guests.identity import Identity, begin_template, empty_template, identify, settle_template
+from vmlab.guests.agent import (
+    AgentCall,
+    AgentShell,
+    Identity,
+    begin_template,
+    empty_template,
+    identify,
+    settle_template,
+    wait_for_agent,
+)
 from vmlab.guests.image.building import ensure
 from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec

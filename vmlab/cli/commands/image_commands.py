@@ -17,8 +17,7 @@ from vmlab.guests.image.added import System, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.guests.image.building import build as build_image
-from vmlab.guests.image.catalog import IMAGES, ImageSummary, find, list_images, packages_of
-from vmlab.guests.image.moving import pack, unpack
+from vmlab.guests.image.catalog import IMAGES, ImageSummary, find, list_images, pack, packages_of, unpack
 from vmlab.guests.image.windows_answers import Answers, make_answers
 from vmlab.guests.snapshots import SNAPSHOTS, list_snapshots, size_limit
 from vmlab.model.errors import RefusedError, UsageError

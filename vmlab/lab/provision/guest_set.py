@@ -12,12 +12,11 @@ from typing import Any, Protocol
 import asyncssh
 
 from vmlab.guests.added_guest import log_in
-from vmlab.guests.agent import AgentCall, wait_for_agent
+from vmlab.guests.agent import AgentCall, Identity, identify, wait_for_agent
 from vmlab.guests.channel import GuestShell
 from vmlab.guests.guest_setup import look_at_boot, set_up_data_disk, start_services, wait_for_boot
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
-from vmlab.guests.identity import Identity, identify
 from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
 from vmlab.lab.provision.added_guests import AddedGuests

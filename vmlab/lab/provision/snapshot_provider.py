@@ -16,15 +16,14 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
+from vmlab.guests.agent import AgentCall, AgentShell, begin_template, empty_template, settle_template, wait_for_agent
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.guest_setup import start_services, wait_for_boot
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
-from vmlab.guests.identity import begin_template, empty_template, settle_template
 from vmlab.guests.snapshots import Snapshot, SnapshotRecipe, discard, find, image_digest, make
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
-from vmlab.hypervisor.freezing.frozen_files import layout
+from vmlab.hypervisor.frozen_guest import layout
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.cell_event import SnapshotMade, SnapshotProgressed

@@ -24,8 +24,16 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
-from vmlab.workloads.own_files import Folder, draw, make_own_folder, own_folder, remove_own_folder
-from vmlab.workloads.programs import accounted, install, parse_account
+from vmlab.workloads.programs import (
+    Folder,
+    accounted,
+    draw,
+    install,
+    make_own_folder,
+    own_folder,
+    parse_account,
+    remove_own_folder,
+)
 from vmlab.workloads.services import LAB_USER
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_one_report

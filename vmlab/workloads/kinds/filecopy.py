@@ -26,8 +26,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
-from vmlab.workloads.own_files import Contents, own_seed
-from vmlab.workloads.programs import ask, command, install, told_progress
+from vmlab.workloads.programs import Contents, ask, command, install, own_seed, told_progress
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import is_amount, last_object, objects

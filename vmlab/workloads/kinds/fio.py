@@ -22,20 +22,22 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
-from vmlab.workloads.own_files import (
+from vmlab.workloads.programs import (
     Contents,
     Folder,
+    accounted,
     demand_disk,
     draw,
     file_seed,
+    install,
     make_own_folder,
     own_folder,
+    parse_account,
     remove_own_folder,
     windows_folder,
     windows_place,
     windows_report,
 )
-from vmlab.workloads.programs import accounted, install, parse_account
 from vmlab.workloads.reports.fio_report import (
     MIXES,
     PERCENTILES,

@@ -21,8 +21,17 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.own_files import Folder, demand_disk, draw, make_own_folder, own_folder, remove_own_folder
-from vmlab.workloads.programs import command, install, told_progress
+from vmlab.workloads.programs import (
+    Folder,
+    command,
+    demand_disk,
+    draw,
+    install,
+    make_own_folder,
+    own_folder,
+    remove_own_folder,
+    told_progress,
+)
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal, figures_by_name, number_of
 

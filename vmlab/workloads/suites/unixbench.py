@@ -27,7 +27,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, ToolTime, Unit, with_run_time
-from vmlab.workloads.own_files import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
+from vmlab.workloads.programs import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal
 

@@ -1,1 +1,0 @@
-"""A guest's memory and devices saved to files, and loaded from them."""
