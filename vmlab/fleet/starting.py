@@ -69,11 +69,7 @@ def resume_fleet_run(folder: RunFolder) -> None:
     require_engine()
     if not is_fleet(folder.path) or not folder.is_own():
         raise UsageError(f"run {folder.id} is none of a fleet that began here")
-    try:
-        lock = folder.take_lock()
-    except BlockingIOError:
-        raise UsageError(f"run {folder.id} is under way; `vmlab attach {folder.id}` follows it") from None
-    with closed_after(lock):
+    with closed_after(folder.take_lock_of_dead()) as lock:
         if ended(folder) is not None:
             raise UsageError(f"run {folder.id} has ended; `vmlab show {folder.id}` shows it")
         runtime = RuntimeFolder(folder.runtime)

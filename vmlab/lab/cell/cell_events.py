@@ -8,21 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from vmlab.hypervisor.contract import DomainSpec
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.workload_instance import WorkloadInstance, timed_step
 from vmlab.model.cell_event import (
     CacheProved,
     CellEnded,
     CellStarted,
-    CountersRead,
-    DiskLatencyRead,
-    DiskSilent,
     GuestInspected,
     GuestStateChanged,
     MeasurementTaken,
-    NeighboursCounted,
-    NetworkProved,
     PhaseEnded,
     PhaseStarted,
     Switched,
@@ -33,12 +27,10 @@ from vmlab.model.event import (
     Event,
     Notice,
 )
-from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, RawOutput
+from vmlab.model.results import CacheProof, Measurement, Provision, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.planning import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
-from vmlab.telemetry.latency_bins import BINS
-from vmlab.telemetry.recorder import ReadTimes
 
 Emit = Callable[[Event], object]
 _SWITCHED = {"cache": "the cache mode", "ksm": "the host's KSM"}
@@ -57,7 +49,8 @@ class CellEvents:
 
     def __init__(self, plan: CellPlan, emit: Emit, raw: KeepsRaw) -> None:
         self._plan = plan
-        self._emit = emit
+        self.cell = plan.index
+        self.emit = emit
         self._raw = raw
         self._reasons: list[str] = []
         self._outcomes: list[Outcome] = []
@@ -79,7 +72,7 @@ class CellEvents:
         """The cell begins, with these settings of the host in force."""
         plan, guests = self._plan, len(self._plan.guests)
         settings = {**settings_of(plan), "host": dict(host)}
-        self._emit(
+        self.emit(
             CellStarted(
                 cell=plan.index, axes=plan.axes, repeat=plan.repeat, guests=guests, settings=settings, looped=looped
             )
@@ -89,94 +82,45 @@ class CellEvents:
     def phase(self, phase: Phase) -> Iterator[None]:
         """Emits start and end of a phase, which is the block."""
         began = time.monotonic()
-        self._emit(PhaseStarted(cell=self._plan.index, phase=phase))
+        self.emit(PhaseStarted(cell=self.cell, phase=phase))
         try:
             yield
         finally:
-            self._emit(PhaseEnded(cell=self._plan.index, phase=phase, seconds=time.monotonic() - began))
+            self.emit(PhaseEnded(cell=self.cell, phase=phase, seconds=time.monotonic() - began))
 
     def step(self, part: Part, step: str, tile: int = 0, place: str = "") -> AbstractContextManager[None]:
         """Emits how long the block took, which is a step of a part of the cell."""
-        return timed_step(self._emit, self._plan.index, part, step, tile, place)
+        return timed_step(self.emit, self._plan.index, part, step, tile, place)
 
     def guest(self, guest: GuestPlan, state: str) -> None:
         """A guest is in another state."""
-        self._emit(
+        self.emit(
             GuestStateChanged(
-                cell=self._plan.index, tile=guest.tile, guest=guest.guest, role="+".join(guest.roles), state=state
+                cell=self.cell, tile=guest.tile, guest=guest.guest, role="+".join(guest.roles), state=state
             )
         )
 
     def seen_inside(self, guest: GuestPlan, seen: dict[str, Any]) -> None:
         """What was found in a guest, as it sees itself."""
-        self._emit(GuestInspected(cell=self._plan.index, tile=guest.tile, guest=guest.guest, seen=seen))
+        self.emit(GuestInspected(cell=self.cell, tile=guest.tile, guest=guest.guest, seen=seen))
 
     def proofs(self, proofs: Sequence[CacheProof]) -> None:
         """The cache mode was proved."""
         for proof in proofs:
-            self._emit(CacheProved(cell=self._plan.index, proof=proof))
-
-    def disk_latency(self, guest: DomainSpec, since: float, counts: dict[str, dict[str, list[int]]]) -> None:
-        """How long requests of a guest's disks took that ended after `since`, in `BINS`."""
-        self._emit(
-            DiskLatencyRead(
-                cell=self._plan.index,
-                tile=guest.tile,
-                guest=guest.guest,
-                since=since,
-                scale=list(BINS.scale),
-                counts=counts,
-            )
-        )
-
-    def disk_silent(self, guest: DomainSpec, disk: str, seconds: float, requests: int) -> None:
-        """A guest's disk answers nothing, or answers again; see `DiskSilent`."""
-        self._emit(
-            DiskSilent(
-                cell=self._plan.index,
-                tile=guest.tile,
-                guest=guest.guest,
-                disk=disk,
-                seconds=seconds,
-                requests=requests,
-            )
-        )
-
-    def counters_read(self, edge: str, read: ReadTimes) -> None:
-        """The counters of host and guests were read."""
-        now = time.monotonic()
-        self._emit(
-            CountersRead(
-                cell=self._plan.index,
-                edge=edge,
-                host_ago=now - read.host,
-                guests_ago=now - read.guests,
-                guests_disks_ago=now - read.guests_disks,
-                sample_ago=now - read.sampled,
-                mono=now,
-            )
-        )
-
-    def network_proof(self, proof: NetworkProof) -> None:
-        """It was found out what the tunnel or a limit has carried."""
-        self._emit(NetworkProved(cell=self._plan.index, proof=proof))
-
-    def neighbours(self, uses: Sequence[NeighbourUse]) -> None:
-        """It was counted what the host's own guests took while the workloads ran."""
-        self._emit(NeighboursCounted(cell=self._plan.index, neighbours=list(uses)))
+            self.emit(CacheProved(cell=self.cell, proof=proof))
 
     def asked(self, command: str, origin: str) -> None:
         """A viewer asked for something that concerns this cell."""
-        self._emit(CommandReceived(command=command, origin=origin))
+        self.emit(CommandReceived(command=command, origin=origin))
 
     def switched(self, event: Switched) -> None:
         """What running guests have was switched, which makes the cell invalid."""
-        self._emit(event)
+        self.emit(event)
         self._changed(_SWITCHED[event.what], event.before, event.after)
 
     def tiles_changed(self, before: int, after: int, origin: str) -> None:
         """A tile was added or retired while the others worked, which makes the cell invalid."""
-        self._emit(TilesChanged(cell=self._plan.index, origin=origin, before=before, after=after))
+        self.emit(TilesChanged(cell=self.cell, origin=origin, before=before, after=after))
         self._changed("the number of tiles", before, after)
 
     def _changed(self, what: str, before: object, after: object) -> None:
@@ -192,15 +136,15 @@ class CellEvents:
 
     def warn(self, text: str) -> None:
         """A line for people."""
-        self._emit(Notice(level="warning", text=text))
+        self.emit(Notice(level="warning", text=text))
 
     def note(self, text: str) -> None:
         """A line for people, on what is as it should be."""
-        self._emit(Notice(level="info", text=text))
+        self.emit(Notice(level="info", text=text))
 
     def doubt(self, text: str) -> None:
         """A line for people on what makes the cell's figures less certain, with its number."""
-        self.warn(f"cell {self._plan.index}: {text}")
+        self.warn(f"cell {self.cell}: {text}")
 
     def measurement(self, measurement: Measurement) -> None:
         """One figure of the cell."""
@@ -208,7 +152,7 @@ class CellEvents:
         asked = (one for one in self._plan.targets if one.applicable and (one.workload, one.metric) == place)
         value = math.nan if measurement.value is None else measurement.value
         self._missed += sum(not one.met_by(value) for one in asked)
-        self._emit(MeasurementTaken(cell=self._plan.index, figure=measurement))
+        self.emit(MeasurementTaken(cell=self.cell, figure=measurement))
 
     def figures(self, instance: WorkloadInstance) -> None:
         """The figures that a workload collected."""
@@ -225,9 +169,9 @@ class CellEvents:
 
     def ended(self, wall_seconds: float | None, skew: StartSkew | None, provision: Provision) -> None:
         """The cell's last event."""
-        self._emit(
+        self.emit(
             CellEnded(
-                cell=self._plan.index,
+                cell=self.cell,
                 outcome=self.outcome,
                 reasons=list(self._reasons),
                 wall_seconds=wall_seconds,

@@ -24,6 +24,7 @@ from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.lab.provision.timing import Timing
+from vmlab.model.cell_event import DiskSilent
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError
 from vmlab.workloads.verification import UNREADABLE
@@ -126,15 +127,19 @@ class SilentDisks:
         seconds = silence.seconds(now)
         if silence.said and silence.since is None:
             silence.said = False
-            self._events.disk_silent(spec, disk, before, 0)
+            self._said(spec, disk, before, 0)
             self._events.doubt(f"{spec.name}: its {disk} disk answers again, after {before:.0f} s")
         elif silence.since is not None and not silence.said and seconds >= self._timing.silent_disk:
             silence.said = True
-            self._events.disk_silent(spec, disk, seconds, silence.waiting)
+            self._said(spec, disk, seconds, silence.waiting)
             self._events.doubt(f"{spec.name}: {_words(disk, silence, now)}")
         if silence.since is not None and seconds >= self._timing.lost_disk and silence.transfers:
             silence.said = False
             raise GuestLost(spec.name, _words(disk, silence, now))
+
+    def _said(self, spec: DomainSpec, disk: str, seconds: float, requests: int) -> None:
+        cell, tile, guest = self._events.cell, spec.tile, spec.guest
+        self._events.emit(DiskSilent(cell=cell, tile=tile, guest=guest, disk=disk, seconds=seconds, requests=requests))
 
     async def _in_guest(self, name: str) -> dict[str, int]:
         """The reads and writes that a guest has under way, by disk; {} where it does not say."""

@@ -22,6 +22,7 @@ from vmlab.lab.cell.undisturbed import Undisturbed
 from vmlab.lab.cell.validity import broken_rules
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.cell_event import CountersRead, NeighboursCounted, NetworkProved
 from vmlab.model.concurrency import shielded
 from vmlab.model.results import CacheProof, Measurement
 from vmlab.model.run import Outcome, Part, Phase
@@ -108,7 +109,7 @@ class Execution:
             await self._network.end(start.host_wall)
             await self._undisturbed.end()
             self._between = counters.until(await self._host_counters())
-            self._events.neighbours(self._between.neighbours)
+            self._events.emit(NeighboursCounted(cell=self._plan.index, neighbours=list(self._between.neighbours)))
             await self.latency.end()
         finally:
             opening.cancel()
@@ -141,7 +142,18 @@ class Execution:
         read = await self._around.host.read_at(mono)
         if read is None:
             return None
-        self._events.counters_read(edge, read)
+        now = time.monotonic()
+        self._events.emit(
+            CountersRead(
+                cell=self._plan.index,
+                edge=edge,
+                host_ago=now - read.host,
+                guests_ago=now - read.guests,
+                guests_disks_ago=now - read.guests_disks,
+                sample_ago=now - read.sampled,
+                mono=now,
+            )
+        )
         return read.host
 
     async def _end_span(self) -> None:
@@ -215,7 +227,7 @@ class Execution:
         for reason in broken_rules(scenario.limits, instances, proofs, self.skew):
             self._events.end_as(Outcome.INVALID, reason)
         for proof in self._network.proofs(instances):
-            self._events.network_proof(proof)
+            self._events.emit(NetworkProved(cell=self._plan.index, proof=proof))
             if (fault := fault_of(proof)) is not None:
                 self._events.end_as(Outcome.INVALID, fault)
         disturbance = Disturbance.of(self._around.host.mean, self._executed, self._between, self._around.host.extremes)

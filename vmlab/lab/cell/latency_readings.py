@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from vmlab.hypervisor.contract import DiskLatency, DomainSpec, Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.cell_event import DiskLatencyRead
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, in_one_line
-from vmlab.telemetry.latency_bins import Packed, packed
+from vmlab.telemetry.latency_bins import BINS, Packed, packed
 
 Ask = Callable[[DomainSpec], Awaitable[None]]
 
@@ -103,7 +104,16 @@ class LatencyReadings:
             now = await self._hypervisor.guest_disks.disk_latency(spec.name)
         finally:
             counted.is_asked = False
-        self._events.disk_latency(spec, counted.since, _added(counted.counts, now))
+        self._events.emit(
+            DiskLatencyRead(
+                cell=self._events.cell,
+                tile=spec.tile,
+                guest=spec.guest,
+                since=counted.since,
+                scale=list(BINS.scale),
+                counts=_added(counted.counts, now),
+            )
+        )
         counted.since, counted.counts = time.monotonic(), now
 
 

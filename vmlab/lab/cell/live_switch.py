@@ -189,7 +189,7 @@ class LiveKsm(LiveSwitch[Ksm]):
         switched = KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=state)
         if self._unmerged:
             # Before KSM begins to look for pages again.
-            await shielded(self._guests.make_mergeable(True))
+            await shielded(self._guests.hypervisor.make_mergeable(self._guests.names, True))
             self._unmerged = False
         wanted = self._plan.host.model_copy(update={"ksm": state})
         if state == "on":
@@ -210,7 +210,7 @@ class LiveKsm(LiveSwitch[Ksm]):
         if not why_not:
             try:
                 self._unmerged = True
-                self._doubt_pauses(await shielded(self._guests.make_mergeable(False)))
+                self._doubt_pauses(await shielded(self._guests.hypervisor.make_mergeable(self._guests.names, False)))
                 await self._recounted(host)
                 return
             except (HypervisorError, DeadlineExceeded) as error:
@@ -272,7 +272,7 @@ class LiveCache(LiveSwitch[CacheMode]):
     async def _switched(self, mode: CacheMode, origin: str) -> CacheSwitched:
         self._can_be_called_off = True
         try:
-            drained = await self._guests.drain_disks(self._deadline)
+            drained = await self._guests.hypervisor.guest_disks.drain_disks(self._guests.specs, self._deadline)
         except DrainTooLong as late:
             text = f"{self._cell} was not switched to cache {mode}: {late}; the cells to come can have it"
             self._events.warn(text)

@@ -174,15 +174,11 @@ def _keep(file: Path, text: str) -> None:
 def read_prepared(folder: RunFolder) -> PreparedRun:
     """All that the runner needs."""
     image = json.loads((folder.path / _IMAGE).read_text())
+    disk, kernel, initrd = (Path(image[name]) for name in ("disk", "kernel", "initrd"))
     plan = plan_of(folder)
     return PreparedRun(
         request=RunRequest.of(folder),
         plan=plan,
-        image=BootImage(
-            disk=Path(image["disk"]),
-            kernel=Path(image["kernel"]),
-            initrd=Path(image["initrd"]),
-            command_line=image["command_line"],
-        ),
+        image=BootImage(disk, kernel, initrd, image["command_line"]),
         added={name: added.require(name) for name in plan.added_images},
     )

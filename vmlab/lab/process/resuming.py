@@ -114,10 +114,7 @@ def _locked(folder: RunFolder) -> int:
     """The run's lock. Raises UsageError where it is under way, or none that began to measure here."""
     if not folder.is_own() or is_recording(folder.path) or not folder.request.is_file() or not folder.store.is_file():
         raise UsageError(f"run {folder.id} is none that began to measure here")
-    try:
-        return folder.take_lock()
-    except BlockingIOError:
-        raise UsageError(f"run {folder.id} is under way; `vmlab attach {folder.id}` follows it") from None
+    return folder.take_lock_of_dead()
 
 
 def _resume(folder: RunFolder, *, concurrent: bool = False, turn: Turn | None = None) -> None:

@@ -191,6 +191,13 @@ class RunFolder:
             raise
         return descriptor
 
+    def take_lock_of_dead(self) -> int:
+        """As `take_lock`; raises UsageError where the run is under way."""
+        try:
+            return self.take_lock()
+        except BlockingIOError:
+            raise UsageError(f"run {self.id} is under way; `vmlab attach {self.id}` follows it") from None
+
     def remains(self) -> list[str]:
         """Everything of the run that lies outside its record: sockets, and what its journal has open."""
         runtime = [str(self.runtime)] if RuntimeFolder(self.runtime).is_own() else []

@@ -23,7 +23,7 @@ from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
-from vmlab.model.results import CacheProof, Drained
+from vmlab.model.results import CacheProof
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
 
@@ -48,7 +48,7 @@ class GuestSet:
 
     _run: str
     _cell: CellPlan
-    _hypervisor: Hypervisor
+    hypervisor: Hypervisor
     _image: BootImage
     _on_state: StateChange
     _open_shell: Connect = SshShell.connect
@@ -79,7 +79,7 @@ class GuestSet:
     def _take(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
         """Give guests of new tiles their keys and addresses, which depend on their own tile alone."""
         self._keys.add(guest.key for guest in guests)
-        self._addresses |= addresses(guests, self._hypervisor.network.addresses)
+        self._addresses |= addresses(guests, self.hypervisor.network.addresses)
         self._elastic |= elastic_addresses(guests)
         cards = macs(guests)
         specs = [self._spec(guest, cards[guest.key]) for guest in guests]
@@ -106,7 +106,7 @@ class GuestSet:
 
     async def boot(self) -> None:
         """Start all guests; afterwards each has an SSH connection and its roles' services run."""
-        await self._hypervisor.create(self._image, self.specs)
+        await self.hypervisor.create(self._image, self.specs)
         self._all_are("created")
         await run_all(self._connect(guest) for guest in self.guests)
         labs = [guest for guest in self.guests if guest.resources.is_labs]
@@ -127,7 +127,7 @@ class GuestSet:
     async def _restore(
         self, guests: Sequence[GuestPlan], specs: list[DomainSpec], frozen: Mapping[str, SavedGuest]
     ) -> None:
-        await self._hypervisor.restore(self._image, specs, frozen)
+        await self.hypervisor.restore(self._image, specs, frozen)
         self._all_are("restored", guests)
         await run_all(self._connect(guest, helper=self.helper) for guest in guests)
         await self._add_data_disks(guests, specs)
@@ -151,7 +151,7 @@ class GuestSet:
         await self.disconnect(keys)
         for key in keys:
             self.shells.pop(key, None)
-        await self._hypervisor.destroy(keys)
+        await self.hypervisor.destroy(keys)
         self._all_are("gone", guests)
 
     def _all_are(self, state: str, guests: Sequence[GuestPlan] | None = None) -> None:
@@ -163,7 +163,7 @@ class GuestSet:
             self.shells[guest.key] = await self._added.connect(guest, self._addresses[guest.key])
             self._on_state(guest, "connected")
             return
-        call: AgentCall = partial(self._hypervisor.agent, guest.key)
+        call: AgentCall = partial(self.hypervisor.agent, guest.key)
         helped = await self._helped(guest) if helper else None
         if helped is None:
             await wait_for_agent(call, guest.key, self._timing.boot_of(len(self.guests)))
@@ -185,7 +185,7 @@ class GuestSet:
 
     async def _helped(self, guest: GuestPlan) -> HelperShell | None:
         """The shell of the guest's helper; None where there is none, or it does not answer."""
-        socket = self._hypervisor.helper_socket(guest.key)
+        socket = self.hypervisor.helper_socket(guest.key)
         if socket is None:
             return None
         address = self._addresses[guest.key]
@@ -198,7 +198,7 @@ class GuestSet:
         """Give each guest its data disk, once its kernel runs: a data disk is not part of a snapshot."""
         having = [guest for guest in guests if guest.resources.data_bytes is not None]
         if having:
-            await self._hypervisor.plug_data_disks(specs)
+            await self.hypervisor.plug_data_disks(specs)
             await run_all(self._mount_data(guest) for guest in having)
 
     async def _mount_data(self, guest: GuestPlan) -> None:
@@ -209,7 +209,7 @@ class GuestSet:
         return Identity(
             hostname=guest.key,
             address=self._addresses[guest.key],
-            prefix=self._hypervisor.network.addresses.prefixlen,
+            prefix=self.hypervisor.network.addresses.prefixlen,
             host_key=self._keys.host_private(guest.key),
             authorized_key=self._keys.authorized_line(),
             hosts=self._hosts(),
@@ -245,21 +245,13 @@ class GuestSet:
 
     async def prove_cache(self, specs: list[DomainSpec] | None = None) -> list[CacheProof]:
         """The cache mode of every disk file of all guests, or of some, as QEMU's descriptors and QMP show it."""
-        return await self._hypervisor.guest_disks.prove_cache(self.specs if specs is None else specs)
-
-    async def drain_disks(self, deadline: float) -> Drained:
-        """Have the host write the dirty pages of all disks, within `deadline` seconds; see the hypervisor's."""
-        return await self._hypervisor.guest_disks.drain_disks(self.specs, deadline)
+        return await self.hypervisor.guest_disks.prove_cache(self.specs if specs is None else specs)
 
     async def switch_cache(self, mode: CacheMode) -> dict[str, float]:
         """Switch all disks to another cache mode; the seconds for which each guest may have stood still."""
-        pauses = await self._hypervisor.guest_disks.switch_cache(self.specs, mode)
+        pauses = await self.hypervisor.guest_disks.switch_cache(self.specs, mode)
         self.specs = [replace(spec, resources=spec.resources.with_cache(mode)) for spec in self.specs]
         return pauses
-
-    async def make_mergeable(self, mergeable: bool) -> dict[str, float]:
-        """Whether the host may merge pages of the guests' memory; the seconds for which each may have stood still."""
-        return await self._hypervisor.make_mergeable([spec.name for spec in self.specs], mergeable)
 
     def has_windows(self, guest: GuestPlan) -> bool:
         """Whether it is a guest with Windows."""
@@ -276,5 +268,5 @@ class GuestSet:
         await self.disconnect()
         self.shells.clear()
         if self.specs:
-            await self._hypervisor.destroy(self.names)
+            await self.hypervisor.destroy(self.names)
         self._all_are("gone")

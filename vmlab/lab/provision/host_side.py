@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from vmlab.lab.provision.addresses import positions
 from vmlab.lab.provision.timing import Timing
@@ -78,18 +77,12 @@ class BareGuest:
     words: str
 
 
-class OpenBare(Protocol):
-    """Makes a place on the host and takes it away after the block."""
+OpenBare = Callable[[GuestPlan, tuple[int, int], Collection[int], float], AbstractAsyncContextManager[BareGuest]]
+"""Makes a guest on the host, with its servers running within so many seconds, and takes it away after the block.
 
-    def __call__(
-        self, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
-    ) -> AbstractAsyncContextManager[BareGuest]:
-        """The guest with its servers running within `deadline` seconds; `position` is its tile and its place in that.
-
-        Of CPUs that are `taken`, once for each time in there, it is given those that are least so. Raises VmlabError
-        and OSError.
-        """
-        ...
+It is given its tile and its place in that, and the CPUs that are taken, once for each time in there: of these it gets
+those that are least so. Raises VmlabError and OSError.
+"""
 
 
 class BareGuests:
