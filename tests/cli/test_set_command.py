@@ -202,6 +202,7 @@ def test_an_empty_list_is_a_sentence(run: Answering, said: Said) -> None:
             "thp cannot be changed while guests run; --now is for cache, ksm or tiles, and end for",
         ),
         (["cache=none", "tiles=2", "--now"], "--now changes one thing at a time"),
+        (["end=1", "--now"], "end cannot be changed while guests run"),
         ([f"tiles={'9' * 5000}"], "999999999… tiles are more than any host carries"),
         (["ksm=on"], "cannot be given another ksm; cache and tiles can"),
         (["cache"], "'cache' is not a change"),

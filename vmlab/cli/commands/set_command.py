@@ -70,10 +70,11 @@ def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[st
     wanted: dict[str, Any] = {WORDS[words[0]]: True} if words else dict(map(_change, changes))
     if now and cell is not None:
         raise UsageError("--cell is for a cell to come; --now is for the one that runs")
-    if words == ["end"] and not now:
+    if words and words[0] not in ChangeComing.WORDS and not now:
         raise UsageError("end is for the loop that runs; say end --now, or `vmlab stop` for the whole run")
-    if now and words != ["end"] and (other := words or sorted(wanted.keys() - set(ChangeRunning.AXES))):
-        what = "--now is for cache, ksm or tiles, and end for a loop"
+    may = ChangeRunning.WORDS if words else ChangeRunning.AXES
+    if now and (other := [one for one in words or sorted(wanted) if one not in may]):
+        what = f"--now is for {', '.join(ChangeRunning.AXES[:-1])} or {ChangeRunning.AXES[-1]}, and end for a loop"
         raise UsageError(f"{' and '.join(other)} cannot be changed while guests run; {what}")
     if now and len(wanted) > 1:
         raise UsageError("--now changes one thing at a time")

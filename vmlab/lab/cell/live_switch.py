@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from vmlab.hypervisor.contract import GuestDisk
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
@@ -245,11 +245,6 @@ class LiveCache(LiveSwitch[CacheMode]):
         self._deadline = deadline
         self._modes = {mode for guest in plan.guests for mode in guest.resources.cache_modes}
 
-    @property
-    def mode(self) -> CacheMode | None:
-        """The cache mode of all guests now; None where they differ."""
-        return next(iter(self._modes)) if len(self._modes) == 1 else None
-
     def _checked(self, mode: str) -> CacheMode:
         """The mode, if all disks can be switched to it now. Raises UsageError."""
         cell = self._cell
@@ -315,3 +310,11 @@ class LiveCache(LiveSwitch[CacheMode]):
             # Clean pages stay in the host's cache, where nobody reads them any more.
             for fault in await emptied(host_files(proofs)):
                 self._events.warn(fault)
+
+
+def live_switches(
+    plan: CellPlan, guests: GuestSet, events: CellEvents, drain: float, disk: GuestDisk, ksm: HostKsm | None
+) -> dict[str, LiveSwitch[Any]]:
+    """All that viewers may switch, by the scenario's word for it; for the others see `LiveCache` and `LiveKsm`."""
+    switches = (LiveCache(plan, guests, events, drain, disk), LiveKsm(plan, guests, events, ksm))
+    return {one.what: one for one in switches}

@@ -18,7 +18,6 @@ from vmlab.model.answers import TilesAnswer
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import UsageError, VmlabError, in_one_line
 from vmlab.model.names import DISK, HOST_PLACE
-from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 
@@ -48,15 +47,15 @@ class LiveTiles:
         """Whether a tile is being added or retired."""
         return self._task is not None and not self._task.done()
 
-    def change(self, count: int, origin: str, mode: CacheMode | None) -> TilesAnswer:
-        """Begin to have `count` tiles, one more or fewer, whose guests have the cache mode `mode`.
+    def change(self, count: int, origin: str) -> TilesAnswer:
+        """Begin to have `count` tiles, one more or fewer, whose guests have the cache mode of those that run.
 
         Returns what is being done. Raises UsageError and RefusedError, with nothing changed, for what
         cannot be.
         """
         self._check(count)
         if count > self._tiles:
-            plan = self._tile(self._around.widened(self._plan, count), count, mode)
+            plan = self._tile(self._around.widened(self._plan, count), count)
             work = self._add(plan, origin)
         else:
             work = self._retire(self._tiles, origin)
@@ -79,11 +78,15 @@ class LiveTiles:
         if self._around.guests.snapshot_provider is None or self._plan.added_images:
             raise UsageError(f"the guests of {cell} were booted; a tile is added from snapshots alone")
 
-    def _tile(self, wider: CellPlan, tile: int, mode: CacheMode | None) -> CellPlan:
+    def _tile(self, wider: CellPlan, tile: int) -> CellPlan:
         """The last tile of a plan as a cell of its own; positions of its workloads are kept by the wider plan."""
 
+        modes = {mode for spec in self._guests.specs for mode in spec.resources.cache_modes}
+
         def own(guest: GuestPlan) -> GuestPlan:
-            return guest if mode is None else replace(guest, resources=guest.resources.with_cache(mode))
+            # A switch changes all guests; where they differ, none was switched.
+            alike = len(modes) == 1
+            return replace(guest, resources=guest.resources.with_cache(*modes)) if alike else guest
 
         return replace(
             wider,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vmlab.lab.commands.coming_cells import ComingCells
     from vmlab.lab.commands.released_cells import ReleasedCells
 
-WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
-"""The fields that are said in one word."""
 _LONGEST_ANSWER = 64 * 2**20
 """The list of thousands of cells to come has a few hundred bytes for each."""
 _STOPS = Condition(lambda name: name in ("SIGINT", "SIGTERM"))
@@ -212,10 +210,11 @@ class ListComing(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class _Change(Verb):
-    """Change cells; what can have another value is in `AXES`."""
+    """Change cells: what can have another value is in `AXES`, what is said in one word in `WORDS`, with its field."""
 
     command = "set"
     AXES: ClassVar[tuple[str, ...]]
+    WORDS: ClassVar[dict[str, str]]
 
     @property
     def values(self) -> dict[str, str | int]:
@@ -228,6 +227,7 @@ class ChangeComing(_Change):
     """Change all cells to come, or the one with the number `cell`; the answer is `ComingAnswer`."""
 
     AXES = ("cache", "tiles")
+    WORDS: ClassVar = {"skip": "skip", "planned": "as_planned"}
     now: bool = False
     cell: int | None = None
     cache: str | None = None
@@ -249,6 +249,7 @@ class ChangeRunning(_Change):
     """
 
     AXES = ("cache", "ksm", "tiles")
+    WORDS: ClassVar = {"end": "end"}
     # Dirty pages are written before running guests are switched, for at most half a minute; the rest is for the guests.
     patience = 180.0
     now: bool = True
@@ -267,6 +268,7 @@ class ChangeRunning(_Change):
         return await run.change_now(what, value, self.origin)
 
 
+WORDS = ChangeComing.WORDS | ChangeRunning.WORDS
 VERBS: tuple[type[Verb], ...] = (Stop, Release, Keep, StartAt, CallOff, ListComing, ChangeComing, ChangeRunning)
 
 

@@ -16,7 +16,7 @@ from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.cell_losses import Losses, SilentDisks
 from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.cell.execution import Execution
-from vmlab.lab.cell.live_switch import LiveCache, LiveKsm, LiveSwitch
+from vmlab.lab.cell.live_switch import live_switches
 from vmlab.lab.cell.live_tiles import LiveTiles
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.surroundings import CellSurroundings
@@ -67,9 +67,8 @@ class CellRun:
             added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
-        self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain, around.host.disk)
-        live_ksm = LiveKsm(plan, self._guests, self._events, around.host.ksm)
-        self.live: dict[str, LiveSwitch[Any]] = {one.what: one for one in (self.live_cache, live_ksm)}
+        host, drain = around.host, self._timing.drain
+        self.live = live_switches(plan, self._guests, self._events, drain, host.disk, host.ksm)
         """What viewers may switch while the workloads run."""
         self._host = HostSide(plan, around.host.tiles)
         self._bare = BareGuests(plan, around.host.bare, self._timing, self._events.note)
@@ -324,6 +323,6 @@ class CellRun:
         if what == "tiles":
             if busy := [other for other, one in self.live.items() if one.busy]:
                 raise UsageError(f"{busy[0]} of cell {self.plan.index} is being switched; wait until that is done")
-            return self.live_tiles.change(int(value), origin, self.live_cache.mode)
+            return self.live_tiles.change(int(value), origin)
         switched = await self.live[what].switch(str(value), origin)
         return {"what": switched.what, **asdict(switched)}
