@@ -35,7 +35,7 @@ _LIST_SECONDS = 1.0
 """Processes and threads are listed, and the cgroups of those that have run are read, this seldom."""
 _LISTS = 8
 """The cgroups of threads that do not run are read at one listing of so many."""
-_LONG, _SELDOM = 10.0, 2.5
+_LONG, _SELDOM = 5.0, 2.5
 """After so many seconds there are enough samples for a share of 2 %, and all is read so many times less often."""
 _COMPARE_SECONDS = 0.5
 """The same for values that must not change."""
@@ -131,9 +131,9 @@ class ProcessStates:
         self._files: dict[Path, KernelFile] = {}
         self._ended: list[_Thread] = []
 
-    def look(self, now: float) -> None:
-        """Take a sample at `now`, in seconds of the monotonic clock."""
-        if now - self._listed_at >= _LIST_SECONDS:
+    def look(self, now: float, seldom: float = 1.0) -> None:
+        """Take a sample at `now`, in seconds of the monotonic clock; processes are listed so many times less often."""
+        if now - self._listed_at >= _LIST_SECONDS * seldom:
             self._list(now)
         if not self._turn:
             self._turn = list(self._threads.values())
@@ -232,9 +232,10 @@ class ProcessStates:
 
     def _take(self, thread: _Thread, how: str, now: float) -> None:
         """Between two samples of which one found it stopped, it was stopped for half of the time."""
-        for one in {how, thread.how} - {""}:
-            whole = how == thread.how
-            thread.stopped[one] = thread.stopped.get(one, 0.0) + (now - thread.seen) * (1.0 if whole else 0.5)
+        if how or thread.how:
+            for one in {how, thread.how} - {""}:
+                whole = how == thread.how
+                thread.stopped[one] = thread.stopped.get(one, 0.0) + (now - thread.seen) * (1.0 if whole else 0.5)
         thread.how, thread.seen = how, now
 
     def _is_frozen(self, cgroups: bytes, frozen: dict[Path, bool]) -> bool:
@@ -321,10 +322,10 @@ class StandstillWatch:
     def _look_on(self, states: ProcessStates, values: LabValues, links: LinkStates) -> None:
         began = now = compared = self._clock()
         used = time.process_time()
-        going = True
+        going, seldom = True, 1.0
         while going:
             seldom = 1.0 if now - began < _LONG else _SELDOM
-            self._look(states, now)
+            self._look(states, now, seldom)
             if now == began or now - compared >= _COMPARE_SECONDS * seldom:
                 compared = now
                 self._compare(states, values, links, now)
@@ -335,7 +336,7 @@ class StandstillWatch:
             gap = now - before - wait
             if gap >= _OWN_GAP and used - cpu_before < gap * _OWN_CPU_SHARE:
                 self._own.append(Standstill(os.getpid(), "", _STATES[b"T"], gap))
-        self._look(states, now)
+        self._look(states, now, seldom)
         self._compare(states, values, links, now)
         # Numbers of the host's are other processes here.
         others = [] if self._outside is None else self._outside.end(now)
@@ -343,10 +344,10 @@ class StandstillWatch:
         changed = [*values.changed(now), *links.changed(now)]
         self._seen = Seen(now - began, [*self._own, *states.end(now), *outside], values.throttled(), changed)
 
-    def _look(self, states: ProcessStates, now: float) -> None:
-        states.look(now)
+    def _look(self, states: ProcessStates, now: float, seldom: float) -> None:
+        states.look(now, seldom)
         if self._outside is not None:
-            self._outside.look(now)
+            self._outside.look(now, seldom)
 
     def _compare(self, states: ProcessStates, values: LabValues, links: LinkStates, now: float) -> None:
         values.look(now, states.threads())
