@@ -64,7 +64,7 @@ async def test_a_program_joins_its_groups_before_it_begins(tmp_path: Path) -> No
 
 
 async def test_output_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_shell, "MOST_PRINTED", 100_000)
+    monkeypatch.setattr("vmlab.guests.channel.MOST_PRINTED", 100_000)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec("yes", stdin=pipe, stdout=pipe, stderr=pipe)
     with pytest.raises(GuestError, match=r"host: yes printed more than 97\.7 KiB"):

@@ -176,7 +176,7 @@ async def test_a_commands_input_and_output_pass_and_have_an_end(
     # Few lines, as the server of these tests sends a packet for each.
     text = ("0123456789" * 100 + "\n") * 1_000
     assert (await shell.run(["cat"], stdin=text)).stdout == text
-    monkeypatch.setattr(ssh, "MOST_PRINTED", 100_000)
+    monkeypatch.setattr("vmlab.guests.channel.MOST_PRINTED", 100_000)
     with pytest.raises(GuestError, match=r"web: cat printed more than 97\.7 KiB"):
         await shell.run(["cat"], stdin=text)
     assert (await shell.run(["cat"], stdin="again\n")).stdout == "again\n"

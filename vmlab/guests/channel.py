@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from vmlab.model.errors import GuestError
+from vmlab.model.quantities import format_bytes
+from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
 
 START_LINE = "/run/vmlab/start_line.py"
 WRITE_SECONDS = 60.0
+PIECE = 65536
+"""Bytes that are read at once of what a program prints."""
 _WRITE = 'mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"'
 
 
@@ -76,6 +80,16 @@ class CommandShell(ABC):
         """Raises GuestError where the command that writes a file failed."""
         if completed.status != 0:
             raise GuestError(f"{self.name}: cannot write {path}: {completed.stderr.strip()}")
+
+
+async def whole_output(read: Callable[[int], Awaitable[bytes]], shell: str, name: str) -> bytes:
+    """What the program `name` prints to its end. Raises GuestError for more than `MOST_PRINTED`."""
+    held = bytearray()
+    while piece := await read(PIECE):
+        held += piece
+        if len(held) > MOST_PRINTED:
+            raise GuestError(f"{shell}: {name} printed more than {format_bytes(MOST_PRINTED)}")
+    return bytes(held)
 
 
 def describe_failure(argv: Sequence[str], completed: Completed) -> str:

@@ -10,10 +10,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from vmlab.model.cache import has_write_cache
 from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
 from vmlab.model.roles import ROLES
+from vmlab.model.run import has_write_cache
 from vmlab.model.scenarios.guest import Boot, GuestResources
 from vmlab.workloads.contract import Shell
 

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
-from vmlab.guests.channel import Channel, CommandShell
+from vmlab.guests.channel import Channel, CommandShell, whole_output
 from vmlab.guests.guest_setup import start_services
 from vmlab.guests.held_client import install_start_line
 from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.quantities import format_bytes
-from vmlab.model.results import MOST_PRINTED
 from vmlab.system.mounts import joining
 from vmlab.workloads.contract import Completed
 
@@ -192,15 +191,8 @@ async def _communicated(process: asyncio.subprocess.Process, stdin: bytes, name:
         to.close()
         return b""
 
-    async def take(of: asyncio.StreamReader) -> bytes:
-        held = bytearray()
-        while piece := await of.read(_LINE_LIMIT):
-            held += piece
-            if len(held) > MOST_PRINTED:
-                raise GuestError(f"host: {name} printed more than {format_bytes(MOST_PRINTED)}")
-        return bytes(held)
-
-    _, out, err = await run_all([give(process.stdin), take(process.stdout), take(process.stderr)])
+    outputs = [whole_output(stream.read, "host", name) for stream in (process.stdout, process.stderr)]
+    _, out, err = await run_all([give(process.stdin), *outputs])
     await process.wait()
     return out, err
 

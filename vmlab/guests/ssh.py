@@ -14,11 +14,9 @@ from typing import Any
 
 import asyncssh
 
-from vmlab.guests.channel import Channel, CommandShell
+from vmlab.guests.channel import Channel, CommandShell, whole_output
 from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError, UsageError
-from vmlab.model.quantities import format_bytes
-from vmlab.model.results import MOST_PRINTED
 from vmlab.system.given_file import read_given
 from vmlab.workloads.contract import Completed
 
@@ -37,7 +35,6 @@ _SUDO = ("sudo", "-n", "-H", "--")
 _LAUNCH_SECONDS = 60.0
 _SEND_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
-_PIECE = 65536
 
 
 class SshChannel:
@@ -144,20 +141,13 @@ class SshShell(CommandShell):
         self, process: asyncssh.SSHClientProcess[bytes], given: bytes, name: str
     ) -> tuple[bytes, bytes]:
         """What the command printed. Raises GuestError for more than `MOST_PRINTED`, and then hears no more of it."""
-
-        async def take(of: asyncssh.SSHReader[bytes]) -> bytes:
-            held = bytearray()
-            while piece := await of.read(_PIECE):
-                held += piece
-                if len(held) > MOST_PRINTED:
-                    raise GuestError(f"{self.name}: {name} printed more than {format_bytes(MOST_PRINTED)}")
-            return bytes(held)
-
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(given)
             process.stdin.write_eof()
         try:
-            out, err = await run_all([take(process.stdout), take(process.stderr)])
+            out, err = await run_all(
+                [whole_output(of.read, self.name, name) for of in (process.stdout, process.stderr)]
+            )
         except BaseException:
             process.channel.abort()
             raise

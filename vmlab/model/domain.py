@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from vmlab.model.cache import CACHE_FLAGS
-from vmlab.model.run import CACHE_MODES
+from vmlab.model.run import CACHE_FLAGS, CACHE_MODES
 
 UNKNOWN = "unknown"
 """A disk's cache mode, format or protocol that nothing tells."""

@@ -5,7 +5,8 @@ The bounds of what it counts are here too. They are the same for a scenario, a r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeVar, get_args
 
@@ -110,3 +111,30 @@ class Part(StrEnum):
     """After the clean-up."""
     OTHER = "other"
     """Between other phases, as where a cell breaks off."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFlags:
+    """QMP's flags: `writeback` is the guest-visible write cache, `direct` O_DIRECT, `no_flush` ignored flushes."""
+
+    writeback: bool
+    direct: bool
+    no_flush: bool
+
+
+CACHE_FLAGS: Mapping[CacheMode, CacheFlags] = {
+    "none": CacheFlags(writeback=True, direct=True, no_flush=False),
+    "writeback": CacheFlags(writeback=True, direct=False, no_flush=False),
+    "writethrough": CacheFlags(writeback=False, direct=False, no_flush=False),
+    "directsync": CacheFlags(writeback=False, direct=True, no_flush=False),
+    "unsafe": CacheFlags(writeback=True, direct=False, no_flush=True),
+}
+"""What each cache mode of a disk means: `direct` is O_DIRECT in all files, and only `unsafe` ignores flushes.
+
+The guest sees the write cache and nothing else of it.
+"""
+
+
+def has_write_cache(mode: CacheMode) -> bool:
+    """Whether the guest's disk has a write cache, as the guest sees it."""
+    return CACHE_FLAGS[mode].writeback

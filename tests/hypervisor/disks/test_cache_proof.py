@@ -13,9 +13,8 @@ from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.cache_proof import Qemu, direct_flags
 from vmlab.hypervisor.disks.data_disks import DataDisk, PoolDisk
-from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.results import CacheProof
-from vmlab.model.run import CACHE_MODES, CacheMode
+from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, CacheFlags, CacheMode
 
 OWN = Path("/proc/self")
 

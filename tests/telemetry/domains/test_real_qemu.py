@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.model.cache import CACHE_FLAGS, CacheFlags
-from vmlab.model.run import CACHE_MODES
+from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, CacheFlags
 from vmlab.telemetry.domains.qemu_options import QemuOptions
 
 ASKED = ("qmp_capabilities", "query-memory-size-summary", "query-cpus-fast", "query-block", "quit")

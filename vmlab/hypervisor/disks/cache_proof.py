@@ -1,7 +1,7 @@
 """What a running QEMU really does with its disk files, read from its open descriptors and over QMP.
 
 The XML only states what was asked. The flag O_DIRECT of an open file and QMP's cache flags show what is in force;
-`model.cache` has their values for each mode.
+`model.run` has their values for each mode.
 
 The write cache is a property of the device that the guest sees. A backing file has no device, is never written,
 and QMP reports its write cache as on in every mode, so that flag is compared for the overlay alone. O_DIRECT and
@@ -21,9 +21,8 @@ from typing import Any
 from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.data_disks import DataDisk, PoolDisk
-from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.results import CacheProof
-from vmlab.model.run import CacheMode
+from vmlab.model.run import CACHE_FLAGS, CacheFlags, CacheMode
 
 OPENING = ("file", "host_device")
 """QEMU's drivers for a file and for a block device."""

@@ -10,9 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Literal
 
-from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable, RefusedError
-from vmlab.model.run import CacheMode
+from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
 

@@ -29,10 +29,9 @@ from vmlab.hypervisor.disks.overlays import require_direct
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
-from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import CacheProof, Drained
-from vmlab.model.run import CacheMode
+from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.telemetry.latency_bins import BINS, OPERATIONS
 
 _ASK = 10.0

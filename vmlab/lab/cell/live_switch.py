@@ -15,7 +15,6 @@ from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.provision.guest_set import GuestSet
-from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.cell_event import (
     CacheSwitched,
     KsmSwitched,
@@ -32,7 +31,7 @@ from vmlab.model.errors import (
     in_one_line,
 )
 from vmlab.model.quantities import format_bytes
-from vmlab.model.run import CACHE_MODES, SWITCHABLE, CacheMode, Outcome
+from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, SWITCHABLE, CacheMode, Outcome
 from vmlab.model.scenarios.host_settings import HostSettings, Ksm
 from vmlab.plan.terms import CellPlan
 from vmlab.system.host_size import host_memory

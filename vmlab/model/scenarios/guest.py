@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from vmlab.model.cache import has_write_cache
-from vmlab.model.run import CacheMode
+from vmlab.model.run import CacheMode, has_write_cache
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, Bytes, number_or_percent
 

@@ -32,11 +32,16 @@ Get = Callable[[str], float]
 
 
 class Take(NamedTuple):
-    """The `percent` that a domain takes of one resource of the host; `is_short` where the host has no more of it."""
+    """The `percent` that a domain takes of one resource of the host; `is_short` where the host has no more of it.
+
+    `level` is how far the host's resource is at its limit, and `phrase` says both.
+    """
 
     resource: str
     percent: float
     is_short: bool
+    level: float
+    phrase: str
 
     @property
     def words(self) -> str:
@@ -108,13 +113,13 @@ def _state(get: Get, domain: Domain, cpus: float, moved: dict[str, dict[str, flo
     disks = {target: {metric: get(f"{metric}[{domain.name}/{target}]") for metric in OF_DISK} for target in targets}
     takes = [*_cpu_take(get, figures, cpus), *_disk_takes(get, domain, moved), *_memory_take(get, figures)]
     most = max(takes, key=_weight, default=None)
-    return DomainState(domain, figures, disks, most, tuple(_limits(get, domain, figures, disks, takes)))
+    return DomainState(domain, figures, disks, most, tuple(_limits(domain, figures, disks, takes)))
 
 
 def _cpu_take(get: Get, figures: dict[str, float], cpus: float) -> Iterable[Take]:
-    share = figures["domain_cpu_percent"] / cpus
+    share, busy = figures["domain_cpu_percent"] / cpus, _cpu_busy(get)
     if share == share:
-        yield Take("CPU", share, _cpu_busy(get) >= CPU_BUSY)
+        yield Take("CPU", share, busy >= CPU_BUSY, busy, f"host's CPUs {busy:.0f} % busy, {share:.0f} % by it")
 
 
 def _cpu_busy(get: Get) -> float:
@@ -129,13 +134,15 @@ def _disk_takes(get: Get, domain: Domain, moved: dict[str, dict[str, float]]) ->
         of_domains = (other.get(below, math.nan) for other in moved.values())
         whole = max(disk, sum(one for one in of_domains if one == one))
         if busy == busy and own == own and whole > 0:
-            yield Take(below, busy * own / whole, busy >= DISK_BUSY)
+            share = busy * own / whole
+            yield Take(below, share, busy >= DISK_BUSY, busy, f"disk {below} {busy:.0f} % busy, {share:.0f} % by it")
 
 
 def _memory_take(get: Get, figures: dict[str, float]) -> Iterable[Take]:
     share = figures["domain_memory_resident_bytes"] / get("memory_total_bytes") * 100
     if share == share and _lacks_memory(get):
-        yield Take("memory", share, True)
+        stalled = get("pressure_memory_some_percent")
+        yield Take("memory", share, True, stalled, f"host lacks memory, {share:.0f} % is its")
 
 
 def _lacks_memory(get: Get) -> bool:
@@ -161,15 +168,11 @@ def _bytes(get: Get, metric: str, instance: str) -> float:
 
 
 def _limits(
-    get: Get,
-    domain: Domain,
-    figures: dict[str, float],
-    disks: dict[str, dict[str, float]],
-    takes: Sequence[Take],
+    domain: Domain, figures: dict[str, float], disks: dict[str, dict[str, float]], takes: Sequence[Take]
 ) -> Iterable[Limit]:
     for take in takes:
         if take.is_short and take.percent >= _LEAST_SHARE:
-            yield Limit(f"{take.resource} {_short_percent(get, take):.0f} %", _short_words(get, take))
+            yield Limit(f"{take.resource} {take.level:.0f} %", take.phrase)
     vcpus = domain.vcpus or math.nan
     if (busy := figures["domain_cpu_percent"] / vcpus) >= CPU_BUSY:
         yield Limit(
@@ -187,20 +190,3 @@ def _limits(
     swapped = figures["domain_memory_swapped_bytes"]
     if swapped / (domain.memory_bytes or math.nan) * 100 >= SWAPPED:
         yield Limit(f"swapped {format_bytes(swapped)}", f"{format_bytes(swapped)} of it swapped out")
-
-
-def _short_percent(get: Get, take: Take) -> float:
-    """How far the host's resource is at its limit."""
-    if take.resource == "CPU":
-        return _cpu_busy(get)
-    name = "pressure_memory_some_percent" if take.resource == "memory" else f"disk_util_percent[{take.resource}]"
-    return get(name)
-
-
-def _short_words(get: Get, take: Take) -> str:
-    if take.resource == "CPU":
-        return f"host's CPUs {_cpu_busy(get):.0f} % busy, {take.percent:.0f} % by it"
-    if take.resource == "memory":
-        return f"host lacks memory, {take.percent:.0f} % is its"
-    busy = get(f"disk_util_percent[{take.resource}]")
-    return f"disk {take.resource} {busy:.0f} % busy, {take.percent:.0f} % by it"

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.domain import UNKNOWN, DomainDisk
+from vmlab.model.run import CACHE_FLAGS, CacheFlags
 from vmlab.telemetry.domains.qemu_arguments import POSITIONAL, Option, dictionaries_in, nested, node, pairs, strings_in
 
 Node = Mapping[str, Any]
