@@ -10,10 +10,11 @@ from vmlab.analysis.statistics.sample_size import MOST
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import written
 from vmlab.model.visible import visible_values
+from vmlab.report.blocks import Notes, Section
 from vmlab.report.figures import value_text
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_words
 from vmlab.report.words import plural
-from vmlab.report.writers.text import WIDTH, paragraph
+from vmlab.report.writers.text import WIDTH, text_lines
 
 _FAILS = "FAIL"
 _MARKS = {State.NOT_MET: "ok", State.POSSIBLE: UNPROVEN, State.CANNOT_TELL: UNTESTED}
@@ -25,11 +26,10 @@ def gate_text(comparison: Comparison, width: int = WIDTH) -> str:
     answers = visible_values(comparison.gate)
     if not answers:
         return ""
-    lines = ["", f"gate: {_overall(answers)}"]
-    for answer, line in zip(answers, answer_lines(comparison), strict=True):
-        mark = _FAILS if answer.fails else _MARKS[answer.state]
-        lines += paragraph(f"{mark:<{len(_FAILS)}}  {line}", width, "      ")
-    return "\n".join(lines) + "\n"
+    marks = [_FAILS if answer.fails else _MARKS[answer.state] for answer in answers]
+    told = zip(marks, answer_lines(comparison), strict=True)
+    notes = Notes([f"{mark:<{len(_FAILS)}}  {line}" for mark, line in told], indent="      ")
+    return "\n".join(text_lines([Section(f"gate: {_overall(answers)}", [notes])], width)) + "\n"
 
 
 def _overall(answers: Sequence[Answer]) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
-from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
+from vmlab.analysis.comparison.result_table import Head, ResultTable
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
-from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
+from vmlab.model.run import RUN_TIME, WARM_UP, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.bound_text import resource_word
 from vmlab.report.comparison_text import row_name
@@ -31,13 +32,9 @@ _MOST_PLACES = 3
 
 def answers(document: RunDocument) -> list[str]:
     """The answer, the most important first: differences, what bound the cells, and what makes it doubtful."""
-    headlines = sorted(
-        _headlines(document.tables), key=lambda one: not (one[3].difference and one[3].difference.proven)
-    )
-    found = [_sentence(*one) for one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
-    shown = found[:_MOST]
-    if len(found) > _MOST:
-        shown.append(f"{len(found) - _MOST} more differences stand in the tables.")
+    headlines = sorted(_headlines(document.tables), key=lambda one: not one[1].difference.proven)
+    found = [_sentence(one) for _, one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
+    shown = _first(found)
     if not shown:
         shown = ["Nothing is compared here: the figures stand in the tables below."]
     missed = missed_words(document)
@@ -51,30 +48,60 @@ def missed_words(document: RunDocument) -> str:
     return f"{capital(missed)}." if missed else ""
 
 
-_Headline = tuple[ResultTable, Head, Head, Entry]
+class _Contrast(NamedTuple):
+    """A figure beside another one, `who` against whom at the place of `axes`; the other is None where it is unknown."""
+
+    who: str
+    axes: Mapping[str, AxisValue]
+    what: str
+    unit: str
+    figure: Figure
+    other: Figure | None
+    difference: Difference
+
+
+def _sentence(one: _Contrast) -> str:
+    place = f" at {axes_words(one.axes)}" if one.axes else ""
+    figures = [one.figure] if one.other is None else [one.figure, one.other]
+    form = form_of(one.unit, figures)
+    words = " against ".join(figure_text(figure, one.unit, form, named=True) for figure in figures)
+    return f"{one.who}{place}: {one.what} {words}; {_explained(one.difference)}."
+
+
+def _over_places(those: Sequence[_Contrast]) -> str:
+    """The same figure at several places in one sentence."""
+    one, known = those[0], [each.difference for each in those]
+    return f"{one.who} at {len(those)} places: {one.what} {_summed_up(known)}."
+
+
+def _first(said: Sequence[str]) -> list[str]:
+    """The first sentences, and how many more differences there are."""
+    more = len(said) - _MOST
+    return [*said[:_MOST], *([f"{more} more differences stand in the tables."] if more > 0 else [])]
+
+
+_Headline = tuple[tuple[Head, Head], _Contrast]
 
 
 def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
-    """Each figure that stands for a whole column, and is compared with that of the baseline."""
+    """Each figure that stands for a whole column, and is compared with that of the baseline, by its row and column."""
     for table in tables:
         for row, column, entry in table.each():
             if _is_headline(table, row) and entry.difference is not None and entry.figure.spread is not None:
-                yield table, row, column, entry
+                who, what = _who(table, row, column), _what(table, row, column)
+                other = baseline_of(table, row, column)
+                yield (
+                    (row, column),
+                    _Contrast(who, table.axes, what, entry.reading.unit, entry.figure, other, entry.difference),
+                )
 
 
 def _by_places(headlines: Sequence[_Headline]) -> Iterator[str]:
     """A sentence for each figure, over all places of the other axes where it stands at several."""
-    alike: dict[tuple[Head, Head], list[_Headline]] = {}
-    for one in headlines:
-        alike.setdefault((one[1], one[2]), []).append(one)
-    for those in alike.values():
-        table, row, column, _ = those[0]
-        if len(those) == 1:
-            yield _sentence(*those[0])
-        else:
-            known = [entry.difference for *_, entry in those if entry.difference is not None]
-            who, what = _who(table, row, column), _what(table, row, column)
-            yield f"{who} at {len(those)} places: {what} {_over_places(known)}."
+    alike: dict[tuple[Head, Head], list[_Contrast]] = {}
+    for place, one in headlines:
+        alike.setdefault(place, []).append(one)
+    return (_sentence(those[0]) if len(those) == 1 else _over_places(those) for those in alike.values())
 
 
 def _is_headline(table: ResultTable, row: Head) -> bool:
@@ -85,19 +112,6 @@ def _is_headline(table: ResultTable, row: Head) -> bool:
     of_cells = [head for head in table.rows if WALL_SECONDS in dict(head).values()]
     others = [head for head in table.rows if METRICS in dict(head) and head not in of_cells]
     return not of_cells or (row not in of_cells if others else row in of_cells)
-
-
-def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
-    base = baseline_of(table, row, column)
-    place = f" at {axes_words(table.axes)}" if table.axes else ""
-    unit = entry.reading.unit
-    form = form_of(unit, (entry.figure, base) if base else (entry.figure,))
-    figure = figure_text(entry.figure, unit, form, named=True)
-    text = f"{_who(table, row, column)}{place}: {_what(table, row, column)} {figure}"
-    if base is not None:
-        text += f" against {figure_text(base, unit, form, named=True)}"
-    assert entry.difference is not None
-    return f"{text}; {_explained(entry.difference)}."
 
 
 def _who(table: ResultTable, row: Head, column: Head) -> str:
@@ -131,21 +145,29 @@ def _explained(found: Difference) -> str:
     return f"{relative_number(found.percent, 'difference')}, {sentence(found)}"
 
 
-def comparison_answers(found: Comparison) -> Iterator[str]:
+def comparison_answers(found: Comparison) -> list[str]:
     """What the scenario asks for, of each candidate: a sentence for each place, or one for all where these are many.
 
-    What is proven comes first.
-
-    Of run times alone it is the total wall clock.
+    What is proven comes first. Of run times alone it is the total wall clock.
     """
     figures: dict[str, list[Row]] = {}
     for row in found.told(answered_metrics(found)):
         figures.setdefault(row_name(row), []).append(row)
-    proven_first = sorted(figures.items(), key=lambda one: not any(d.proven for row in one[1] for d in row.differences))
-    said = [sentence for name, rows in proven_first for sentence in _of_figure(found.labels, name, rows)]
-    yield from said[:_MOST]
-    if len(said) > _MOST:
-        yield f"{len(said) - _MOST} more differences stand in the tables."
+    said: list[str] = []
+    for rows in sorted(figures.values(), key=lambda rows: not any(d.proven for row in rows for d in row.differences)):
+        places = [list(_contrasts(found.labels, row)) for row in rows]
+        if len(rows) <= _MOST_PLACES:
+            said += [_sentence(one) for those in places for one in those]
+        else:
+            said += map(_over_places, zip(*places, strict=True))
+    return _first(said)
+
+
+def _contrasts(labels: Sequence[str], row: Row) -> Iterator[_Contrast]:
+    """Each candidate beside the baseline."""
+    for label, figure, difference in zip(labels[1:], row.figures[1:], row.differences, strict=True):
+        who = f"{label} against {labels[0]}"
+        yield _Contrast(who, row.axes, row_name(row), row.unit, figure, row.figures[0], difference)
 
 
 def answered_metrics(found: Comparison) -> tuple[str, ...]:
@@ -155,25 +177,7 @@ def answered_metrics(found: Comparison) -> tuple[str, ...]:
     return tuple(metric for metric in found.asked if metric != WALL_SECONDS)
 
 
-def _of_figure(labels: Sequence[str], name: str, rows: Sequence[Row]) -> Iterator[str]:
-    if len(rows) <= _MOST_PLACES:
-        for row in rows:
-            yield from _at_place(labels, row)
-        return
-    for number, label in enumerate(labels[1:]):
-        known = [row.differences[number] for row in rows]
-        yield f"{label} against {labels[0]} at {len(rows)} places: {name} {_over_places(known)}."
-
-
-def _at_place(labels: Sequence[str], row: Row) -> Iterator[str]:
-    place = f" at {axes_words(row.axes)}" if row.axes else ""
-    for label, figure, difference in zip(labels[1:], row.figures[1:], row.differences, strict=True):
-        form = form_of(row.unit, (figure, row.figures[0]))
-        mine, theirs = (figure_text(one, row.unit, form, named=True) for one in (figure, row.figures[0]))
-        yield f"{label} against {labels[0]}{place}: {row_name(row)} {mine} against {theirs}; {_explained(difference)}."
-
-
-def _over_places(known: Sequence[Difference]) -> str:
+def _summed_up(known: Sequence[Difference]) -> str:
     """``-40.4 % to +2.0 %; better, difference proven at 3 of 4, no difference proven at 1 of 4``."""
     percents = [one.percent for one in known if one.percent is not None]
     ends = [relative_number(end, "difference") for end in (min(percents), max(percents))] if percents else []

@@ -14,7 +14,6 @@ from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_a
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
-from vmlab.model.quantities import Written
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.blocks import Chart
@@ -76,18 +75,33 @@ def _table_chart(table: ResultTable, key: tuple[str, str]) -> Chart:
     rows = [row for row in table.rows if any(place[0] == row for place in own)]
     columns = [column for column in table.columns if any(place[1] == column for place in own)]
     unit, metric = key
-    form = form_of(unit, [entry.figure for entry in own.values()])
-    lines = [
-        Line(_name(table, column), [_point(own.get((row, column)), form) for row in rows[:MOST_ROWS]])
-        for column in columns[:MOST_LINES]
+    absent = Figure(MISSING)
+    sides = [
+        (_name(table, column), [own[row, column].figure if (row, column) in own else absent for row in rows])
+        for column in columns
     ]
     left_out = len(rows) > MOST_ROWS or len(columns) > MOST_LINES
+    note = "The table has more rows or columns than this chart." if left_out else ""
+    behind = "".join(f", {words}" for words in place_words(table))
+    return _dots([_name(table, row) for row in rows], sides, metric, unit, behind, note)
+
+
+def _dots(
+    rows: Sequence[str],
+    sides: Sequence[tuple[str, Sequence[Figure]]],
+    metric: str,
+    unit: str,
+    behind: str = "",
+    note: str = "",
+) -> Chart:
+    """The first figures of each side, one a row; `behind` stands behind the metric in the title."""
+    form = form_of(unit, [figure for _, figures in sides for figure in figures])
+    lines = [
+        Line(name, [point_of(figure, form.factor) for figure in figures[:MOST_ROWS]])
+        for name, figures in sides[:MOST_LINES]
+    ]
     label = with_unit(metric_words(metric), unit, form)
-    return Chart(
-        ", ".join([label, *place_words(table)]),
-        partial(dots, [_name(table, row) for row in rows[:MOST_ROWS]], lines, label),
-        "The table has more rows or columns than this chart." if left_out else "",
-    )
+    return Chart(f"{label}{behind}", partial(dots, rows[:MOST_ROWS], lines, label), note)
 
 
 def _name(table: ResultTable, head: Head) -> str:
@@ -98,10 +112,6 @@ def _name(table: ResultTable, head: Head) -> str:
     if METRICS in table.fixed or not head:
         return head_words(head)
     return str(table.fixed.get(WORKLOADS, "all cells"))
-
-
-def _point(entry: Entry | None, form: Written) -> Point:
-    return Point(None) if entry is None else point_of(entry.figure, form.factor)
 
 
 def point_of(figure: Figure, factor: float = 1.0) -> Point:
@@ -144,14 +154,8 @@ def _over_places(
     if len(places) < _LEAST_PLACES:
         return None
     axes, rows = places_words(places)
-    form = form_of(unit, [figure for _, figures in sides for figure in figures])
-    lines = [
-        Line(side, [point_of(figure, form.factor) for figure in figures[:MOST_ROWS]])
-        for side, figures in sides[:MOST_LINES]
-    ]
-    label = with_unit(metric_words(name), unit, form)
-    left_out = "" if len(rows) <= MOST_ROWS else f" The first {MOST_ROWS} of {len(rows)} places."
-    return Chart(f"{label} by {axes}", partial(dots, rows[:MOST_ROWS], lines, label), left_out.strip())
+    note = "" if len(rows) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(rows)} places."
+    return _dots(rows, sides, name, unit, f" by {axes}", note)
 
 
 def comparison_charts(comparison: Comparison) -> list[Chart]:
@@ -184,14 +188,9 @@ def _compared(comparison: Comparison, rows: Sequence[Row], metric: str) -> Chart
         if (chart := _over_places([row.axes for row in rows], sides, name, unit)) is not None:
             return chart
     shown = [row for row in rows if row.axes == rows[0].axes][:MOST_ROWS]
-    form = form_of(unit, [figure for row in shown for figure in row.figures])
-    lines = [
-        Line(label, [point_of(row.figures[place], form.factor) for row in shown])
-        for place, label in enumerate(comparison.labels[:MOST_LINES])
-    ]
+    figures = [(label, [row.figures[at] for row in shown]) for at, label in enumerate(comparison.labels)]
     note = "" if len(shown) == len(rows) else f"At {axes_words(rows[0].axes)}; the table has all places."
-    label = with_unit(metric_words(metric), unit, form)
-    return Chart(label, partial(dots, [row.workload for row in shown], lines, label), note)
+    return _dots([row.workload for row in shown], figures, metric, unit, note=note)
 
 
 def axis_charts(document: RunDocument) -> list[Chart]:

@@ -216,7 +216,7 @@ def _several(sides: Sequence[Side], *, drawn: bool) -> Iterator[Block]:
         from vmlab.report.page.content import comparison_charts
 
         charts = _titled(comparison_charts(found), behind_words(found.accelerators, found.ordered))
-    yield Section("", [Notes(list(comparison_answers(found)), tone="answer"), *charts])
+    yield Section("", [Notes(comparison_answers(found), tone="answer"), *charts])
     told = side_doubts(found)
     yield Section("", [Notes(told, tone="warn")])
     yield from comparison_blocks(compared, answered_metrics(found), told)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from vmlab.analysis.cell_shape import CellDocument, RemadeDocument
+from vmlab.analysis.cell_shape import CellDocument, RemadeDocument, SpanDocument
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.jsonable import fields_of
 from vmlab.model.results import RawOutput
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
@@ -15,12 +16,21 @@ from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.bound_text import bound_lines
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.heading import heading
-from vmlab.report.run.host_rows import mean_text, row_label
-from vmlab.report.run.latency_text import disk_section
+from vmlab.report.run.host_rows import host_table, mean_text, row_label
+from vmlab.report.run.latency_text import disk_section, span_latency_section
 from vmlab.report.run.loop_text import loop_section
-from vmlab.report.run.switch_text import span_sections, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
-from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, plural
+from vmlab.report.words import (
+    NOT_MEASURED,
+    host_number,
+    host_words,
+    moment,
+    network_words,
+    number,
+    plural,
+    switch_words,
+    tiles_words,
+)
 from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 from vmlab.telemetry.host.host_figures import headlines
@@ -42,7 +52,7 @@ def cell_sections(cell: CellDocument) -> Iterator[Section]:
     yield loop_section(cell.loop)
     yield Section("figures made again", [Notes(list(_remade(cell.remade)))], folded=True)
     yield Section("stages of workloads", [_stages(cell)], folded=True)
-    yield from span_sections(cell)
+    yield from _span_sections(cell)
     yield Section("the host in this cell", [_host(cell)], folded=True, long=True)
     yield disk_section(cell)
     proved = {
@@ -68,8 +78,11 @@ def cell_facts(cell: CellDocument) -> Iterator[str]:
         yield f"workloads started {number(cell.start_skew_ms)}{uncertain} ms apart"
     if cell.wall_seconds is not None:
         yield f"total wall clock {number(cell.wall_seconds)} s"
-    yield from switch_lines(cell)
-    yield from tile_change_lines(cell)
+    for one in cell.switches:
+        yield f"switched {number(one.seconds)} s after the start, as {one.origin} asked: {switch_words(fields_of(one))}"
+    for change in cell.tile_changes:
+        told = tiles_words(change.before, change.after)
+        yield f"{number(change.seconds)} s after the start, as {change.origin} asked: {told}"
     if cell.targets:
         yield f"targets: {verdict_words(cell)}"
     yield from bound_lines(cell)
@@ -103,6 +116,28 @@ def _stages(cell: CellDocument) -> Table:
         texts = [NOT_MEASURED if mean is None else mean_text(figure, mean.mean) for mean in means]
         columns.append(Column(row_label(figure), texts))
     return Table("workload", [one.workload for one in stages], columns)
+
+
+def _span_sections(cell: CellDocument) -> Iterator[Section]:
+    """The host's means in each span between switches, a column each, and what a loop did in it."""
+    # Where tiles alone changed, the cache mode still says which guests they were.
+    names = list(dict.fromkeys(one.what for one in cell.switches)) or ["cache"]
+    spans, corner = cell.spans, " / ".join(names)
+    heads = [_span_words(span, names, tiles=bool(cell.tile_changes)) for span in spans]
+    means = [{name: one.mean for name, one in span.host.items()} for span in spans]
+    yield Section("host, mean in each span", [host_table(corner, list(zip(heads, means, strict=True)))])
+    yield span_latency_section(spans, heads, corner)
+    for span, head in zip(spans, heads, strict=True):
+        yield loop_section(span.loop, head)
+
+
+def _span_words(span: SpanDocument, names: Iterable[str], *, tiles: bool) -> str:
+    """What was in force in a span of all that was changed, and when."""
+    said = {"cache": span.cache, "ksm": span.ksm}
+    state = " / ".join(filter(None, (said[name] for name in names)))
+    count = "" if span.tiles is None or not tiles else plural(span.tiles, "tile")
+    when = f"{number(span.since)} to {number(span.until)} s"
+    return ", ".join(filter(None, (state, count, when)))
 
 
 def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.figure import figure_of, host_mean
@@ -30,6 +30,20 @@ def mean_text(figure: HostFigure, mean: float) -> str:
     return host_number(mean if figure.unit in ("%", "ms") else mean * written(figure.unit).factor)
 
 
+def host_table(corner: str, columns: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
+    """The figures that the host has in any of these columns, each by its name."""
+    rows = [figure for figure in headlines() if any(figure.name in known for _, known in columns)]
+    return Table(
+        corner,
+        list(map(row_label, rows)),
+        [Column(head, [_text(figure, known.get(figure.name)) for figure in rows]) for head, known in columns],
+    )
+
+
+def _text(figure: HostFigure, mean: float | None) -> str:
+    return NOT_MEASURED if mean is None else mean_text(figure, mean)
+
+
 def shown_groups(document: RunDocument, layout: TableLayout, block: Block) -> dict[str, list[CellDocument]]:
     """A block's cells by the values of the axis that is varied, without those that have no cells."""
     axis = layout.main_axis
@@ -42,13 +56,13 @@ def host_section(document: RunDocument, layout: TableLayout, block: Block) -> Se
     rows = [figure for figure in headlines() if any(figure.name in cell.host for cell in block.cells)]
     more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]
     columns = [
-        Column(name, [*(_text(cells, figure) for figure in rows), *(traffic_row(row, cells) for row in more)])
+        Column(name, [*(_text(one, _mean(cells, one)) for one in rows), *(traffic_row(row, cells) for row in more)])
         for name, cells in shown_groups(document, layout, block).items()
     ]
     table = Table(axis_title(document, layout.main_axis), [*map(row_label, rows), *more], columns)
     return Section("host, mean while the workloads ran", [table] if rows else [])
 
 
-def _text(cells: Sequence[CellDocument], figure: HostFigure) -> str:
+def _mean(cells: Sequence[CellDocument], figure: HostFigure) -> float | None:
     found = figure_of(cells, host_mean(figure.name))
-    return mean_text(figure, found.spread.mean) if found.spread else NOT_MEASURED
+    return found.spread.mean if found.spread else None

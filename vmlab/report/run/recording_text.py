@@ -14,10 +14,9 @@ from vmlab.analysis.shape import (
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.results import Summary
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
-from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.run.host_rows import host_table
 from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.report.writers.text import paragraph, text_lines
-from vmlab.telemetry.host.host_figures import headlines
 
 Figures = Mapping[str, Summary]
 
@@ -98,9 +97,8 @@ def _rows(document: RunDocument) -> dict[str, str]:
     """Each figure of a recording by its words."""
     found: dict[str, str] = {}
     for cell in document.cells:
-        for figure in headlines():
-            if figure.name in cell.host:
-                found[row_label(figure)] = mean_text(figure, cell.host[figure.name].mean)
+        host = host_table("", [("mean", {name: one.mean for name, one in cell.host.items()})])
+        found |= dict(zip(host.labels, host.columns[0].texts, strict=True))
     for one in domains_of(document):
         for table in (domain_table([one]), disk_table([one])):
             for place, name in enumerate(table.labels):
@@ -120,14 +118,9 @@ def cache_of(disk: DomainDiskDocument) -> str:
 
 def _host(cell: CellDocument) -> list[Block]:
     """The host's figures over a cell, as means and at their most, and what was at its limit."""
-    known = [figure for figure in headlines() if figure.name in cell.host]
-    if not known:
-        return []
-    columns = [
-        Column("mean", [mean_text(figure, cell.host[figure.name].mean) for figure in known]),
-        Column("max", [mean_text(figure, cell.host[figure.name].max) for figure in known]),
-    ]
-    return [Table("host", [*map(row_label, known)], columns), Notes([*_limits(cell.bound_by)], tone="")]
+    means = {name: one.mean for name, one in cell.host.items()}
+    table = host_table("host", [("mean", means), ("max", {name: one.max for name, one in cell.host.items()})])
+    return [table, Notes([*_limits(cell.bound_by)], tone="")] if table.labels else []
 
 
 def _limits(bound: BoundDocument | None) -> Iterator[str]:
