@@ -83,7 +83,7 @@ class Comparison:
         if not self._found.gate:
             raise UsageError("fail_if names no condition, and JUnit XML has a case for each")
         # Imported late, as on the command line: no other comparison writes XML.
-        from vmlab.report.exports.junit_gate import junit_gate
+        from vmlab.report.exports.junit import junit_gate
 
         return junit_gate(self._found)
 

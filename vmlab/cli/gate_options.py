@@ -57,7 +57,7 @@ class GateOptions:
         comparison = judge(comparison, self.conditions, strict=self.strict)
         if self.junit is not None:
             # Imported late: no other comparison writes XML.
-            from vmlab.report.exports.junit_gate import junit_gate
+            from vmlab.report.exports.junit import junit_gate
 
             with new_file(self.junit) as file:
                 file.write(junit_gate(comparison))

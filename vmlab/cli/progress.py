@@ -35,7 +35,7 @@ from vmlab.model.event import (
 from vmlab.model.units import about_seconds, format_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.report.event_words import event_sentence
-from vmlab.report.queue_words import begins_words
+from vmlab.report.listing import begins_words
 from vmlab.report.words import LEAST_FOLDED, plural, silent_words, without_numbers
 from vmlab.system.terminal import forget, put
 from vmlab.system.text_width import first_columns

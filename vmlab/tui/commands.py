@@ -16,7 +16,7 @@ from vmlab.model.run import CacheMode
 from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
-from vmlab.report.coming_text import changed_words
+from vmlab.report.listing import changed_words
 from vmlab.report.words import changed_now_words, plural, switch_words
 
 ORIGIN = "the console"

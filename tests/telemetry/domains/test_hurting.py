@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from vmlab.cli.domain_lines import domain_lines
+from vmlab.cli.top_view import domain_lines
 from vmlab.model.domain import Domain, DomainDisk
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.system.text_width import width_of

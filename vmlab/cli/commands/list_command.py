@@ -13,8 +13,7 @@ from vmlab.lab.process.measuring_runs import host_queue
 from vmlab.lab.process.stray_processes import stray_processes
 from vmlab.model.run import RUNNING
 from vmlab.model.visible import visible_line
-from vmlab.report.listing import names_text, runs_text
-from vmlab.report.queue_words import queue_lines
+from vmlab.report.listing import names_text, queue_lines, runs_text
 from vmlab.store.run_list import bytes_on_disk, list_runs, runs_document
 from vmlab.store.runs import RunSummary
 

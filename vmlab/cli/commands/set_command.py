@@ -10,7 +10,7 @@ from vmlab.cli.output import write_json, write_text
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.commands.verbs import WORDS, ChangeComing, ChangeRunning, ListComing, coming_document
 from vmlab.model.errors import UsageError
-from vmlab.report.coming_text import changed_words, coming_text
+from vmlab.report.listing import changed_words, coming_text
 from vmlab.report.words import changed_now_words
 
 _ORIGIN = "vmlab set"

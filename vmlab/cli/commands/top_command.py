@@ -17,11 +17,10 @@ import click
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.cli.diagnostics import parsed, say
-from vmlab.cli.domain_lines import domain_lines
 from vmlab.cli.interrupts import on_other_screen
 from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
-from vmlab.cli.top_view import host_lines
+from vmlab.cli.top_view import domain_lines, host_lines
 from vmlab.lab.process.measuring_runs import host_queue
 from vmlab.model.cell_event import (
     CellEnded,

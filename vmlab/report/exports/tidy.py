@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -60,13 +60,7 @@ def measurements(*runs: Exported) -> Tidy:
 
     A workload that did not pass has a row for its run time without a value. Raises StoreError for a damaged store.
     """
-    documents = [run.document() for run in runs]
-    axes = axis_kinds(documents)
     columns: dict[str, Kind] = {
-        **_side_column(runs),
-        **RUN_COLUMNS,
-        **_CELL_COLUMNS,
-        **{f"{AXIS}{name}": kind for name, kind in axes.items()},
         "workload": "text",
         "tile": "whole",
         "guest": "text",
@@ -75,24 +69,12 @@ def measurements(*runs: Exported) -> Tidy:
         "unit": "text",
         "value": "number",
     }
-    rows = (
-        (*_of_side(run, runs), *of_run(document, cell.hypervisor), *_of_cell(cell, axes), *row)
-        for run, document in zip(runs, documents, strict=True)
-        for cell in document.cells
-        for row in _rows_of_cell(cell)
-    )
-    return Tidy(columns, _visible(rows))
+    return _of_cells(runs, columns, _rows_of_cell)
 
 
 def per_cell(*runs: Exported) -> Tidy:
     """A row for each cell; `reasons` say why it did not pass, in one text. Raises StoreError for a damaged store."""
-    documents = [run.document() for run in runs]
-    axes = axis_kinds(documents)
     columns: dict[str, Kind] = {
-        **_side_column(runs),
-        **RUN_COLUMNS,
-        **_CELL_COLUMNS,
-        **{f"{AXIS}{name}": kind for name, kind in axes.items()},
         "block": "whole",
         "position": "whole",
         "warm_up": "flag",
@@ -103,12 +85,30 @@ def per_cell(*runs: Exported) -> Tidy:
         "start_skew_ms": "number",
         "speed_percent": "number",
     }
+    return _of_cells(runs, columns, lambda cell: [_whole_cell(cell)])
+
+
+def _of_cells(
+    runs: Sequence[Exported],
+    columns: Mapping[str, Kind],
+    rows_of: Callable[[CellDocument], Iterable[tuple[Cell, ...]]],
+) -> Tidy:
+    """A table of `rows_of` each cell in `columns`, before which the side, the run and the cell stand."""
+    documents = [run.document() for run in runs]
+    axes = axis_kinds(documents)
+    of_cell: dict[str, Kind] = {"cell": "whole", "repeat": "whole", "cell_outcome": "text"}
     rows = (
-        (*_of_side(run, runs), *of_run(document, cell.hypervisor), *_of_cell(cell, axes), *_whole_cell(cell))
+        (*_of_side(run, runs), *of_run(document, cell.hypervisor), *_of_cell(cell, axes), *row)
         for run, document in zip(runs, documents, strict=True)
         for cell in document.cells
+        for row in rows_of(cell)
     )
-    return Tidy(columns, _visible(rows))
+    before = {**_side_column(runs), **RUN_COLUMNS, **of_cell, **_axis_columns(axes)}
+    return Tidy({**before, **columns}, _visible(rows))
+
+
+def _axis_columns(axes: Mapping[str, Kind]) -> dict[str, Kind]:
+    return {f"{AXIS}{name}": kind for name, kind in axes.items()}
 
 
 def _whole_cell(cell: CellDocument) -> tuple[Cell, ...]:
@@ -139,7 +139,6 @@ RUN_COLUMNS: dict[str, Kind] = {
     "ordered": "text",
 }
 """What is the same in all rows of a run, or of one host of a fleet's run."""
-_CELL_COLUMNS: dict[str, Kind] = {"cell": "whole", "repeat": "whole", "cell_outcome": "text"}
 
 
 def of_run(document: RunDocument, hypervisor: str | None = None) -> tuple[Cell, ...]:
@@ -245,7 +244,7 @@ def sampled(*runs: Exported) -> Tidy:
         **RUN_COLUMNS,
         "cell": "whole",
         "repeat": "whole",
-        **{f"{AXIS}{name}": kind for name, kind in axes.items()},
+        **_axis_columns(axes),
         "phase": "text",
         "time": "moment",
         "seconds": "number",

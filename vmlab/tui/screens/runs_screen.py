@@ -21,7 +21,7 @@ from vmlab.model.errors import VmlabError, in_one_line
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import EMULATED, RUNNING
-from vmlab.report.queue_words import queue_title
+from vmlab.report.listing import queue_title
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary

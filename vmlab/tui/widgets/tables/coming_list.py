@@ -12,7 +12,7 @@ from vmlab.model.cell_event import CellStarted
 from vmlab.model.event import CellsReplanned, Event
 from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import other_mode
-from vmlab.report.coming_text import NONE_TO_COME, coming_rows
+from vmlab.report.listing import NONE_TO_COME, coming_rows
 from vmlab.tui.state.asked import AskedChanges
 from vmlab.tui.widgets.row_list import RowList
 
