@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from vmlab.model.jsonable import FLAT
 from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, Summary
 from vmlab.model.run import AxisValue
 
@@ -114,11 +115,7 @@ class OneDiskLatency:
     guest: str
     tile: int
     disk: str
-    operation: str
-    requests: int
-    p50_ms: float | None
-    p95_ms: float | None
-    p99_ms: float | None
+    found: PercentilesDocument = field(metadata=FLAT)
 
 
 @dataclass(frozen=True, slots=True)

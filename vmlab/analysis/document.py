@@ -18,10 +18,8 @@ from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.domain_documents import recording_document
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
-from vmlab.analysis.record.host_means import host_of
+from vmlab.analysis.record.host_means import host_of, signs_of_stages, span_documents, stages_of
 from vmlab.analysis.record.remade import remade_notices
-from vmlab.analysis.record.stages import signs_of_stages, stages_of
-from vmlab.analysis.record.switches import span_documents
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import (
@@ -53,7 +51,7 @@ from vmlab.model.event import (
     Event,
     StartAwaited,
 )
-from vmlab.model.jsonable import carried, common_fields, time_of_day
+from vmlab.model.jsonable import carried, common_fields, fields_of, time_of_day
 from vmlab.model.run import OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive
@@ -228,14 +226,7 @@ def demand_cell(run: str, cells: Sequence[_Numbered], cell: int) -> None:
 def raw_document(reader: RunReader, cell: int | None = None) -> dict[str, Any]:
     """The document ``vmlab.raw/1``: what tools printed in one cell, or in all. Raises StoreError."""
     bodies = [
-        {
-            "cell": number,
-            "workload": output.workload,
-            "tile": output.tile,
-            "guest": output.guest,
-            "name": output.name,
-            "text": output.text.encode("utf-8", "replace").decode(),
-        }
+        {"cell": number, **fields_of(output), "text": output.text.encode("utf-8", "replace").decode()}
         for number, output in reader.raw_outputs(cell)
     ]
     return {"schema": "vmlab.raw/1", "outputs": bodies}

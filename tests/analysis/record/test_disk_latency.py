@@ -74,14 +74,14 @@ def test_each_disk_has_percentiles_of_all_readings(tmp_path: Path) -> None:
     assert known.error_percent == pytest.approx((math.sqrt(10) - 1) * 100)
     assert (known.least_ms, known.most_ms) == (1.0, 1000.0)
     middle = math.sqrt(10)
-    places = [(one.guest, one.disk, one.operation, one.requests) for one in known.disks]
+    places = [(one.guest, one.disk, one.found.operation, one.found.requests) for one in known.disks]
     assert places == [
         ("db", "data", "write", 100),
         ("db", "data", "flush", 1),
         ("db", "root", "read", 20),
         ("web", "root", "read", 5),
     ]
-    write, flush, read, _ = known.disks
+    write, flush, read, _ = (one.found for one in known.disks)
     # 5 below 1 ms, 90 from 10 to 100 ms, 5 beyond the last boundary.
     assert write.p50_ms == pytest.approx(10 * middle)
     assert flush.p50_ms == flush.p99_ms == 1000.0
@@ -190,7 +190,7 @@ def test_readings_of_another_scale_than_the_last_are_left_out(tmp_path: Path) ->
     story.end_cell(wall=9.0)
     story.end()
     known = document(store).cells[0].disk_latency
-    assert known is not None and [one.requests for one in known.disks] == [4]
+    assert known is not None and [one.found.requests for one in known.disks] == [4]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.lab.conftest import NewHome
 from tests.lab.faked import CELL_FILE, CELL_SECONDS, SOON, Home, until
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
-from vmlab.analysis.record.spans import RunSpans
+from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.fleet import starting
 from vmlab.lab.process.resuming import resume_run

@@ -10,7 +10,6 @@ from vmlab.analysis.cell_shape import (
     PercentilesDocument,
 )
 from vmlab.model.cell_event import DiskLatencyRead
-from vmlab.model.jsonable import fields_of
 from vmlab.telemetry.latency_bins import OPERATIONS, LatencyBins, Packed, bins_of
 
 Place = tuple[int, str, str]
@@ -73,5 +72,4 @@ def _disks(bins: LatencyBins, places: dict[Place, dict[str, list[Packed]]]) -> I
     for (tile, guest, disk), operations in places.items():
         for operation in OPERATIONS:
             if operation in operations:
-                found = percentiles(bins, operation, operations[operation])
-                yield OneDiskLatency(guest, tile, disk, **fields_of(found))
+                yield OneDiskLatency(guest, tile, disk, percentiles(bins, operation, operations[operation]))

@@ -9,8 +9,8 @@ from vmlab.analysis.shape import (
     DomainDocument,
     RecordingDocument,
 )
-from vmlab.model.domain import Domain, DomainDisk
-from vmlab.model.jsonable import fields_of
+from vmlab.model.domain import Domain
+from vmlab.model.jsonable import carried
 from vmlab.model.results import Summary
 from vmlab.model.sample import Sample, split_name
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
@@ -52,20 +52,12 @@ def _below(domains: Iterable[Domain]) -> list[str]:
 
 
 def _domain(domain: Domain, found: Found) -> DomainDocument:
-    return DomainDocument(
-        name=domain.name,
-        source=domain.source,
-        vcpus=domain.vcpus,
-        memory_bytes=domain.memory_bytes,
-        accelerator=domain.accelerator,
-        shares=list(domain.shares),
-        figures=_figures(found, METRICS, domain.name),
-        disks=[_disk(domain, disk, found) for disk in domain.disks],
-    )
-
-
-def _disk(domain: Domain, disk: DomainDisk, found: Found) -> DomainDiskDocument:
-    return DomainDiskDocument(**fields_of(disk), figures=_figures(found, OF_DISK, f"{domain.name}/{disk.target}"))
+    disks = [
+        carried(DomainDiskDocument, disk, figures=_figures(found, OF_DISK, f"{domain.name}/{disk.target}"))
+        for disk in domain.disks
+    ]
+    figures = _figures(found, METRICS, domain.name)
+    return carried(DomainDocument, domain, shares=list(domain.shares), figures=figures, disks=disks)
 
 
 def _figures(found: Found, metrics: Iterable[str], instance: str) -> dict[str, Summary]:

@@ -6,12 +6,14 @@ command line, and the console's screens, live and replayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Self
 
-from vmlab.analysis.record.cell_timeline import CellTimeline
-from vmlab.model.cell_event import CellStarted
+from vmlab.analysis.record.cell_timeline import CellTimeline, PhaseSpan
+from vmlab.model.cell_event import CellEnded, CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.domain import Domain
 from vmlab.model.event import (
     RESUME,
@@ -148,3 +150,43 @@ class RunTimeline:
                 self.finished = event
             case RunEnded():
                 self.finished = self.ended = event
+
+
+_OF_SPANS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CellEnded, CellWithdrawn, RunEnded)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpans:
+    """All phases of a run in order. `began` is its beginning on the monotonic clock; `clocks` has both clocks, the
+    monotonic one first, at the beginning and whenever a cell began.
+    """
+
+    began: float
+    phases: Sequence[PhaseSpan]
+    clocks: Sequence[tuple[float, float]]
+
+    @classmethod
+    def read(cls, reader: RunReader) -> RunSpans:
+        """Those of a stored run. Raises StoreError for a damaged store."""
+        return cls.of(RunTimeline.read(reader, _OF_SPANS))
+
+    @classmethod
+    def of(cls, run: RunTimeline) -> RunSpans:
+        """A phase that broke off ends with the run's last event."""
+        phases = [span for cell in run.cells.values() for span in cell.spans_until(run.last_mono)]
+        began = run.started.mono if run.started else 0.0
+        return cls(began, sorted(phases, key=lambda span: span.until), run.clocks)
+
+    def at(self, mono: float) -> PhaseSpan | None:
+        """The phase in which a tick ended; None between the cells."""
+        place = bisect_left(self.phases, mono, key=lambda span: span.until)
+        found = self.phases[place] if place < len(self.phases) else None
+        return found if found is not None and found.since < mono else None
+
+    def wall_at(self, mono: float) -> float:
+        """Seconds since the epoch at a moment of the monotonic clock, by the clocks when the newest cell began; a run
+        that was cut off and went on leaves out the time in between.
+        """
+        before = bisect_right(self.clocks, (mono, inf)) - 1
+        then, wall = self.clocks[max(0, before)] if self.clocks else (self.began, 0.0)
+        return wall + mono - then

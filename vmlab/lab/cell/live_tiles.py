@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +14,6 @@ from vmlab.lab.cell.execution import Execution
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
-from vmlab.model.answers import TilesAnswer
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import UsageError, VmlabError, in_one_line
 from vmlab.model.names import DISK, HOST_PLACE
@@ -47,7 +46,7 @@ class LiveTiles:
         """Whether a tile is being added or retired."""
         return self._task is not None and not self._task.done()
 
-    def change(self, count: int, origin: str) -> TilesAnswer:
+    def change(self, count: int, origin: str) -> Mapping[str, Any]:
         """Begin to have `count` tiles, one more or fewer, whose guests have the cache mode of those that run.
 
         Returns what is being done. Raises UsageError and RefusedError, with nothing changed, for what

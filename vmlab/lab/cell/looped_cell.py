@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.workload_instance import WorkloadInstance
-from vmlab.model.answers import LoopEndAnswer
 from vmlab.model.errors import UsageError
 from vmlab.plan.terms import CellPlan
 
@@ -51,7 +51,7 @@ class Loop:
         """Whether a workload that ends now starts again."""
         return self.on and time.monotonic() < self._until
 
-    def end(self, origin: str) -> LoopEndAnswer:
+    def end(self, origin: str) -> Mapping[str, Any]:
         """No workload starts again; what came of it. Raises UsageError where no loop goes on."""
         cell = f"cell {self._plan.index}"
         if not self.on:

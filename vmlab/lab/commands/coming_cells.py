@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,6 @@ from vmlab.hypervisor.isolation.namespace import host_proc
 from vmlab.lab.commands.verbs import ChangeComing
 from vmlab.lab.process.prepared import RunRequest, host_of, plan_of
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.answers import CellLeft, ComingAnswer
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.event import (
@@ -188,14 +187,12 @@ class ComingCells:
             )
         )
 
-    def listed(self) -> ComingAnswer:
+    def listed(self) -> Mapping[str, Any]:
         """The answer to viewers: as ``coming`` every cell to come (`CellToCome`), as ``cells`` those that will run."""
-        cells: list[CellLeft] = [
-            {"index": one.number, "axes": one.cell.axes, "repeat": one.cell.repeat} for one in self._active
-        ]
+        cells = [{"index": one.number, "axes": one.cell.axes, "repeat": one.cell.repeat} for one in self._active]
         return {"cells": cells, "coming": [one.to_json() for one in self._cells]}
 
-    def change(self, command: ChangeComing) -> ComingAnswer:
+    def change(self, command: ChangeComing) -> Mapping[str, Any]:
         """Carry out the command ``set``; the answer is that of `listed`.
 
         It changes the cache mode, the tiles or both, or puts back as planned, all cells to come; with a number one of

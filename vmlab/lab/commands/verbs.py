@@ -200,7 +200,7 @@ class CallOff(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class ListComing(Verb):
-    """List the cells to come; the answer is `ComingAnswer`."""
+    """List the cells to come; the answer has as `coming` all of them, as `cells` those that are not skipped."""
 
     command = "coming"
 
@@ -224,7 +224,7 @@ class _Change(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeComing(_Change):
-    """Change all cells to come, or the one with the number `cell`; the answer is `ComingAnswer`."""
+    """Change all cells to come, or the one with the number `cell`; the answer is that of `ListComing`."""
 
     AXES = ("cache", "tiles")
     WORDS: ClassVar = {"skip": "skip", "planned": "as_planned"}
@@ -244,8 +244,8 @@ class ChangeComing(_Change):
 class ChangeRunning(_Change):
     """Change one thing of the cell that runs.
 
-    A switch is done when it is answered (`SwitchAnswer`); a change of a loop's tiles (`TilesAnswer`), or its end
-    (`LoopEndAnswer`), has begun.
+    A switch is done when it is answered, with the fields of its event and `what` was switched; a change of a loop's
+    tiles (`cell`, `before`, `after`), or its end (`cell`, `ended`), has begun.
     """
 
     AXES = ("cache", "ksm", "tiles")

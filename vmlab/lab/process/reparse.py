@@ -85,7 +85,7 @@ def reparse(store: Path, *, dry_run: bool = False) -> Reparsed:
 
 
 def _read(reader: RunReader) -> Reparsed:
-    timeline = RunTimeline.of(event for _, event in reader.events(kinds=_KINDS))
+    timeline = RunTimeline.read(reader, _KINDS)
     read, changed, problems, beyond = 0, list[FiguresRemade](), list[str](), dict[str, None]()
     for number, cell in timeline.cells.items():
         texts: dict[tuple[str, int], dict[str, str]] = {}

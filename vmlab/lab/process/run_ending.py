@@ -49,7 +49,7 @@ def ended(folder: RunFolder) -> RunEnded | None:
     if not folder.store.exists():
         return None
     with RunReader(folder.store) as reader:
-        return RunTimeline.of(event for _, event in reader.events(kinds=(RunEnded,))).ended
+        return RunTimeline.read(reader, (RunEnded,)).ended
 
 
 def verdict(folder: RunFolder, left: Sequence[str], otherwise: RunEnded) -> RunEnded:
@@ -72,7 +72,7 @@ def _of_runner(folder: RunFolder) -> RunEnded | None:
     if not folder.store.exists():
         return None
     with RunReader(folder.store) as reader:
-        last = RunTimeline.of(event for _, event in reader.events(kinds=(RunnerFinished,))).finished
+        last = RunTimeline.read(reader, (RunnerFinished,)).finished
     return None if last is None else RunEnded(outcome=last.outcome, exit_code=last.exit_code, reason=last.reason)
 
 

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vmlab.model.cell_event import (
-    CacheSwitched,
-    CellEnded,
-    CellStarted,
-    PhaseStarted,
-)
+from vmlab.analysis.record.cell_timeline import CellTimeline
+from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.model.cell_event import CacheSwitched, CellEnded, CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.errors import StoreError, VmlabError
-from vmlab.model.event import Event, RunStarted
+from vmlab.model.event import RunStarted
 from vmlab.report.demo.facts import Facts, facts_of
 from vmlab.report.writers.text import WIDTH, paragraph
 from vmlab.store.reader import RunReader
@@ -22,7 +19,7 @@ from vmlab.store.runs import STORE
 
 FOLDER = Path(__file__).parent
 BOOK = "chapters.toml"
-_KINDS = (RunStarted, CellStarted, PhaseStarted, CacheSwitched, CellEnded)
+_KINDS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CacheSwitched, CellEnded)
 
 
 class Chapter(NamedTuple):
@@ -96,18 +93,17 @@ def load_demo(folder: Path = FOLDER) -> Demo:
     """
     store, book = folder / STORE, folder / BOOK
     with RunReader(store) as reader:
-        events = [event for _, event in reader.events(kinds=_KINDS)]
+        run = RunTimeline.read(reader, _KINDS)
         facts = facts_of(reader)
     try:
         told = tomllib.loads(book.read_text(encoding="utf-8"))
-        chapters = tuple(_chapter(entry, events, facts) for entry in told["chapters"])
-        end = max(event.mono for event in events) - events[0].mono
-        ended = {event.cell: event.mono - events[0].mono for event in events if isinstance(event, CellEnded)}
-        ending = Chapter(end, told["ending"]["title"], told["ending"]["sentence"].format(facts=facts))
+        began, _ = run.clocks[0]
+        chapters = tuple(_chapter(entry, run.cells[entry["cell"]], began, facts) for entry in told["chapters"])
+        ending = Chapter(run.last_mono - began, told["ending"]["title"], told["ending"]["sentence"].format(facts=facts))
         if not chapters or list(chapters) != sorted(chapters):
             raise ValueError("its chapters are not in the order of time")
-        ends = [ended[entry["cell"]] for entry in told["chapters"]]
-        return Demo(store, chapters, tuple(_stretches(chapters, ends, end, told)), ending, facts)
+        ends = [_moments(run.cells[entry["cell"]])["end"] - began for entry in told["chapters"]]
+        return Demo(store, chapters, tuple(_stretches(chapters, ends, ending.position, told)), ending, facts)
     except VmlabError:
         raise
     except OSError as error:
@@ -132,29 +128,22 @@ def _stretches(
             yield Stretch(following, (following - until) / forward, None)
 
 
-def _chapter(entry: dict[str, Any], events: list[Event], facts: Facts) -> Chapter:
-    moment = _moment(entry["cell"], entry["at"], events) - events[0].mono
-    return Chapter(moment, entry["title"], entry["sentence"].format(facts=facts, cell=facts.cells[entry["cell"]]))
+def _chapter(entry: dict[str, Any], cell: CellTimeline, began: float, facts: Facts) -> Chapter:
+    moments, at = _moments(cell), entry["at"]
+    if at not in moments:
+        raise ValueError(f"cell {cell.told.cell} of the recording has no {at!r}")
+    sentence = entry["sentence"].format(facts=facts, cell=facts.cells[cell.told.cell])
+    return Chapter(moments[at] - began, entry["title"], sentence)
 
 
-def _moment(cell: int, at: str, events: list[Event]) -> float:
-    """When `at` began in a cell, on the monotonic clock: one of its phases, ``switch`` or ``end``."""
-    for event in events:
-        if getattr(event, "cell", None) == cell and _name(event) == at:
-            return event.mono
-    raise ValueError(f"cell {cell} of the recording has no {at!r}")
-
-
-def _name(event: Event) -> str:
-    match event:
-        case PhaseStarted():
-            return event.phase
-        case CacheSwitched():
-            return "switch"
-        case CellEnded():
-            return "end"
-        case _:
-            return ""
+def _moments(cell: CellTimeline) -> dict[str, float]:
+    """Where chapters may begin, on the monotonic clock: the phases of a cell, its first ``switch`` and its ``end``."""
+    found = {span.phase: span.since for span in reversed(cell.spans)}
+    if cell.changes:
+        found["switch"] = cell.changes[0].mono
+    if cell.ended is not None:
+        found["end"] = cell.ended
+    return found
 
 
 def chapters_text(demo: Demo, width: int = WIDTH) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
-from vmlab.analysis.record.spans import RunSpans
+from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of

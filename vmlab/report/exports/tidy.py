@@ -10,7 +10,7 @@ from typing import Literal
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import WALL_SECONDS
-from vmlab.analysis.record.spans import RunSpans
+from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.axes import axis_word
@@ -219,8 +219,9 @@ def _latency_rows(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
     """The percentiles of each disk of a guest, of no workload."""
     known = cell.disk_latency
     for disk in known.disks if known else ():
-        for percent, value in ((50, disk.p50_ms), (95, disk.p95_ms), (99, disk.p99_ms)):
-            metric = f"{disk.disk}_disk_{disk.operation}_latency_p{percent}"
+        of = disk.found
+        for percent, value in ((50, of.p50_ms), (95, of.p95_ms), (99, of.p99_ms)):
+            metric = f"{disk.disk}_disk_{of.operation}_latency_p{percent}"
             yield (None, disk.tile, disk.guest, None, metric, "s", None if value is None else value / 1e3)
 
 

@@ -10,7 +10,7 @@ from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.intent import summary_of
 from vmlab.analysis.record.cell_timeline import PhaseSpan
-from vmlab.analysis.record.spans import RunSpans
+from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.ordered import of_emulated_disk, ordered_words
 from vmlab.model.results import RawOutput

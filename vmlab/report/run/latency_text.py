@@ -93,7 +93,7 @@ def _mean(cells: Sequence[CellDocument], operation: str, key: str) -> float | No
     return None if spread is None else spread.mean
 
 
-def _value(known: PercentilesDocument | OneDiskLatency, key: str) -> float | None:
+def _value(known: PercentilesDocument, key: str) -> float | None:
     value: float | None = getattr(known, key)
     return value
 
@@ -115,10 +115,10 @@ def disk_section(cell: CellDocument) -> Section:
         return Section("", [])
     disks = known.disks
     columns = [
-        Column("operation", [one.operation for one in disks]),
-        Column("requests", [str(one.requests) for one in disks], beside=True),
+        Column("operation", [one.found.operation for one in disks]),
+        Column("requests", [str(one.found.requests) for one in disks], beside=True),
         *(
-            Column(key.removesuffix("_ms"), [milliseconds(_value(one, key)) for one in disks], beside=True)
+            Column(key.removesuffix("_ms"), [milliseconds(_value(one.found, key)) for one in disks], beside=True)
             for key in KEYS
         ),
     ]

@@ -73,7 +73,7 @@ def _times(store: Path, scenario: str, size: str) -> dict[tuple[str, int, Axes],
         started = next((event for _, event in reader.events(kinds=(RunStarted,))), None)
         if not isinstance(started, RunStarted) or (started.scenario, started.size) != (scenario, size):
             return {}
-        timeline = RunTimeline.of(event for _, event in reader.events(kinds=(CellStarted, WorkloadEnded)))
+        timeline = RunTimeline.read(reader, (CellStarted, WorkloadEnded))
     times: dict[tuple[str, int, Axes], float] = {}
     for cell in timeline.cells.values():
         times |= passed_times(cell)

@@ -97,7 +97,7 @@ def course_of(picked: PickedSide, name: str) -> Course:
     """The course of the side's cell, with a curve of the value `name`."""
     kinds = (CellPlaced, CellStarted, PhaseStarted, PhaseEnded, CellEnded, *SWITCHED)
     with RunReader(picked.store) as reader:
-        run = RunTimeline.of(event for _, event in reader.events(kinds=kinds))
+        run = RunTimeline.read(reader, kinds)
         cell = run.cells.get(picked.cell)
         if cell is None or cell.execution is None:
             return Course(phases={} if cell is None else dict(cell.told.phases))

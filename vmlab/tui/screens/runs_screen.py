@@ -350,7 +350,7 @@ class RunsScreen(FilteredScreen):
     def _read_cells(self, run: str) -> None:
         def read() -> tuple[CellView, ...]:
             with RunReader(_store_of(run)) as reader:
-                timeline = RunTimeline.of(event for _, event in reader.events(kinds=(CellStarted, CellEnded)))
+                timeline = RunTimeline.read(reader, (CellStarted, CellEnded))
             return tuple(map(cell_view, timeline.cells.values()))
 
         self.fetch(read, partial(self._unfold, run), group="cells", exclusive=False)
