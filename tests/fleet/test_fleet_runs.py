@@ -50,8 +50,8 @@ async def test_each_host_runs_the_cells_of_its_own(fleet: LocalFleet) -> None:
     verdict = await fleet.carried_out(folder)
     assert (verdict.outcome, verdict.exit_code) == (Outcome.PASSED, ExitCode.PASSED), verdict
     timeline = _timeline(folder)
-    assert Counter(cell.told.hypervisor for cell in timeline.cells.values()) == {"hv1": 2, "hv2": 2, "hv3": 2}
-    assert all(cell.told.hypervisor == cell.told.axes["host"] for cell in timeline.cells.values())
+    assert Counter(cell.host for cell in timeline.cells.values()) == {"hv1": 2, "hv2": 2, "hv3": 2}
+    assert all(cell.host == cell.told.axes["host"] for cell in timeline.cells.values())
     assert Counter(type(event) for event in events_of(folder))[CellEnded] == 6
     with RunReader(folder.store) as reader:
         assert reader.hosts() == ("hv1", "hv2", "hv3") or set(reader.hosts()) == {"hv1", "hv2", "hv3"}
@@ -99,7 +99,7 @@ async def test_blocks_are_placed_whole(fleet: LocalFleet) -> None:
     assert verdict.outcome is Outcome.PASSED
     hosts: dict[int, set[str]] = {}
     for cell in _timeline(folder).cells.values():
-        hosts.setdefault(cell.told.repeat, set()).add(str(cell.told.hypervisor))
+        hosts.setdefault(cell.told.repeat, set()).add(cell.host)
     assert len(hosts) == 6
     assert all(len(one) == 1 for one in hosts.values())
     assert set.union(*hosts.values()) == set(fleet.hosts)
@@ -187,7 +187,7 @@ async def test_a_block_goes_whole_to_another_host(fleet: LocalFleet) -> None:
     assert _outcomes(folder) == {"passed": 6}
     hosts: dict[int, set[str]] = {}
     for cell in _timeline(folder).cells.values():
-        hosts.setdefault(cell.told.repeat, set()).add(str(cell.told.hypervisor))
+        hosts.setdefault(cell.told.repeat, set()).add(cell.host)
     assert all(len(one) == 1 and "hv1" not in one for one in hosts.values()), hosts
 
 
@@ -262,6 +262,6 @@ async def test_sixty_cells_over_three_hosts_are_there_once_each(fleet: LocalFlee
     assert verdict.outcome is Outcome.PASSED, verdict
     ended = Counter(event.cell for event in events_of(folder) if isinstance(event, CellEnded))
     assert ended == dict.fromkeys(range(1, 61), 1)
-    shares = Counter(cell.told.hypervisor for cell in _timeline(folder).cells.values())
+    shares = Counter(cell.host for cell in _timeline(folder).cells.values())
     assert sum(shares.values()) == 60
     assert len(shares) == 3 and min(shares.values()) >= 10, shares

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -49,6 +49,7 @@ from vmlab.model.event import (
     CommandReceived,
     CommonStartSet,
     Event,
+    RepeatsEnded,
     StartAwaited,
 )
 from vmlab.model.jsonable import carried, common_fields, fields_of, time_of_day
@@ -80,15 +81,12 @@ def run_document(reader: RunReader) -> RunDocument:
     """
     document, timeline = _document(reader, _UNTOLD)
     signs, speed = signs_of_stages(reader), defaultdict[str, SpeedTrace](SpeedTrace)
-    cells, recording = [], None
+    cells, recording = list(document.cells), None
     with HostReaders(reader) as readers:
-        for cell, known in zip(document.cells, timeline.cells.values(), strict=True):
-            if (window := known.window) is None:
-                cells.append(cell)
-                continue
-            of_host = readers.of(known.told.hypervisor or "")
+        for place, known, window in _executed(timeline):
+            cell, of_host = cells[place], readers.of(known.host)
             samples = window.samples(of_host)
-            speed[known.told.hypervisor or ""].add(window.ticks(samples))
+            speed[known.host].add(window.ticks(samples))
             if document.run.size == OF_HOST:
                 recording = recording_document(samples, timeline.domains.values(), *window.host)
             if was_switched(cell):
@@ -97,7 +95,7 @@ def run_document(reader: RunReader) -> RunDocument:
                 seen = _watched(cell, samples, window)
             # A loop's stages come again and again, and are of no one span.
             stages = [] if cell.looped else list(stages_of(of_host, known, signs.get(cell.cell, ())))
-            cells.append(replace(seen, stages=stages))
+            cells[place] = replace(seen, stages=stages)
     return laid_out(_with_speed(replace(document, cells=cells, recording=recording), timeline, speed))
 
 
@@ -108,28 +106,32 @@ def compared_document(reader: RunReader) -> RunDocument:
     of disks, no bounds and no tables.
     """
     document, timeline = _document(reader, (*_UNTOLD, DiskLatencyRead))
-    cells, speed = [], defaultdict[str, SpeedTrace](SpeedTrace)
+    cells, speed = list(document.cells), defaultdict[str, SpeedTrace](SpeedTrace)
     with HostReaders(reader) as readers:
-        for cell, known in zip(document.cells, timeline.cells.values(), strict=True):
-            if (window := known.window) is None or was_switched(cell):
-                cells.append(cell)
-                continue
-            samples = list(window.ticks(window.samples(readers.of(known.told.hypervisor or ""))))
-            speed[known.told.hypervisor or ""].add(samples)
-            cells.append(replace(cell, host=host_of(samples, *window.host, COMPARED_FIGURES)))
+        for place, known, window in _executed(timeline):
+            if not was_switched(cells[place]):
+                samples = list(window.ticks(window.samples(readers.of(known.host))))
+                speed[known.host].add(samples)
+                cells[place] = replace(cells[place], host=host_of(samples, *window.host, COMPARED_FIGURES))
     return _with_speed(replace(document, cells=cells), timeline, speed)
+
+
+def _executed(timeline: RunTimeline) -> Iterator[tuple[int, CellTimeline, Window]]:
+    """The cells whose workloads ran, each with its place among all, and the span of its figures."""
+    for place, known in enumerate(timeline.cells.values()):
+        if (window := known.window) is not None:
+            yield place, known, window
 
 
 def _with_speed(document: RunDocument, timeline: RunTimeline, traces: defaultdict[str, SpeedTrace]) -> RunDocument:
     """The document with the speed of each cell by the trace of its host, and that of a run that had one host."""
     run = document.run
     if not run.hosts:
-        executions = [known.window.host for known in timeline.cells.values() if known.window is not None]
-        run = replace(run, speed=traces[""].document(executions))
+        run = replace(run, speed=traces[""].document([window.host for _, _, window in _executed(timeline)]))
     # An ordered host has the last CPUs of those that there are.
     cpus = (run.host.get("ordered") or {}).get("cpus")
     cells = [
-        _cell_with_speed(cell, known, traces[known.told.hypervisor or ""], cpus)
+        _cell_with_speed(cell, known, traces[known.host], cpus)
         for cell, known in zip(document.cells, timeline.cells.values(), strict=True)
     ]
     return replace(document, run=run, cells=cells)
@@ -170,16 +172,18 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
 
     Its id is empty, and it has no outcome.
     """
-    run = RunPart(
-        id="",
-        scenario=scenario,
-        until=until_of(texts, None),
-        axes=axes_of(texts),
-        absent=absent_of(texts),
-        table=table_of(texts),
-        throughput=throughput_metrics(kinds_of(texts)),
-    )
-    return RunDocument(run=run)
+    return RunDocument(run=RunPart(id="", scenario=scenario, **_asked(texts, None)))
+
+
+def _asked(texts: Mapping[str, str], ended: RepeatsEnded | None) -> dict[str, Any]:
+    """What the stored scenario says of a run, by the names of `RunPart`, and what came of its repeats."""
+    return {
+        "until": until_of(texts, ended),
+        "axes": axes_of(texts),
+        "absent": absent_of(texts),
+        "table": table_of(texts),
+        "throughput": throughput_metrics(kinds_of(texts)),
+    }
 
 
 def _watched(cell: CellDocument, samples: Sequence[Sample], window: Window) -> CellDocument:
@@ -238,6 +242,7 @@ def _run_part(reader: RunReader, known: RunTimeline, cells: Sequence[CellDocumen
     named: Any = {"scenario": ""} if started is None else common_fields(RunPart, started)
     return RunPart(
         **named,
+        **_asked(texts, known.repeats_ended),
         id=started.run if started else reader.path.parent.name,
         outcome=str(ended.outcome) if ended else unended,
         started=time_of_day(started.wall if started else None),
@@ -250,11 +255,6 @@ def _run_part(reader: RunReader, known: RunTimeline, cells: Sequence[CellDocumen
         reason=known.finished.reason if known.finished else "",
         exit_code=ended.exit_code if ended else None,
         cells_planned=_planned(known),
-        until=until_of(texts, known.repeats_ended),
-        axes=axes_of(texts),
-        absent=absent_of(texts),
-        table=table_of(texts),
-        throughput=throughput_metrics(kinds_of(texts)),
         notices=[
             *host_notices(known),
             *(notice.text for notice in known.notices if notice.level != "info"),

@@ -207,6 +207,11 @@ class CellTimeline:
         )
 
     @property
+    def host(self) -> str:
+        """The host of a fleet that it was given to; empty in any other run."""
+        return self.told.hypervisor or ""
+
+    @property
     def switches(self) -> list[Switched]:
         """What of running guests was switched."""
         return [one for one in self.changes if not isinstance(one, TilesChanged)]

@@ -70,6 +70,6 @@ def host_notices(known: RunTimeline) -> Iterator[str]:
 def _blocks(known: RunTimeline) -> str:
     blocks: dict[str, dict[int, None]] = {}
     for cell in known.cells.values():
-        if cell.told.hypervisor:
-            blocks.setdefault(cell.told.hypervisor, {})[cell.told.repeat] = None
+        if cell.host:
+            blocks.setdefault(cell.host, {})[cell.told.repeat] = None
     return "; ".join(f"{host} repeats {', '.join(map(str, sorted(those)))}" for host, those in sorted(blocks.items()))
