@@ -229,7 +229,7 @@ def silent_in(store: Path) -> tuple[DiskSilent, ...]:
     """The disks that answer nothing now, by the record of a run; () where it cannot be read."""
     try:
         with RunReader(store) as reader:
-            timeline = RunTimeline.of(event for _, event in reader.events(kinds=_KINDS))
+            timeline = RunTimeline.read(reader, _KINDS)
     except (VmlabError, OSError):
         return ()
     return () if timeline.cell is None else tuple(timeline.cell.silent.values())
