@@ -11,7 +11,15 @@ from typing import Any, Protocol
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.result_table import result_tables
 from vmlab.analysis.figures.counted_cells import was_switched
-from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
+from vmlab.analysis.figures.intent import (
+    absent_of,
+    axes_of,
+    kinds_of,
+    stored_scenario,
+    table_of,
+    targets_said,
+    until_of,
+)
 from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
 from vmlab.analysis.record.cell_timeline import CellTimeline
@@ -155,15 +163,15 @@ def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDo
     alive = is_alive(reader.path.parent)
     timeline = RunTimeline.read(reader, tuple(kind for kind in Event.registry.values() if kind not in untold))
     unended = RUNNING if alive and timeline.ended is None else str(Outcome.ABORTED)
-    texts = reader.documents()
-    directions, said = Directions(kinds_of(texts)), targets_said(texts)
+    said = stored_scenario(reader.documents())
+    directions, targets = Directions(kinds_of(said)), targets_said(said)
     cells = []
     block: Counter[int] = Counter()
     for known in timeline.cells.values():
         cell = known.document(unended, directions)
         block[cell.block] += 1
-        cells.append(replace(cell, position=block[cell.block], targets=target_documents(cell, said)))
-    run = _run_part(reader, timeline, cells, unended)
+        cells.append(replace(cell, position=block[cell.block], targets=target_documents(cell, targets)))
+    run = _run_part(reader.path.parent.name, timeline, cells, _asked(said, timeline.repeats_ended), unended)
     return RunDocument(run=run, cells=cells, together=together_documents(timeline, cells)), timeline
 
 
@@ -172,17 +180,17 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
 
     Its id is empty, and it has no outcome.
     """
-    return RunDocument(run=RunPart(id="", scenario=scenario, **_asked(texts, None)))
+    return RunDocument(run=RunPart(id="", scenario=scenario, **_asked(stored_scenario(texts), None)))
 
 
-def _asked(texts: Mapping[str, str], ended: RepeatsEnded | None) -> dict[str, Any]:
+def _asked(said: Mapping[str, Any], ended: RepeatsEnded | None) -> dict[str, Any]:
     """What the stored scenario says of a run, by the names of `RunPart`, and what came of its repeats."""
     return {
-        "until": until_of(texts, ended),
-        "axes": axes_of(texts),
-        "absent": absent_of(texts),
-        "table": table_of(texts),
-        "throughput": throughput_metrics(kinds_of(texts)),
+        "until": until_of(said, ended),
+        "axes": axes_of(said),
+        "absent": absent_of(said),
+        "table": table_of(said),
+        "throughput": throughput_metrics(kinds_of(said)),
     }
 
 
@@ -236,14 +244,16 @@ def raw_document(reader: RunReader, cell: int | None = None) -> dict[str, Any]:
     return {"schema": "vmlab.raw/1", "outputs": bodies}
 
 
-def _run_part(reader: RunReader, known: RunTimeline, cells: Sequence[CellDocument], unended: str) -> RunPart:
+def _run_part(
+    name: str, known: RunTimeline, cells: Sequence[CellDocument], asked: dict[str, Any], unended: str
+) -> RunPart:
+    """The run itself; `name` is that of its folder, `asked` what its scenario says of it."""
     started, probed, ended = known.started, known.probed, known.ended
-    texts = reader.documents()
     named: Any = {"scenario": ""} if started is None else common_fields(RunPart, started)
     return RunPart(
         **named,
-        **_asked(texts, known.repeats_ended),
-        id=started.run if started else reader.path.parent.name,
+        **asked,
+        id=started.run if started else name,
         outcome=str(ended.outcome) if ended else unended,
         started=time_of_day(started.wall if started else None),
         ended=time_of_day(ended.wall if ended else None),

@@ -15,7 +15,7 @@ from vmlab.analysis.shape import (
     TableDocument,
     UntilDocument,
 )
-from vmlab.model.checked import Condition, Keys, check_of
+from vmlab.model.checked import Check, Condition, Keys, check_of
 from vmlab.model.errors import StoreError
 from vmlab.model.event import RepeatsEnded
 from vmlab.model.event_fields import Repeat, Tile
@@ -55,19 +55,27 @@ _is_table = check_of(
 )
 
 
-def axes_of(texts: Mapping[str, str]) -> dict[str, AxisDocument]:
-    """The axes of the document ``scenario`` among a run's texts, in its order; {} where there is none.
+def _checked(said: Mapping[str, Any], name: str, holds: Check, what: str) -> Any:
+    """A part of the stored scenario; None where it has none. Raises StoreError where it is not what the lab writes."""
+    found = said.get(name)
+    if found is not None and not holds(found):
+        raise StoreError(f"the stored scenario has {what} of an unknown form")
+    return found
 
-    Raises StoreError where the document is not what the lab writes.
+
+def axes_of(said: Mapping[str, Any]) -> dict[str, AxisDocument]:
+    """The axes of a stored scenario, in its order; {} where there is none.
+
+    Raises StoreError where they are not what the lab writes.
     """
-    said = _axes(texts)
-    return {name: AxisDocument(axis["values"], str(axis.get("label") or "")) for name, axis in said.items()}
+    axes = _axes(said)
+    return {name: AxisDocument(axis["values"], str(axis.get("label") or "")) for name, axis in axes.items()}
 
 
-def absent_of(texts: Mapping[str, str]) -> list[AbsentDocument]:
+def absent_of(said: Mapping[str, Any]) -> list[AbsentDocument]:
     """The values of axes that have no cells, in the scenario's order. Raises StoreError as `axes_of` does."""
     found: list[AbsentDocument] = []
-    for name, axis in _axes(texts).items():
+    for name, axis in _axes(said).items():
         points = axis.get("points", {})
         for value in axis["values"]:
             if (reason := points.get(value, {}).get("absent")) is not None:
@@ -75,25 +83,17 @@ def absent_of(texts: Mapping[str, str]) -> list[AbsentDocument]:
     return found
 
 
-def _axes(texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    said = stored_scenario(texts).get("axes") or {}
-    if not _are_axes(said):
-        raise StoreError("the stored scenario has axes of an unknown form")
-    found: dict[str, dict[str, Any]] = said
-    return found
+def _axes(said: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return _checked(said, "axes", _are_axes, "axes") or {}
 
 
-def table_of(texts: Mapping[str, str]) -> TableDocument | None:
+def table_of(said: Mapping[str, Any]) -> TableDocument | None:
     """The layout that the planner decided on and stored with the scenario; None where there is none.
 
     Raises StoreError where it is not what the lab writes.
     """
-    said = stored_scenario(texts).get("table")
-    if said is None:
-        return None
-    if not _is_table(said):
-        raise StoreError("the stored scenario has a table of an unknown form")
-    return table_document(said)
+    table = _checked(said, "table", _is_table, "a table")
+    return None if table is None else table_document(table)
 
 
 def table_document(said: Mapping[str, Any]) -> TableDocument:
@@ -126,21 +126,19 @@ _is_until = check_of(
 )
 
 
-def until_of(texts: Mapping[str, str], ended: RepeatsEnded | None) -> UntilDocument | None:
+def until_of(said: Mapping[str, Any], ended: RepeatsEnded | None) -> UntilDocument | None:
     """The spread or the looks up to which the run is repeated, and what came of it; None where it names none.
 
     Raises StoreError where it is not what the lab writes.
     """
-    said = stored_scenario(texts).get("until")
-    if said is None:
+    until = _checked(said, "until", _is_until, "an `until`")
+    if until is None:
         return None
-    if not _is_until(said):
-        raise StoreError("the stored scenario has an `until` of an unknown form")
     return UntilDocument(
-        spread_percent=said["spread"],
-        looks=said.get("looks"),
-        at_least=said["at_least"],
-        at_most=said["at_most"],
+        spread_percent=until["spread"],
+        looks=until.get("looks"),
+        at_least=until["at_least"],
+        at_most=until["at_most"],
         repeats=ended.repeats if ended else None,
         widest_percent=ended.widest_percent if ended else None,
         reached=ended.reached if ended else None,
@@ -151,32 +149,28 @@ def _words(said: Any) -> list[str]:
     return [said] if isinstance(said, str) else list(said or ())
 
 
-def summary_of(texts: Mapping[str, str]) -> str:
+def summary_of(said: Mapping[str, Any]) -> str:
     """The scenario's own sentence about itself; empty where the stored scenario has none."""
-    said = stored_scenario(texts).get("summary")
-    return said if isinstance(said, str) else ""
+    summary = said.get("summary")
+    return summary if isinstance(summary, str) else ""
 
 
-def kinds_of(texts: Mapping[str, str]) -> dict[str, str]:
+def kinds_of(said: Mapping[str, Any]) -> dict[str, str]:
     """The kind of every workload by its name; {} where the stored scenario does not have it."""
-    said = stored_scenario(texts).get("workloads")
-    entries = said.items() if isinstance(said, dict) else ()
+    workloads = said.get("workloads")
+    entries = workloads.items() if isinstance(workloads, dict) else ()
     return {name: str(entry.get("kind", "")) for name, entry in entries if isinstance(entry, dict)}
 
 
 _are_targets = check_of(dict[str, dict[str, str | int | float]])
 
 
-def targets_said(texts: Mapping[str, str]) -> dict[str, dict[str, str | int | float]]:
+def targets_said(said: Mapping[str, Any]) -> dict[str, dict[str, str | int | float]]:
     """The scenario's ``targets`` by workload and metric, as they are written; {} where it has none.
 
     Raises StoreError where they are not what the lab writes.
     """
-    said = stored_scenario(texts).get("targets") or {}
-    if not _are_targets(said):
-        raise StoreError("the stored scenario has targets of an unknown form")
-    found: dict[str, dict[str, str | int | float]] = said
-    return found
+    return _checked(said, "targets", _are_targets, "targets") or {}
 
 
 def stored_scenario(texts: Mapping[str, str]) -> dict[str, Any]:

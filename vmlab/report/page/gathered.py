@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.meetings import Side
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figures.intent import summary_of
+from vmlab.analysis.figures.intent import stored_scenario, summary_of
 from vmlab.analysis.record.cell_timeline import PhaseSpan
 from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
@@ -69,7 +69,7 @@ def gather(label: str, reader: RunReader, names: Sequence[str]) -> Gathered:
     return Gathered(
         label=visible_line(label),
         document=document,
-        summary=visible_line(summary_of(texts)),
+        summary=visible_line(summary_of(stored_scenario(texts))),
         scenario=visible(texts.get("scenario.yaml", "")),
         outputs=tuple((cell, _visible_output(one)) for cell, one in reader.raw_outputs()),
         courses=_courses(reader, document, names, [one.name for one in domains_of(read)[:_MOST_GUESTS]]),
