@@ -14,7 +14,7 @@ from pathlib import Path
 from vmlab.hypervisor import kvm_probe
 from vmlab.hypervisor.disks.overlays import supports_direct
 from vmlab.hypervisor.isolation import cgroups
-from vmlab.hypervisor.libvirt.domain_places import PACKAGES, missing, words_for
+from vmlab.hypervisor.libvirt.libvirt_root import PACKAGES, missing, words_for
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.places import cache_folder, remedy_for, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS

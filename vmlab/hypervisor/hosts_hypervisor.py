@@ -21,9 +21,9 @@ from vmlab.hypervisor.isolation.init import Change
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.lab_network import require_dhcp
 from vmlab.hypervisor.libvirt.calls import call
-from vmlab.hypervisor.libvirt.domain_places import hosts_places, require_daemon
 from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch, _Guest
 from vmlab.hypervisor.libvirt.domain_xml import OnHost, domain_name
+from vmlab.hypervisor.libvirt.libvirt_root import hosts_places, require_daemon
 from vmlab.hypervisor.libvirt.marked import UNDO_SECONDS, URI, is_marked, make_network, name_of, serve
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable

@@ -8,7 +8,7 @@ from pathlib import Path
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
-from vmlab.hypervisor.libvirt.domain_places import hosts_places
+from vmlab.hypervisor.libvirt.libvirt_root import hosts_places
 from vmlab.hypervisor.settings_keeper import Tell, is_back, put_back
 from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
 from vmlab.system.removal import opened, remove_empty_folder, remove_file_beneath, remove_tree

@@ -26,9 +26,9 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
 from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, set_mergeable
-from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name, domain_xml, nic_xml
+from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError

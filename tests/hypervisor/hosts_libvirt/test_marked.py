@@ -11,7 +11,7 @@ import pytest
 
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
-from vmlab.hypervisor.libvirt import domain_places, marked
+from vmlab.hypervisor.libvirt import libvirt_root, marked
 from vmlab.model.errors import CleanupIncomplete, HypervisorError
 from vmlab.model.names import LAB_NAMESPACE
 
@@ -84,7 +84,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Connection:
     ]
     connection = Connection(domains, [Thing("vmlab-1", mark(LAB)), Thing("vmlab-2", mark("other")), Thing("default")])
     monkeypatch.setattr(libvirt, "open", lambda uri: {"qemu:///system": connection}[uri])
-    monkeypatch.setattr(domain_places, "LOGS", tmp_path / "log" / "qemu")
+    monkeypatch.setattr(libvirt_root, "LOGS", tmp_path / "log" / "qemu")
     monkeypatch.setattr(marked, "NETWORKS", tmp_path / "run" / "network")
     return connection
 

@@ -16,8 +16,8 @@ import pytest
 
 from tests.waiting import until
 from vmlab.hypervisor.isolation.init import CHILDREN, Change, Children
-from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
+from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.model.errors import GuestLost
 
 SOON = 60.0

@@ -27,8 +27,8 @@ from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, Monitor,
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import require_direct
 from vmlab.hypervisor.libvirt.calls import call, qmp
-from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
+from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CACHE_FLAGS, CacheMode

@@ -27,7 +27,7 @@ import libvirt
 
 from vmlab.hypervisor.contract import CAUSE_SECONDS
 from vmlab.hypervisor.isolation.init import Change, Children
-from vmlab.hypervisor.libvirt.domain_places import Places
+from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.model.errors import GuestLost
 from vmlab.model.visible import visible_line
 

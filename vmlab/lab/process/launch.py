@@ -12,8 +12,7 @@ from importlib import util
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
-from vmlab.hypervisor.libvirt.domain_places import require_daemon
-from vmlab.hypervisor.libvirt.libvirt_root import check_length, root_folder
+from vmlab.hypervisor.libvirt.libvirt_root import check_length, require_daemon, root_folder
 from vmlab.lab.process.measuring_runs import Turn, claim, leave
 from vmlab.lab.process.prepared import RunRequest, write_request
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
