@@ -12,7 +12,7 @@ from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.table_words import METRICS, PARTS
 from vmlab.report.blocks import Column
 from vmlab.report.figures import figure_text, with_unit
-from vmlab.report.run.table_heads import metric_words
+from vmlab.report.run.shown_tables import metric_words
 from vmlab.report.words import relative_number
 from vmlab.report.writers.text import grid
 

@@ -18,7 +18,7 @@ from vmlab.model.quantities import written
 from vmlab.model.run import AxisValue
 from vmlab.report.figures import with_unit
 from vmlab.report.run.run_page import run_table
-from vmlab.report.run.table_heads import metric_words
+from vmlab.report.run.shown_tables import metric_words
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -21,6 +21,11 @@ def axes_words(axes: Mapping[str, AxisValue]) -> str:
     return ", ".join(f"{name} {axis_word(value)}" for name, value in axes.items()) or "as written"
 
 
+def without(axes: Mapping[str, AxisValue], name: str) -> dict[str, AxisValue]:
+    """A place on all axes but one."""
+    return {axis: value for axis, value in axes.items() if axis != name}
+
+
 def places_words(places: Sequence[Mapping[str, AxisValue]]) -> tuple[str, list[str]]:
     """The axes of places, ``cache / tiles``, and the values of each place, ``none / 1``; ``-`` for an axis it lacks."""
     axes = list(dict.fromkeys(name for place in places for name in place))

@@ -14,7 +14,7 @@ from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.figures import doubted, figure_text
 from vmlab.report.heading import heading
 from vmlab.report.run.run_page import absent_notes, run_sections
-from vmlab.report.run.table_heads import metric_words
+from vmlab.report.run.shown_tables import metric_words
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
 from vmlab.report.writers.text import WIDTH, text_lines
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.precision import widest_percent
+from vmlab.analysis.comparison.repeats_needed import widest_percent
 from vmlab.analysis.document import run_document
 from vmlab.analysis.tiles.throughput import throughput_metrics
 from vmlab.store.reader import RunReader

@@ -12,7 +12,7 @@ from tests.store.stories import Story
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import Side, sides_by_axis
-from vmlab.analysis.comparison.precision import widest_percent
+from vmlab.analysis.comparison.repeats_needed import widest_percent
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figures.counted_cells import counts, was_switched
 from vmlab.analysis.figures.figure import MISSING, figure_of, wall_seconds

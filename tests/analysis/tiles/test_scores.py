@@ -17,7 +17,7 @@ from vmlab.analysis.figures.over_tiles import Directions, over_tiles
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.knee import KneeVerdict
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
-from vmlab.analysis.tiles.tile_index import index_of, reference_of
+from vmlab.analysis.tiles.throughput import index_of, reference_of
 from vmlab.model.jsonable import jsonable
 from vmlab.model.results import Measurement, Provision
 

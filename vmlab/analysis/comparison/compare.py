@@ -28,7 +28,7 @@ from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunPart
 from vmlab.analysis.speed_spans import at_best_speed, speed_span, wall_at_best_speed
 from vmlab.analysis.tiles.target_results import following_of, timed_of
-from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed, index_figures, reference_of
+from vmlab.analysis.tiles.throughput import TILE_INDEX, Indexed, index_figures, reference_of
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.results import NeighbourUse

@@ -12,7 +12,7 @@ from vmlab.analysis.comparison.gate import Answer
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.shape import RunPart
 from vmlab.analysis.speed_spans import SpeedSpan
-from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed
+from vmlab.analysis.tiles.throughput import TILE_INDEX, Indexed
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue
 

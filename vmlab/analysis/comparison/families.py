@@ -15,7 +15,7 @@ from vmlab.analysis.comparison.comparison import Noise, Row
 from vmlab.analysis.comparison.difference import Sides, differences
 from vmlab.analysis.figures.figure import WALL_SECONDS
 from vmlab.analysis.shape import RunPart
-from vmlab.analysis.tiles.tile_index import TILE_INDEX
+from vmlab.analysis.tiles.throughput import TILE_INDEX
 from vmlab.model.run import RUN_TIME
 
 

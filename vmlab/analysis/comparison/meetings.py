@@ -12,7 +12,8 @@ from vmlab.analysis.figures.figure import RunCells
 from vmlab.analysis.figures.table_layout import in_written_order, varied_axis
 from vmlab.analysis.shape import RunDocument, RunPart
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
-from vmlab.model.axes import axes_words
+from vmlab.analysis.tiles.throughput import TILES
+from vmlab.model.axes import axes_words, without
 from vmlab.model.errors import UsageError
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
 
@@ -99,19 +100,15 @@ class Meeting:
 def meetings_of(sides: Sequence[Side]) -> list[Meeting]:
     """Where the sides meet: at places that all have; single cells in any case."""
     parts = [part for side in sides for part in side.parts]
+    of_baseline = [cell for part in sides[0].parts for cell in part.cells]
     if all(len(part.cells) == 1 for part in parts):
-        return [
-            Meeting(
-                {},
-                [[(part.run.id, part.cells) for part in side.parts] for side in sides],
-                [part.cells[0] for part in sides[0].parts],
-            )
-        ]
+        whole: list[list[RunCells]] = [[(part.run.id, part.cells) for part in side.parts] for side in sides]
+        return [Meeting({}, whole, of_baseline)]
     return [
         Meeting(
             dict(place),
             [[(part.run.id, part.at(place)) for part in side.parts] for side in sides],
-            [cell for part in sides[0].parts for cell in part.cells if _rest(place_of(cell)) == _rest(place)],
+            [cell for cell in of_baseline if without(cell.axes, TILES) == without(dict(place), TILES)],
         )
         for place in _common_places(parts)
     ]
@@ -120,11 +117,6 @@ def meetings_of(sides: Sequence[Side]) -> list[Meeting]:
 def place_of(cell: CellDocument) -> Place:
     """The values of a cell's axes, whatever the order in which they are written."""
     return tuple(sorted(cell.axes.items()))
-
-
-def _rest(place: Place) -> Place:
-    """A place whatever its number of tiles."""
-    return tuple((name, value) for name, value in place if name != "tiles")
 
 
 def _common_places(sides: Sequence[Side]) -> list[Place]:
@@ -157,11 +149,7 @@ def sides_by_axis(document: RunDocument) -> list[Side]:
     counted = [cell for cell in in_written_order(document) if cell.repeat != WARM_UP]
     for value in dict.fromkeys(cell.axes.get(axis) for cell in counted):
         cells = [cell for cell in counted if cell.axes.get(axis) == value]
-        rest = tuple(replace(cell, axes=_without(cell, axis)) for cell in cells)
+        rest = tuple(replace(cell, axes=without(cell.axes, axis)) for cell in cells)
         label = f"no {axis}" if value is None else axes_words({axis: value})
         found.append(Side(label, document.run, rest))
     return found
-
-
-def _without(cell: CellDocument, axis: str) -> dict[str, AxisValue]:
-    return {name: value for name, value in cell.axes.items() if name != axis}

@@ -1,21 +1,28 @@
-"""How many repeats a scenario's question takes at least, which is known before anything is measured."""
+"""How many repeats a scenario's question takes at least, which is known before anything is measured.
+
+And how well the figures of a run are known after the repeats that it has: what `until` of a scenario asks about.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log1p
 from statistics import median
 from typing import TYPE_CHECKING
 
+from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.families import asked_of, family_of
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import figure_of_condition
 from vmlab.analysis.comparison.meetings import sides_by_axis
-from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
+from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS, Figure, workloads_of
+from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.sample_size import (
     ALPHA,
@@ -24,8 +31,9 @@ from vmlab.analysis.statistics.sample_size import (
     planned_looks,
     readings_needed,
 )
+from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.errors import UsageError
-from vmlab.model.run import RUN_TIME, AxisValue
+from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.workloads.registry import kinds
 
 if TYPE_CHECKING:
@@ -215,3 +223,54 @@ def _timed(cells: Sequence[CellPlan]) -> dict[str, str]:
             free.add(one.name)
     found = {name: rate for name, rate in rates.items() if name not in free}
     return {**found, **({WALL_CLOCK: ""} if found and not free else {})}
+
+
+def widest_percent(
+    cells: Sequence[CellDocument], metrics: Sequence[str], throughput: Mapping[str, str] | None = None
+) -> float | None:
+    """Half the width of the 95 % interval of a figure's mean (Student's) in percent of the mean: the largest of all.
+
+    A figure is one of `metrics` of one workload at one place, averaged over the tiles, over the repeats that passed;
+    and at each place the total wall clock where `metrics` has the run time. Places of which no repeat passed are left
+    out. None where there is no figure; infinite where one has a single reading, or varies around 0.
+
+    With `throughput`, the metric that is the throughput of each workload, those of fixed duration are known by it and
+    not by their run time, as in tables; the wall clock is left out where all are.
+    """
+    timed = {} if throughput is None else timed_of(cells, throughput)
+    widths = [
+        _width_percent(figure)
+        for place in _repeated(cells)
+        for figure in _known_figures(place, metrics, timed)
+        if figure.comparable is not None
+    ]
+    return max(widths, default=None)
+
+
+def _repeated(cells: Sequence[CellDocument]) -> list[list[CellDocument]]:
+    """The cells that count, those of one place together."""
+    groups: dict[str, list[CellDocument]] = {}
+    for cell in cells:
+        if counts(cell):
+            groups.setdefault(repr(sorted(cell.axes.items())), []).append(cell)
+    return list(groups.values())
+
+
+def _known_figures(place: Sequence[CellDocument], metrics: Sequence[str], timed: Mapping[str, str]) -> Iterator[Figure]:
+    # Figures of the host need the samples of its recorder, and are no measurements of a workload.
+    asked = [metric for metric in metrics if not of_cells_alone(metric)]
+    passed = [cell for cell in place if cell.outcome == Outcome.PASSED]
+    for workload in workloads_of(passed):
+        yield from (read(place, Asked(first_metric(metric, workload, timed), workload)).figure for metric in asked)
+    if (RUN_TIME in metrics and WALL_CLOCK not in timed) or WALL_SECONDS in metrics:
+        yield read(place, Asked(WALL_SECONDS)).figure
+
+
+def _width_percent(figure: Figure) -> float:
+    spread = figure.comparable
+    assert spread is not None
+    if spread.half_width is None:
+        return math.inf
+    if spread.mean == 0:
+        return 0.0 if spread.half_width == 0 else math.inf
+    return 100 * spread.half_width / abs(spread.mean)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.figures.figure import workloads_of
 from vmlab.analysis.shape import RunDocument, TableDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.run import RUN_TIME, AxisValue
@@ -160,15 +161,10 @@ def _first_of_axis(document: RunDocument, heads: Mapping[str, Sequence[AxisValue
 def _heads_of(document: RunDocument, asked: TableDocument, part: str) -> tuple[AxisValue, ...]:
     if part == WORKLOADS:
         # A simple table has workloads at the top or at the side, and compares with the first one at the top.
-        return tuple(dict.fromkeys(one["workload"] for cell in document.cells for one in _named(cell)))
+        return tuple(workloads_of(document.cells))
     if part in (METRICS, STATISTICS):
         return tuple(asked.metrics if part == METRICS else asked.statistics)
     return axis_values(document, part)
-
-
-def _named(cell: CellDocument) -> Iterator[Mapping[str, str]]:
-    yield from ({"workload": one.workload} for one in cell.workloads)
-    yield from ({"workload": one.workload} for one in cell.measurements)
 
 
 def _axis_names(document: RunDocument) -> list[str]:

@@ -22,6 +22,7 @@ from vmlab.analysis.shape import (
 from vmlab.analysis.statistics.descriptive import finite, total
 from vmlab.analysis.tiles.target_results import load_of
 from vmlab.analysis.tiles.throughput import rates_of
+from vmlab.model.axes import without
 from vmlab.model.jsonable import carried
 from vmlab.model.results import Measurement
 
@@ -41,7 +42,7 @@ def together_documents(known: RunTimeline, cells: Sequence[CellDocument]) -> lis
                     TogetherDocument,
                     ended,
                     cells=[cell.cell for cell in own],
-                    axes={name: value for name, value in own[0].axes.items() if name != HOST_AXIS},
+                    axes=without(own[0].axes, HOST_AXIS),
                     repeat=own[0].repeat,
                     start_skew_ms=finite(ended.skew_ms),
                     over_hosts=list(_over_hosts(own)),

@@ -23,11 +23,11 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import compared, jain, mean, spread, total, variation
 from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
 from vmlab.analysis.tiles.over_hosts import cells_with_hosts, summed_rates
-from vmlab.analysis.tiles.throughput import Rates, rates_of, tile_rates, tiles_of, together_of
+from vmlab.analysis.tiles.throughput import TILES, Rates, rates_of, tile_rates, tiles_of, together_of
+from vmlab.model.axes import without
 from vmlab.model.jsonable import fields_of, key
 from vmlab.model.run import AxisValue, Outcome
 
-_TILES = "tiles"
 _NOTHING = Figure(MISSING)
 
 
@@ -90,7 +90,7 @@ def scores_of(document: RunDocument, share: float = SHARE_PERCENT) -> list[Place
         places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
         for cell, _ in rated.values():
             if counts(cell):
-                places[tuple((name, value) for name, value in cell.axes.items() if name != _TILES)].append(cell)
+                places[tuple(without(cell.axes, TILES).items())].append(cell)
         rates = {number: one for number, (_, one) in rated.items()}
         found += [_place(dict(place), cells, metrics, share, rates) for place, cells in places.items()]
     return [one for one in found if one.rows]

@@ -30,12 +30,10 @@ from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed
 from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW
 from vmlab.analysis.tiles.over_hosts import ALL_HOSTS, cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import delivered, load_of
-from vmlab.analysis.tiles.throughput import tiles_of
-from vmlab.model.axes import axes_words
+from vmlab.analysis.tiles.throughput import TILES, tiles_of
+from vmlab.model.axes import axes_words, without
 from vmlab.model.jsonable import INNER, fields_of, key
 from vmlab.model.run import AxisValue
-
-_TILES = "tiles"
 
 
 class ClimbEnd(StrEnum):
@@ -116,7 +114,7 @@ def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
     found: dict[tuple[tuple[str, AxisValue], ...], dict[int, list[CellDocument]]] = {}
     every = (cell for document in documents for cell in (*cells_of_all_hosts(document), *document.cells))
     for cell in filter(counts, every):
-        place = tuple(without_tiles(cell.axes).items())
+        place = tuple(without(cell.axes, TILES).items())
         found.setdefault(place, {}).setdefault(tiles_of(cell), []).append(cell)
     # Cells run in random order; the first run's axes have the scenario's.
     order = documents[0].run.axes if documents else {}
@@ -170,11 +168,6 @@ def _interval(told: Sequence[int]) -> tuple[int, int] | None:
         return None
     interval = signed_rank(told).interval(ALPHA)
     return None if interval is None else (math.floor(interval[0]), math.ceil(interval[1]))
-
-
-def without_tiles(axes: Mapping[str, AxisValue]) -> dict[str, AxisValue]:
-    """The place of a cell on all axes but that of the tiles."""
-    return {name: value for name, value in axes.items() if name != _TILES}
 
 
 def place_label(axes: Mapping[str, AxisValue], cache: object) -> str:

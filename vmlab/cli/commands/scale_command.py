@@ -16,7 +16,8 @@ import click
 
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.tiles.tiles_carried import carried_of, place_label, without_tiles
+from vmlab.analysis.tiles.throughput import TILES
+from vmlab.analysis.tiles.tiles_carried import carried_of, place_label
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
@@ -25,6 +26,7 @@ from vmlab.cli.output import OutputLost, page_width, write_json, write_text
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import prepare_run
+from vmlab.model.axes import without
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.names import HOST_PLACE
@@ -133,7 +135,7 @@ def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_til
             f"{plan.scenario.name} defines no targets: give its workloads a `pace`, and it `targets`, such as "
             "targets: {web: {latency_p95: 500 ms}}"
         )
-    labels = dict.fromkeys(place_label(without_tiles(cell.axes), cell.cache) for cell in plan.cells)
+    labels = dict.fromkeys(place_label(without(cell.axes, TILES), cell.cache) for cell in plan.cells)
     return Ascent(plan.scenario.name, plan.size, until_knee, max_tiles, targets, labels=tuple(labels))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from vmlab.analysis.comparison.precision import widest_percent
+from vmlab.analysis.comparison.repeats_needed import widest_percent
 from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.reference.claims import AnsweredClaim

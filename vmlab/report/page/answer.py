@@ -18,7 +18,7 @@ from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.bound_text import resource_word
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
-from vmlab.report.run.table_heads import head_words, metric_words, value_words
+from vmlab.report.run.shown_tables import head_words, metric_words, value_words
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import sentence, untested_words, verdict_words
 from vmlab.report.words import capital, plural, relative_number

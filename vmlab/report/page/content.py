@@ -21,7 +21,7 @@ from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
-from vmlab.report.run.table_heads import head_words, metric_of, metric_words, place_words
+from vmlab.report.run.shown_tables import head_words, metric_of, metric_words, place_words
 from vmlab.telemetry.host.host_figures import HostChart, HostFigure, charts, figures_of_chart
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30

@@ -15,7 +15,7 @@ from vmlab.analysis.tiles.over_hosts import ALL_HOSTS
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_of, nearest
-from vmlab.model.axes import axes_words
+from vmlab.model.axes import axes_words, without
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
 from vmlab.report.blocks import Notes, Section
@@ -155,7 +155,7 @@ def _where(place: Carried) -> str:
     host = place.axes.get(HOST_AXIS)
     if host is None:
         return f"with {place.label}"
-    others = {name: value for name, value in place.axes.items() if name != HOST_AXIS}
+    others = without(place.axes, HOST_AXIS)
     on = "on every host at once" if host == ALL_HOSTS else f"on {host}"
     return f"{on} with {axes_words(others)}" if others else on
 
