@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.cell_event import (
     CacheSwitched,
     CellEnded,
@@ -71,115 +71,95 @@ class HostView(NamedTuple):
     gauges: tuple[Gauge, ...] = ()
 
 
-@dataclass
-class _Host:
-    name: str
-    state: str = JOINS
-    since: float = math.nan
-    reason: str = ""
-    current: int = 0
-    started: CellStarted | None = None
-    cache: str = ""
-    done: int = 0
-    samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=TICKS))
-
-
 class FleetHosts:
     """The hosts of one run by name, those with a number in the order of these."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, _Host] = {}
-        self._placed: dict[int, str] = {}
+        self._run = RunTimeline()
+        self._newest: dict[str, Event | None] = {}
+        """The event from which on each host does what it does; None of a host from which nothing came so far."""
+        self._samples: dict[str, deque[Sample]] = {}
 
     def __len__(self) -> int:
-        return len(self._hosts)
+        return len(self._newest)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All hosts."""
-        return tuple(sorted(self._hosts, key=_rank))
+        return tuple(sorted(self._newest, key=_rank))
 
     def add(self, name: str) -> None:
         """A host that is known, although nothing came of it so far."""
-        self._hosts.setdefault(name, _Host(name))
+        self._newest.setdefault(name, None)
 
     def take(self, name: str, samples: Sequence[Sample]) -> None:
         """The newest samples of one host, in order."""
-        if name in self._hosts:
-            self._hosts[name].samples.extend(samples)
+        self._samples.setdefault(name, deque(maxlen=TICKS)).extend(samples)
 
     def apply(self, event: Event) -> None:
         """Take in the next event, of those of `HOST_EVENTS`."""
         match event:
+            case CellWithdrawn() if not self._has(event.name, event.cell):
+                pass  # One of a block that is measured again as a whole: it had ended here.
             case HostJoined() | CellPlaced() | CellWithdrawn() | HostLeftOut():
-                self.add(event.name)
-                self._of_host(self._hosts[event.name], event)
+                self._newest[event.name] = event
+            case CellEnded():
+                if (host := self._run.placed.get(event.cell, "")) in self._newest:
+                    self._newest[host] = event
             case RunEnded():
-                for host in self._hosts.values():
-                    if host.state not in (LEFT_OUT, FAILED):
-                        _turn(host, OVER, event)
-            case CellStarted() | PhaseStarted() | CacheSwitched() | CellEnded():
-                if (placed := self._placed.get(event.cell)) in self._hosts:
-                    _go_on(self._hosts[placed], event)
+                gone = (CellWithdrawn, HostLeftOut)
+                self._newest = {name: one if isinstance(one, gone) else event for name, one in self._newest.items()}
+        self._run.apply(event)
 
-    def _of_host(self, host: _Host, event: HostJoined | CellPlaced | CellWithdrawn | HostLeftOut) -> None:
-        match event:
-            case HostJoined():
-                _turn(host, FREE, event)
-            case CellPlaced():
-                self._placed[event.cell] = host.name
-                _turn(host, PLACED, event)
-                host.current = event.cell
-            case CellWithdrawn():
-                self._placed.pop(event.cell, None)
-                if host.current == event.cell:
-                    _turn(host, FAILED, event, event.reason)
-                else:
-                    # One of a block that is measured again as a whole: it had ended here.
-                    host.done -= 1
-            case HostLeftOut():
-                _turn(host, LEFT_OUT, event, event.reason)
+    def _has(self, name: str, cell: int) -> bool:
+        """Whether this cell is under way on a host."""
+        newest = self._newest.get(name)
+        return isinstance(newest, CellPlaced) and newest.cell == cell
 
     def views(self, now: float) -> tuple[HostView, ...]:
         """All hosts as at `now`, on the monotonic clock."""
-        return tuple(_view(self._hosts[name], now) for name in self.names)
+        return tuple(self._view(name, now) for name in self.names)
+
+    def _view(self, name: str, now: float) -> HostView:
+        event, samples = self._newest[name], self._samples.get(name, ())
+        state, reason = _state(event)
+        cell = self._run.cells.get(event.cell) if isinstance(event, CellPlaced) else None
+        if cell is not None:
+            state, event = (cell.phase.phase, cell.phase) if cell.phase else (RUNNING, cell.start)
+        done = sum(one.host == name and one.end is not None for one in self._run.cells.values())
+        since = math.nan if event is None else event.mono
+        view = HostView(name, state, _TONES.get(state, "good"), since, reason, done=done)
+        newest = samples[-1].mono if samples else math.nan
+        if state in _NOT_THERE:
+            return view
+        if now - newest > SILENT_SECONDS:
+            return view._replace(state=SILENT, tone="bad", since=newest, reason="its figures have ended")
+        view = view._replace(gauges=gauges([sample for sample in samples if sample.mono > now - TICKS - 1]))
+        if cell is None:
+            return view
+        start = cell.start
+        axes = {axis: value for axis, value in start.axes.items() if axis != HOST_PLACE}
+        cache = str(start.axes.get("cache") or start.settings.get("cache") or "")
+        cache = cell.switches[-1].after if cell.switches else cache
+        return view._replace(cell=start.cell, axes=axes, repeat=start.repeat, cache=cache)
 
 
 def _rank(name: str) -> tuple[int, str]:
     return len(name), name
 
 
-def _turn(host: _Host, state: str, event: Event, reason: str = "") -> None:
-    """No cell is under way from this event on."""
-    host.state, host.since, host.reason = state, event.mono, reason
-    host.current, host.started, host.cache = 0, None, ""
-
-
-def _go_on(host: _Host, event: CellStarted | PhaseStarted | CacheSwitched | CellEnded) -> None:
-    """Something has happened to the cell that a host has."""
+def _state(event: Event | None) -> tuple[str, str]:
+    """What a host does from this event on, and why, if it failed."""
     match event:
-        case CellStarted():
-            host.started, host.state, host.since = event, RUNNING, event.mono
-            host.cache = str(event.axes.get("cache") or event.settings.get("cache") or "")
-        case PhaseStarted():
-            host.state, host.since = event.phase, event.mono
-        case CacheSwitched():
-            host.cache = event.after
-        case CellEnded():
-            host.done += 1
-            reason = "" if event.outcome == Outcome.PASSED else "; ".join(event.reasons)
-            _turn(host, event.outcome if reason else FREE, event, reason)
-
-
-def _view(host: _Host, now: float) -> HostView:
-    view = HostView(host.name, host.state, _TONES.get(host.state, "good"), host.since, host.reason, done=host.done)
-    newest = host.samples[-1].mono if host.samples else math.nan
-    if host.state in _NOT_THERE:
-        return view
-    if now - newest > SILENT_SECONDS:
-        return view._replace(state=SILENT, tone="bad", since=newest, reason="its figures have ended")
-    view = view._replace(gauges=gauges([sample for sample in host.samples if sample.mono > now - TICKS - 1]))
-    if host.started is None:
-        return view
-    axes = {name: value for name, value in host.started.axes.items() if name != HOST_PLACE}
-    return view._replace(cell=host.started.cell, axes=axes, repeat=host.started.repeat, cache=host.cache)
+        case CellPlaced():
+            return PLACED, ""
+        case CellWithdrawn():
+            return FAILED, event.reason
+        case HostLeftOut():
+            return LEFT_OUT, event.reason
+        case CellEnded() if event.outcome != Outcome.PASSED and event.reasons:
+            return event.outcome, "; ".join(event.reasons)
+        case RunEnded():
+            return OVER, ""
+        case _:
+            return JOINS if event is None else FREE, ""
