@@ -29,7 +29,7 @@ from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.glyphs import tones_on
-from vmlab.tui.widgets.side_table import Sides, SideTable
+from vmlab.tui.widgets.side_table import SideTable
 
 RUNS = {"before": ("passed", 1.0), "after": ("invalid", 2.0)}
 FIGURES = {
@@ -118,7 +118,7 @@ def test_a_terminal_strikes_out_figures_of_invalid_cells(
 
 def test_the_screen_strikes_them_out(sides: list[Side]) -> None:
     table = SideTable()
-    table.show(Sides([side.label for side in sides], compared_sides(sides, every_metric=True)))
+    table.show(compared_sides(sides, every_metric=True))
     pieces = [piece for line in table.lines(100, 40) for piece in line]
     assert {text.strip() for text, tone in pieces if tone == "struck"} == NUMBERS
     tones = tones_on(Style(), {})

@@ -18,8 +18,8 @@ from vmlab.store.runs import write_tag
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.compared import ComparedSides, Entry, SideRow, compared_sides
-from vmlab.tui.widgets.charts.side_charts import Bars, SideBars
-from vmlab.tui.widgets.side_table import Sides, SideTable
+from vmlab.tui.widgets.charts.side_charts import SideBars
+from vmlab.tui.widgets.side_table import SideTable
 
 NOISE = (0.2, -0.5, 0.7, -0.1, 0.3, -0.6, 0.1, -0.3)
 
@@ -95,7 +95,7 @@ def test_the_baseline_has_no_difference(store: Path) -> None:
 def test_the_interval_is_shown_where_there_is_room(store: Path) -> None:
     sides = sides_of([Pick(store)])
     table = SideTable()
-    table.show(Sides([picked.side.label for picked in sides], compared_sides([picked.side for picked in sides])))
+    table.show(compared_sides([picked.side for picked in sides])._replace(sentence=""))
     wide, narrow = ("\n".join("".join(text for text, _ in line) for line in table.lines(w, 30)) for w in (100, 60))
     assert "-50.0 % (-50." in wide
     assert "-50.0 %" in narrow and "-50.0 % (" not in narrow
@@ -104,7 +104,7 @@ def test_the_interval_is_shown_where_there_is_room(store: Path) -> None:
 def test_a_long_warning_is_all_there_on_a_narrow_screen() -> None:
     warning = "setting workloads.job.params.block differs (cache none; cache writeback): before 4096, after 65536 " * 2
     table = SideTable()
-    table.show(Sides(["before", "after"], ComparedSides((SideRow("run time"),), warnings=(warning.strip(),))))
+    table.show(ComparedSides(("before", "after"), rows=(SideRow("run time"),), warnings=(warning.strip(),)))
     lines = ["".join(text for text, _ in line) for line in table.lines(80, 24)]
     assert max(map(len, lines)) <= 80
     told = [line for line in lines if line[:2] in ("! ", "  ") and line.strip() and "(base)" not in line]
@@ -115,7 +115,7 @@ def test_sides_are_named_above_the_first_figures_and_sentences_leave_room_for_th
     note = SideRow("no difference is proven " * 8, tone="quiet")
     figure = SideRow("CPU user %", (Entry("76.1"), Entry("77.5")))
     table = SideTable()
-    table.show(Sides(["before", "after"], ComparedSides((note, SideRow("Host", tone="title"), figure))))
+    table.show(ComparedSides(("before", "after"), rows=(note, SideRow("Host", tone="title"), figure)))
     lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(79, 24)]
     assert lines[-3].split() == ["before", "(base)", "after"]
     assert lines[-2] == "Host" and lines[-1].startswith("CPU user %")
@@ -131,7 +131,7 @@ def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
             story.cell({"cache": mode}, {"web": 100.0 + 10 * place + 0.1 * repeat}, 200.0 + place, repeat)
     sides = [picked.side for picked in sides_of([Pick(story.end())])]
     table = SideTable()
-    table.show(Sides([side.label for side in sides], compared := compared_sides(sides)))
+    table.show(compared := compared_sides(sides)._replace(sentence=""))
     lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(width, 40)]
     assert max(map(len, lines)) <= width
     shown = " ".join(line for line in lines if line.startswith("web (s)"))
@@ -144,7 +144,7 @@ def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
 def _bars(store: Path, width: int = 140) -> list[str]:
     compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
     bars = SideBars()
-    bars.show(Bars(["cache none", "cache writeback"], compared.bars, compared.sentence))
+    bars.show(compared)
     return ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
 
 
@@ -161,7 +161,8 @@ def test_bars_are_as_long_as_their_figures_and_shade_their_intervals(store: Path
 def test_a_long_difference_is_whole_beside_its_bar() -> None:
     bars = SideBars()
     long = "+1250.6 % (+1210.4 to +1330.6)"
-    bars.show(Bars(["1", "8"], [SideRow("disk", (Entry("1.0", mean=1.0), Entry("2.0", long, mean=2.0)), top=2.0)], ""))
+    row = SideRow("disk", (Entry("1.0", mean=1.0), Entry("2.0", long, mean=2.0)), top=2.0)
+    bars.show(ComparedSides(("1", "8"), bars=(row,)))
     lines = ["".join(text for text, _ in line) for line in bars.lines(160, 40)]
     assert max(map(len, lines)) <= 160 and any(line.endswith(long) for line in lines)
 
@@ -184,10 +185,9 @@ def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
 def test_the_mean_is_a_mark_within_its_interval() -> None:
     bars = SideBars()
     bars.show(
-        Bars(
-            ["1", "8"],
-            [SideRow("disk", (Entry("1.0", mean=1.0, half=0.5), Entry("2.0", mean=2.0, half=0.5)), top=2.5)],
-            "",
+        ComparedSides(
+            ("1", "8"),
+            bars=(SideRow("disk", (Entry("1.0", mean=1.0, half=0.5), Entry("2.0", mean=2.0, half=0.5)), top=2.5),),
         )
     )
     lines = ["".join(text for text, _ in line) for line in bars.lines(160, 3)]
@@ -202,7 +202,10 @@ def test_a_long_name_of_a_figure_is_whole_where_there_is_room(width: int, *, the
     label = "blocks write_latency_mean (ms)"
     bars = SideBars()
     bars.show(
-        Bars(["none", "writeback"], [SideRow(label, (Entry("1.0", mean=1.0), Entry("2.0", mean=2.0)), top=2.0)], "")
+        ComparedSides(
+            ("none", "writeback"),
+            bars=(SideRow(label, (Entry("1.0", mean=1.0), Entry("2.0", mean=2.0)), top=2.0),),
+        )
     )
     lines = ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
     assert any(label in line for line in lines) is there

@@ -15,9 +15,9 @@ from vmlab.tui.contract import Pick, Proposal
 from vmlab.tui.feed.sides import COLOURS, Course, PickedSide, course_of, sides_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
-from vmlab.tui.widgets.charts.side_charts import Bars, Overlay, OverlayChart, PhaseLines, Phases, SideBars
+from vmlab.tui.widgets.charts.side_charts import Overlay, OverlayChart, PhaseLines, Phases, SideBars
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.side_table import Sides, SideTable
+from vmlab.tui.widgets.side_table import SideTable
 
 _ROOMY = (110, 34)
 """Columns and rows from which on bars and phases are drawn."""
@@ -47,8 +47,7 @@ class CompareScreen(ConsoleScreen):
         super().__init__()
         self._picks: list[Pick] = []
         self._sides: list[PickedSide] = []
-        self._compared = ComparedSides()
-        self._hint: Sequence[str] = HINT
+        self._compared = ComparedSides(hint=HINT)
         self._every_metric = False
         self._metric = 0
 
@@ -73,7 +72,7 @@ class CompareScreen(ConsoleScreen):
     def compare(self, picks: Sequence[Pick]) -> None:
         """Set `picks` side by side; one run alone falls into its own cells."""
         self._picks = list(picks)
-        self._hint = ("Reading the runs …",)
+        self._compared = self._compared._replace(hint=("Reading the runs …",))
         self._read()
 
     def _read(self, unchanged: str = "") -> None:
@@ -87,16 +86,13 @@ class CompareScreen(ConsoleScreen):
             return shown, compared_sides(sides, every_metric=every_metric, left_out=left_out)
 
         def refused(problem: str) -> None:
-            self._sides_received(([], ComparedSides()), problem)
+            self._sides_received(([], ComparedSides(hint=(problem, "", *HINT[1:]))))
 
         self.fetch(read, partial(self._sides_received, unchanged=unchanged), refused, group="compare")
 
-    def _sides_received(
-        self, found: tuple[list[PickedSide], ComparedSides], problem: str = "", unchanged: str = ""
-    ) -> None:
+    def _sides_received(self, found: tuple[list[PickedSide], ComparedSides], unchanged: str = "") -> None:
         before = self.table_text()
         self._sides, self._compared = found
-        self._hint = (problem, "", *HINT[1:]) if problem else HINT
         self._draw()
         if unchanged and self.table_text() == before:
             self.notify(unchanged)
@@ -109,27 +105,21 @@ class CompareScreen(ConsoleScreen):
             lambda: [course_of(one, figure.name) for one in sides], partial(self._draw_series, figure), group="series"
         )
 
-    def _labels(self) -> list[str]:
-        return [one.side.label for one in self._sides]
-
     def _draw(self) -> None:
-        compared, labels = self._compared, self._labels()
+        compared = self._compared
         bars = self.query_one(SideBars)
-        roomy = self._is_roomy and bool(labels)
+        roomy = self._is_roomy and bool(compared.labels)
         self.set_class(roomy, "-roomy")
-        bars.display = roomy
-        more = f"; r plans a new run of {compared.repeats}" if compared.repeats else ""
-        answer = compared.sentence + more
-        if bars.display:
-            height = min(self.size.height // 2, len(compared.bars) * (len(labels) + 1) + _SENTENCE_ROWS)
+        self.query_one(PhaseLines).display = bars.display = roomy
+        if roomy:
+            height = min(self.size.height // 2, len(compared.bars) * (len(compared.labels) + 1) + _SENTENCE_ROWS)
             bars.styles.height = height
-            bars.show(Bars(labels, compared.bars, answer))
-            rest = self.size.height - height - _CHART_ROWS - len(labels) - 2
+            bars.show(compared)
+            rest = self.size.height - height - _CHART_ROWS - len(compared.labels) - 2
             self.query_one(SideTable).styles.max_height = max(3, rest)
-            compared = compared._replace(rows=compared.rows[compared.times :])
-        # The answer comes first: over the bars, or where there is no room for them over the table.
-        self.query_one(SideTable).show(Sides(labels, compared, self._hint, "" if roomy else answer))
-        self.query_one(PhaseLines).display = roomy
+            # The answer comes first: over the bars, or where there is no room for them over the table.
+            compared = compared._replace(rows=compared.rows[compared.times :], sentence="")
+        self.query_one(SideTable).show(compared)
 
     @property
     def _is_roomy(self) -> bool:
@@ -142,9 +132,13 @@ class CompareScreen(ConsoleScreen):
         ordered = self._compared.ordered
         words = [word for word in ordered if word != EMULATED_DISK or of_emulated_disk(figure.name, ordered)]
         title = ordered_title(figure.label, words)
-        curves, switches = [one.curve for one in courses], [one.switches for one in courses]
-        chart.show(Overlay(title, figure.name, curves, self._labels(), switches))
-        phases = Phases(self._labels(), [one.phases for one in courses], [one.cell for one in self._sides])
+        labels, curves, switches = (
+            self._compared.labels,
+            [one.curve for one in courses],
+            [one.switches for one in courses],
+        )
+        chart.show(Overlay(title, figure.name, curves, labels, switches))
+        phases = Phases(labels, [one.phases for one in courses], [one.cell for one in self._sides])
         self.query_one(PhaseLines).show(phases)
 
     def reason(self, action: str) -> str:

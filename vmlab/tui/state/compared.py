@@ -57,13 +57,16 @@ class SideRow(NamedTuple):
 
 
 class ComparedSides(NamedTuple):
-    """What the Compare screen shows: rows, with notes on what is known of the differences, and warnings.
+    """What the Compare screen shows of sides with these `labels`, the baseline first; `hint` while there are none.
 
-    `sentence` says it in one, `bars` draw the first rows, of which there are `times`. `ordered` has the words for parts
-    of a host that were not its own, on any side. `repeats` is how many a run needs where these prove nothing;
-    None where they do, or several runs are compared.
+    `rows` are figures, with notes on what is known of the differences. `sentence` says it in one, with the key for more
+    repeats. `bars` draw the first rows, of which there are `times`. `ordered` has the words for parts of a host that
+    were not its own, on any side. `repeats` is how many a run needs where these prove nothing; None where they do, or
+    several runs are compared.
     """
 
+    labels: tuple[str, ...] = ()
+    hint: Sequence[str] = ()
     rows: tuple[SideRow, ...] = ()
     warnings: tuple[str, ...] = ()
     sentence: str = ""
@@ -89,14 +92,16 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     rows = [*figures, *(SideRow(note, tone="quiet") for note in notes), *_host_rows(sides), *_latency_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
+    repeats = repeats_to_tell(compared, metrics) if len({side.run.id for side in sides}) == 1 else None
     return ComparedSides(
-        tuple(rows),
-        (*([more] if left_out else []), *missed, *compared.warnings),
-        headline(compared, metrics),
-        tuple(bars),
-        len(figures),
-        compared.ordered,
-        repeats_to_tell(compared, metrics) if len({side.run.id for side in sides}) == 1 else None,
+        labels=tuple(side.label for side in sides),
+        rows=tuple(rows),
+        warnings=(*([more] if left_out else []), *missed, *compared.warnings),
+        sentence=headline(compared, metrics) + (f"; r plans a new run of {repeats}" if repeats else ""),
+        bars=tuple(bars),
+        times=len(figures),
+        ordered=compared.ordered,
+        repeats=repeats,
     )
 
 

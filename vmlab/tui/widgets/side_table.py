@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from vmlab.report.writers.text import paragraph
 from vmlab.system.text_width import left, shortened, width_of, wrapped
@@ -22,21 +21,12 @@ _WIDEST = 40
 """Columns of a side at most: figures that belong together are read together."""
 
 
-class Sides(NamedTuple):
-    """What was compared under its `answer`, which may stand elsewhere; `hint` stands there where nothing was."""
-
-    labels: Sequence[str] = ()
-    compared: ComparedSides = ComparedSides()
-    hint: Sequence[str] = ()
-    answer: str = ""
-
-
-class SideTable(Shown[Sides]):
+class SideTable(Shown[ComparedSides]):
     """Rows of figures with their difference to the baseline; sides without room stand below, and then the warnings."""
 
     can_focus = True
 
-    shown = Sides()
+    shown = ComparedSides()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """Labels above the first figures, the rows, then the warnings.
@@ -46,8 +36,8 @@ class SideTable(Shown[Sides]):
         if not self.shown.labels:
             yield from hint_lines(self.shown.hint, width)
             return
-        rows = self.shown.compared.rows
-        yield from ([(line, _TITLE)] for line in wrapped(self.shown.answer, max(20, width - 1)))
+        rows = self.shown.rows
+        yield from ([(line, _TITLE)] for line in wrapped(self.shown.sentence, max(20, width - 1)))
         name = max(18, *(width_of(row.label) + 1 for row in rows if row.entries), 0)
         for number, sides in enumerate(self._bands(width - name)):
             widths = self._widths(width - name, sides)
@@ -60,7 +50,7 @@ class SideTable(Shown[Sides]):
                     yield [(left(row.label, name), "plain"), *self._entries(row, sides, widths)]
                 elif number == 0 or row.tone == _TITLE:
                     yield from ([(line, row.tone)] for line in paragraph(row.label, width - 1, "  "))
-        for warning in self.shown.compared.warnings:
+        for warning in self.shown.warnings:
             marks = itertools.chain(["! "], itertools.repeat("  "))
             for mark, text in zip(marks, paragraph(warning, max(20, width - 3)), strict=False):
                 yield [(mark, "warning"), (text, "warning")]
@@ -85,7 +75,7 @@ class SideTable(Shown[Sides]):
 
     def _figure(self, each: int) -> int:
         """The columns of a figure in a side of so many."""
-        longest = max((len(entry.text) for row in self.shown.compared.rows for entry in row.entries), default=0)
+        longest = max((len(entry.text) for row in self.shown.rows for entry in row.entries), default=0)
         return max(_FIGURE, min(longest, each - _DIFFERENCE))
 
     def _heading(self, name: int, sides: Sequence[int], widths: Sequence[int]) -> list[Piece]:

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from vmlab.model.quantities import format_seconds
 from vmlab.model.sample import unit_of
 from vmlab.system.text_width import exactly, first_columns, left, width_of, wrapped
-from vmlab.tui.state.compared import Entry, SideRow
+from vmlab.tui.state.compared import ComparedSides, Entry, SideRow
 from vmlab.tui.widgets.charts.axis_scale import scale_for
 from vmlab.tui.widgets.charts.raster import PLAIN_LINES, Rows, lines, plain_lines
 from vmlab.tui.widgets.painted import Line, Piece, Shown
@@ -27,27 +27,19 @@ _DIFFERENCE = 26
 _LEAST_BAR = 12
 
 
-class Bars(NamedTuple):
-    """The rows of sides with these labels, the baseline first, and the sentence that says it all."""
-
-    labels: Sequence[str] = ()
-    rows: Sequence[SideRow] = ()
-    sentence: str = ""
-
-
-class SideBars(Shown[Bars]):
+class SideBars(Shown[ComparedSides]):
     """A sentence, the sides with their colours, and the bars."""
 
     can_focus = True
 
-    shown = Bars()
+    shown = ComparedSides()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The sentence, then a line for each side of each figure."""
         for text in wrapped(self.shown.sentence, max(20, width - 1)):
             yield [(text, "title")]
-        airy = len(self.shown.rows) * (len(self.shown.labels) + 1) + 2 <= height
-        for row in self.shown.rows:
+        airy = len(self.shown.bars) * (len(self.shown.labels) + 1) + 2 <= height
+        for row in self.shown.bars:
             if airy:
                 yield []
             if not row.entries:
@@ -58,7 +50,7 @@ class SideBars(Shown[Bars]):
     def _key(self) -> list[Piece]:
         """What the shades of a bar mean."""
         solid, shade = self._signs
-        several = any(bar.half for row in self.shown.rows for bar in row.entries)
+        several = any(bar.half for row in self.shown.bars for bar in row.entries)
         mean = f"{self._mark} mean, in {shade} its 95 % interval" if several else f"{solid} one reading, no interval"
         return [(f"{mean}; a difference has a colour only where it is proven", "quiet")]
 
@@ -71,8 +63,8 @@ class SideBars(Shown[Bars]):
         return ("#", "=") if self.glyphs.plain else ("█", "▒")
 
     def _figure(self, row: SideRow, width: int) -> Iterator[list[Piece]]:
-        name = max(_LEAST_NAME, min(width // 5, max(width_of(one.label) for one in self.shown.rows)))
-        longest = max(len(bar.whole) for one in self.shown.rows for bar in one.entries)
+        name = max(_LEAST_NAME, min(width // 5, max(width_of(one.label) for one in self.shown.bars)))
+        longest = max(len(bar.whole) for one in self.shown.bars for bar in one.entries)
         difference = max(_DIFFERENCE, min(width // 4, longest))
         room = max(_LEAST_BAR, width - name - _SIDE - _FIGURE - difference - 3)
         for place, bar in enumerate(row.entries):
