@@ -27,7 +27,7 @@ _KEYS = "q Quit"
 _SAID_ROWS = 4
 TITLES = {"live": "● LIVE", "scenarios": "─What a run costs─", "runs": "─Runs─", "compare": "─Compare─"}
 """What stands on each screen, and on no other."""
-PANES = {"Events": EventLog, "Guests": GuestTable}
+PANES: dict[str, type[DOMNode]] = {"Events": EventLog, "Guests": GuestTable}
 """The panes of Live and of Replay that can have the focus, by their titles."""
 FOCUS = ("pane(1)", "pane(-1)")
 (_CTRL_C,), (_COPY,) = keys(Console, "help_quit"), keys(Console, "copy_table")

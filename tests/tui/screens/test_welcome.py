@@ -24,7 +24,7 @@ async def test_d_plays_the_demo() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await until(lambda: "d  watch the demo" in screen_text(app), "the panel")
         await pilot.press("d")
-        await until(lambda: isinstance(app.screen, DemoScreen), "the demo")
+        await until(lambda: isinstance(app.screen, DemoScreen) and "RECORDING" in screen_text(app), "the demo")
 
 
 async def test_s_plans_a_first_run_and_starts_nothing(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

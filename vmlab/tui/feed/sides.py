@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from vmlab.analysis.comparison.meetings import Side, cells_alike, sides_by_axis
-from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
@@ -26,6 +25,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.runs import all_tags
 from vmlab.store.samples import HostReaders, series
 from vmlab.tui.contract import Pick
+from vmlab.tui.feed.run_tables import document_of
 
 COLOURS = 4
 """More sides than this cannot be distinguished in one chart, and are not shown."""
@@ -44,7 +44,7 @@ def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
 
     Raises UsageError where there are fewer than two sides, StoreError for a damaged store.
     """
-    documents = {pick.store: _document(pick.store) for pick in picks}
+    documents = {pick.store: document_of(pick.store) for pick in picks}
     if len(picks) == 1 and picks[0].cell is None:
         store = picks[0].store
         sides = [(store, side) for side in sides_by_axis(documents[store])]
@@ -57,11 +57,6 @@ def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
         PickedSide(side, store, (cells or side.cells)[0].cell)
         for (store, side), cells in zip(sides, alike, strict=True)
     ]
-
-
-def _document(store: Path) -> RunDocument:
-    with RunReader(store) as reader:
-        return run_document(reader)
 
 
 def _side(pick: Pick, document: RunDocument, runs: int) -> Side:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
@@ -119,6 +119,8 @@ class DismissedOnce:
 class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=False):
     """A screen with the console's own keys alone: Textual's would be in the help, and do nothing here."""
 
+    COPIED: ClassVar[Sequence[str]] = ()
+    """The panes with the screen's table, in order."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", show=False, tooltip="To the next pane; arrows then move in it"),
         Binding("shift+tab", "pane(-1)", "Pane before", show=False),
@@ -210,8 +212,8 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
         return ""
 
     def table_text(self) -> str:
-        """What `y` copies: the whole table as plain text."""
-        raise NotImplementedError
+        """What `y` copies: those of `COPIED` that are in sight, as plain text."""
+        return "".join(f"{one.text()}\n" for name in self.COPIED if (one := self.query_one(name, Painted)).display)
 
     def is_refused(self, action: str) -> bool:
         """Whether `action` is not possible now; then the reason is said."""

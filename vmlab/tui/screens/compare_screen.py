@@ -34,6 +34,7 @@ class CompareScreen(ConsoleScreen):
     """Shows what was picked on the Runs screen; the first pick is the baseline."""
 
     CSS_PATH = "../styles/compare.tcss"
+    COPIED = ("#bars", "#sides")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.switch_mode('runs')", "Runs"),
         Binding("m", "metric(1)", "Chart", tooltip="Another host figure in the chart"),
@@ -172,8 +173,3 @@ class CompareScreen(ConsoleScreen):
             self._read()
         else:
             self.notify("these are the cells of one run, whose scenario names the baseline; mark two of them to choose")
-
-    def table_text(self) -> str:
-        """What `y` copies."""
-        bars, table = self.query_one(SideBars), self.query_one(SideTable)
-        return "\n".join(part.text() for part in (bars, table) if part.display) + "\n"

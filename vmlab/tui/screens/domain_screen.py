@@ -45,6 +45,7 @@ class DomainScreen(ConsoleScreen):
     """Follows one guest in the figures of the screen that it was opened from."""
 
     CSS_PATH = "../styles/domain.tcss"
+    COPIED = ("#who", "#disks")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Back"),
         Binding("left,h", "other(-1)", "Other", key_display="←→", tooltip="The guest before in the list"),
@@ -116,10 +117,6 @@ class DomainScreen(ConsoleScreen):
             self.draw()
         else:
             self.notify("there is no other guest")
-
-    def table_text(self) -> str:
-        """What `y` copies."""
-        return "\n".join(self.query_one(f"#{name}", TextBoard).text() for name in ("who", "disks")) + "\n"
 
 
 def _who(state: DomainState, width: int) -> list[Line]:

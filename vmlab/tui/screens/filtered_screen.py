@@ -33,22 +33,6 @@ class FilterLine(Horizontal):
         """The words."""
         return self.query_one(Input).value
 
-    def ask(self) -> None:
-        """Have words typed."""
-        self.display = True
-        self.query_one(Input).focus()
-
-    def settle(self) -> None:
-        """The words are as they shall be."""
-        self.display = bool(self.value)
-
-    def clear(self) -> bool:
-        """Forget the words; whether there were any, or they were being typed."""
-        was = self.display
-        self.query_one(Input).value = ""
-        self.display = False
-        return was
-
     def count(self, shown: int, known: int) -> None:
         """Say that `shown` of `known` rows have the words."""
         self.query_one(".count", Label).update(f"{shown} of {known}")
@@ -63,11 +47,17 @@ class FilteredScreen(ConsoleScreen):
 
     def action_filter(self) -> None:
         """Type words; Enter goes back to the list."""
-        self.query_one(FilterLine).ask()
+        line = self.query_one(FilterLine)
+        line.display = True
+        line.query_one(Input).focus()
 
     def action_clear(self) -> None:
         """Forget the filter; where there is none, what else there is to forget."""
-        if not self.query_one(FilterLine).clear():
+        line = self.query_one(FilterLine)
+        if line.display:
+            line.query_one(Input).value = ""
+            line.display = False
+        else:
             self.forget()
         self.query_one(RowList).focus()
         self.draw_rows()
@@ -82,5 +72,6 @@ class FilteredScreen(ConsoleScreen):
 
     @on(Input.Submitted, "#filter")
     def _filter_done(self) -> None:
-        self.query_one(FilterLine).settle()
+        line = self.query_one(FilterLine)
+        line.display = bool(line.value)
         self.query_one(RowList).focus()

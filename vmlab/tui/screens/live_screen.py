@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual import work
 from textual.binding import Binding, BindingType
 
-from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase, other_mode
 from vmlab.tui.contract import Proposal
@@ -100,13 +97,10 @@ class LiveScreen(WatchScreen):
         self.set_timer(_WELCOME_SECONDS, self._look_at_host)
 
     def _look_at_host(self) -> None:
-        if self.watched is None:
-            self._find_readiness()
-
-    def _find_readiness(self) -> None:
         from vmlab.tui.feed.planner import readiness
 
-        self.fetch(readiness, self._readiness_found, group="readiness")
+        if self.watched is None:
+            self.fetch(readiness, self._readiness_found, group="readiness")
 
     def _readiness_found(self, words: str) -> None:
         self.readiness = words
@@ -220,15 +214,14 @@ class LiveScreen(WatchScreen):
         else:
             # What a cell measured is complete when it has ended.
             ended = done & {one.number for one in run.cells}
-            self._read_measured(runs_folder() / run.id, ended, max(ended, default=0))
 
-    @work(thread=True, exclusive=True, group="measured")
-    def _read_measured(self, folder: Path, done: frozenset[int], cell: int) -> None:
-        from vmlab.store.runs import STORE
-        from vmlab.tui.feed.run_tables import document_of, measured_of
+            def read() -> Measured:
+                from vmlab.store.runs import STORE
+                from vmlab.tui.feed.run_tables import document_of, measured_of
 
-        with contextlib.suppress(VmlabError):
-            self.hand_over(self._has_measured, measured_of(document_of(folder / STORE), done, cell))
+                return measured_of(document_of(runs_folder() / run.id / STORE), ended, max(ended, default=0))
+
+            self.fetch(read, self._has_measured, lambda problem: None, group="measured")
 
     def _has_measured(self, measured: Measured) -> None:
         if measured.cell != self.measured.cell:

@@ -53,11 +53,9 @@ class ReplayScreen(WatchScreen):
         *refused_keys("change_run"),
     ]
 
-    def __init__(self, store: Path, speed: float = 1.0) -> None:
+    def __init__(self, store: Path) -> None:
         super().__init__()
         self.store = store
-        self.speed = speed
-        """How many times as fast as it was it begins to play."""
         self.playback: Playback | None = None
         self._begins_paused = False
         self.document: RunDocument | None = None
@@ -90,7 +88,6 @@ class ReplayScreen(WatchScreen):
     def _loaded(self, found: tuple[RecordedRun, RunDocument, PastTimes]) -> None:
         recording, self.document, self._past = found
         self.playback = self.playback_of(recording)
-        self.playback.speed = self.speed
         self.playback.paused = self._begins_paused
         self._stepped = time.monotonic()
         self._note_hosts()

@@ -19,6 +19,7 @@ class ResultsScreen(ConsoleScreen):
     """One run's figures, laid out for the width of the terminal; it scrolls."""
 
     CSS_PATH = "../styles/results.tcss"
+    COPIED = ("#results",)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Back"),
         Binding("p", "published", "Published", tooltip="What was published beside this run, and its claims; or back"),
@@ -60,7 +61,3 @@ class ResultsScreen(ConsoleScreen):
         """The run's own tables, or the publication's with ours beside."""
         self._published = not self._published
         self._draw()
-
-    def table_text(self) -> str:
-        """What `y` copies."""
-        return self.query_one(ResultBoard).text() + "\n"

@@ -61,6 +61,7 @@ class RunsScreen(FilteredScreen):
     """One line a run; `e` unfolds its cells."""
 
     CSS_PATH = "../styles/runs.tcss"
+    COPIED = ("#runs",)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open", tooltip="A run that lives is watched, a past one plays back"),
         Binding("space", "mark", "Mark", tooltip="Mark for comparing; the first mark is the baseline"),
@@ -375,10 +376,6 @@ class RunsScreen(FilteredScreen):
         """Ask whether to stop the run under the cursor."""
         if (run := self._run()) is not None:
             self.console.ask_to_stop(runs_folder() / run.id)
-
-    def table_text(self) -> str:
-        """What `y` copies."""
-        return self.query_one(RowList).text() + "\n"
 
 
 def _store_of(run: str) -> Path:

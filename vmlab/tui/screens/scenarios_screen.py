@@ -42,6 +42,7 @@ class ScenariosScreen(FilteredScreen):
     """Left the scenarios, right the chosen one: map, choices, plan."""
 
     CSS_PATH = "../styles/scenarios.tcss"
+    COPIED = ("#map", "#choices", "#plan")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", tooltip="From the list to the choices and back"),
         Binding("s", "start", "Start", tooltip="Start what the plan says; it goes on without the console"),
@@ -299,11 +300,6 @@ class ScenariosScreen(FilteredScreen):
         self._starting = False
         self.notify(f"run {folder.name}", title="Started")
         self.console.open_run(folder, live=True)
-
-    def table_text(self) -> str:
-        """What `y` copies: map and plan."""
-        boards = (self.query_one("#map", TextBoard), self.query_one(ChoiceForm), self.query_one("#plan", TextBoard))
-        return "\n".join(board.text() for board in boards) + "\n"
 
 
 def _plan_of(name: str, choices: tuple[Choice, ...], proposal: Proposal | None) -> tuple[Planned, tuple[Choice, ...]]:

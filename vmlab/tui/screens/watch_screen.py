@@ -362,10 +362,9 @@ class WatchScreen(ConsoleScreen):
 
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""
-        strip = self.query_one(StatusStrip)
-        guests = self.query_one("#domains" if self.has_class("-domains") else "#guests", Painted)
-        latency = f"{self.query_one('#latency', Painted).text()}\n" if self.has_class("-latency") else ""
-        return f"{strip.text()}\n{guests.text()}\n{latency}"
+        guests = "#domains" if self.has_class("-domains") else "#guests"
+        shown = ("#strip", guests, *(["#latency"] if self.has_class("-latency") else []))
+        return "".join(f"{self.query_one(name, Painted).text()}\n" for name in shown)
 
 
 def measured_key(run: RunView) -> MeasuredKey:

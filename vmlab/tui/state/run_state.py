@@ -153,7 +153,6 @@ class RunState:
             size=started.size if started else "",
             cells_planned=known.cells_planned,
             expected_seconds=known.expected_seconds,
-            started_wall=started.wall if started else 0.0,
             began=started.mono if started else 0.0,
             accelerator=probed.accelerator if probed and self._has_guests() else "",
             ordered=ordered_words(probed.host) if probed else (),

@@ -168,7 +168,6 @@ class RunView(NamedTuple):
     size: str = ""
     cells_planned: int = 0
     expected_seconds: float = 0.0
-    started_wall: float = 0.0
     began: float = 0.0
     accelerator: str = ""
     ordered: tuple[str, ...] = ()
@@ -204,7 +203,9 @@ class RunView(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a run's cells say so far: the board of tiles, and the targets of `cell`, the last whose work is done."""
+    """What a run's cells say so far: the board of tiles with the question that it answers, and the targets of `cell`,
+    the last whose work is done.
+    """
 
     question: str = ""
     board: Board | None = None

@@ -222,9 +222,10 @@ class Shown(Painted, Generic[Picture]):
     shown: Picture
 
     def show(self, shown: Picture) -> None:
-        """Draw `shown`."""
-        self.shown = shown
-        self.repaint()
+        """Draw `shown`; nothing happens when that is what is there already."""
+        if shown != self.shown:
+            self.shown = shown
+            self.repaint()
 
 
 class TextBoard(Shown[Sequence[Line]]):

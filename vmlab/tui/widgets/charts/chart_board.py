@@ -102,8 +102,9 @@ class ChartBoard(Shown[Charted]):
 
     def show(self, shown: Charted) -> None:
         """Draw `shown` as it is now; nothing happens when it has been drawn already."""
-        if shown != self.shown or shown.history.version != self._drawn:
-            super().show(shown)
+        super().show(shown)
+        if shown.history.version != self._drawn:
+            self.repaint()
 
     def switch_span(self) -> None:
         """Draw all that is kept, or the newest ticks again; says which."""

@@ -7,32 +7,30 @@ from collections.abc import Iterable, Sequence
 
 from vmlab.system.text_width import width_of, wrapped
 from vmlab.tui.state.views import LogLine
-from vmlab.tui.widgets.painted import Line, Painted
+from vmlab.tui.widgets.painted import Line, Shown
 
 _TONES = {"info": "plain", "good": "good", "warning": "warning", "error": "bad"}
 _STAMP, _LEAST = 9, 20
 """Columns of the time of day, and of a text at least."""
 
 
-class EventLog(Painted):
+class EventLog(Shown[Sequence[LogLine]]):
     """Time of day and text, in the colour of the line's level; what has no room goes on below."""
 
     can_focus = True
+    shown: Sequence[LogLine] = ()
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._shown: Sequence[LogLine] = ()
         self._following = True
         self._end = 0
         """How far it could be scrolled when it was last drawn."""
 
-    def show(self, log: Sequence[LogLine]) -> None:
-        """Draw `log`; nothing happens when it is what is there already."""
-        if len(log) == len(self._shown) and log[-1:] == self._shown[-1:]:
-            return
-        self._shown = log
-        self.repaint()
-        self.call_after_refresh(self._to_end)
+    def show(self, shown: Sequence[LogLine]) -> None:
+        """Draw `shown`, where it is another log, with its newest line in sight."""
+        if shown != self.shown:
+            super().show(shown)
+            self.call_after_refresh(self._to_end)
 
     def on_resize(self) -> None:
         """The end stays in sight also where fewer rows are left."""
@@ -54,7 +52,7 @@ class EventLog(Painted):
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """One line each, or more."""
         room = max(_LEAST, width - _STAMP - 1)
-        for one in self._shown:
+        for one in self.shown:
             stamp = time.strftime("%H:%M:%S", time.localtime(one.wall))
             texts = [one.text] if width_of(one.text) <= room else wrapped(one.text, room)
             for text in texts:

@@ -24,11 +24,6 @@ class TilesAnswer(Shown[tuple[str, "Board | None"]]):
 
     shown: tuple[str, Board | None] = ("", None)
 
-    def show(self, shown: tuple[str, Board | None]) -> None:
-        """Draw the question, and the board below or behind it, where these are others."""
-        if shown != self.shown:
-            super().show(shown)
-
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The line, or the board with large letters where they fit."""
         question, board = self.shown[0].upper(), self.shown[1]
@@ -117,11 +112,6 @@ class TargetMeter(Shown[Sequence["TargetBar"]]):
     """A line for each workload; the limit stands in the middle of its bar, which ends at twice the limit."""
 
     shown: Sequence[TargetBar] = ()
-
-    def show(self, shown: Sequence[TargetBar]) -> None:
-        """Draw bars, where these are others."""
-        if shown != self.shown:
-            super().show(shown)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """``mail p95 ████████┃█████ 37.7 s  limit 10 s  MISSED``."""
