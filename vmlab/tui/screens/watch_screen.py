@@ -176,16 +176,12 @@ class WatchScreen(ConsoleScreen):
         elif self._due is None or (self._unhurried and not unhurried):
             self._cancel_due()
             self._unhurried = unhurried
-            self._due = self.set_timer(wait, self._draw_due)
+            self._due = self.set_timer(wait, self._draw_shown)
 
     def _cancel_due(self) -> None:
         if self._due is not None:
             self._due.stop()
             self._due = None
-
-    def _draw_due(self) -> None:
-        self._due = None
-        self._draw_shown()
 
     def _draw_shown(self) -> None:
         if self.has_panes:
