@@ -20,7 +20,7 @@ from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Phase
 from vmlab.report.demo.chapters import BOOK, FOLDER, Demo, load_demo
-from vmlab.report.run.tiles_board import QUESTION, board_of
+from vmlab.report.run.tiles_board import board_of
 from vmlab.tui.app import Console
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.feed.run_tables import document_of
@@ -123,7 +123,7 @@ def test_the_board_fills_its_room_and_its_rows_stand_under_each_other(width: int
     board = board_of(document_of(demo.store))
     assert board is not None and len(board.rows) == 2
     answer = TilesAnswer()
-    answer.show((QUESTION, board))
+    answer.show(board)
     drawn = ["".join(text for text, _ in line) for line in answer.lines(width, height)]
     assert len(drawn) <= height and all(len(line) <= width for line in drawn)
     said = [line for line in drawn if "stopped by the" in line]

@@ -129,7 +129,7 @@ async def shown_live(app: Console, events: list[Event], moment: float) -> None:
     told = tuple(event for event in events if event.mono <= moment)
     samples = tuple(sample for sample in recording.samples if sample.mono <= moment)
     screen.post_message(RunFound(RUN, recording.intent))
-    screen.post_message(RunArrived(RUN, told, samples))
+    screen.post_message(RunArrived(told, samples))
 
 
 async def test_live_is_empty(size: tuple[int, int]) -> None:

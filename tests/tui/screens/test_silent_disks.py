@@ -33,6 +33,6 @@ async def test_who_is_on_another_screen_hears_of_it_too() -> None:
         screen.post_message(RunFound(RUN, {}))
         await pilot.press("2")
         await until(lambda: app.current_mode == "scenarios", "the other screen")
-        screen.post_message(RunArrived(RUN, events(SILENT), ()))
+        screen.post_message(RunArrived(events(SILENT), ()))
         await until(lambda: app.told, "the news")
         assert app.told == [f"{WORDS} 30 s"]

@@ -90,7 +90,7 @@ async def test_the_switch_is_a_line_in_every_chart_at_the_first_sample_after_it(
         screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
         moment = FIRST + taken - back - 0.5
-        screen.post_message(RunArrived(RUN, events(switched(moment)), samples(taken)))
+        screen.post_message(RunArrived(events(switched(moment)), samples(taken)))
         await until(lambda: marked_columns(screen), "the line is drawn")
         board = screen.query_one(ChartBoard)
         across, each, panels = board._grid(board.size.width, board.size.height)
@@ -114,7 +114,7 @@ async def test_a_switch_before_all_samples_is_not_drawn() -> None:
     async with app.run_test(size=(160, 48)):
         screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
-        screen.post_message(RunArrived(RUN, events(switched(FIRST - 5)), samples(20)))
+        screen.post_message(RunArrived(events(switched(FIRST - 5)), samples(20)))
         await until(lambda: "now cache none" in screen_text(app), "the run is drawn")
         assert marked_columns(screen) == []
 
@@ -153,11 +153,11 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
         await pilot.press("B")
         assert commands.asked == [], "without a run there is nothing to switch"
         screen.post_message(RunFound(RUN, {}))
-        screen.post_message(RunArrived(RUN, events(), samples(4)))
+        screen.post_message(RunArrived(events(), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("B")
         await until(lambda: said(app) == "The running guests: cache to none", "told")
-        screen.post_message(RunArrived(RUN, (switched(FIRST + 2),), ()))
+        screen.post_message(RunArrived((switched(FIRST + 2),), ()))
         await until(lambda: "now cache none" in screen_text(app), "the strip tells it")
         commands.failure = "still dirty pages; the cells to come can have it"
         await pilot.press("B")
@@ -173,13 +173,13 @@ async def test_keys_go_on_from_what_was_asked_until_the_run_has_reported_it(monk
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
-        screen.post_message(RunArrived(RUN, events(), samples(4)))
+        screen.post_message(RunArrived(events(), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("B", "B", "B")
         await until(lambda: len(commands.asked) == 3, "all were asked for")
         assert commands.asked == ["cache none", "cache writeback", "cache none"]
         for number, after in enumerate(("none", "writeback", "none")):
-            screen.post_message(RunArrived(RUN, (switched(FIRST + 2 + number, after),), ()))
+            screen.post_message(RunArrived((switched(FIRST + 2 + number, after),), ()))
         await until(lambda: "now cache none" in screen_text(app), "the strip shows the last")
         await pilot.press("B")
         await until(lambda: len(commands.asked) == 4, "the next was asked for")
@@ -201,12 +201,12 @@ async def test_the_key_for_ksm_begins_with_what_the_host_has_and_says_why_it_doe
         first, cell, *more = events()
         assert isinstance(cell, CellStarted)
         cell = replace(cell, settings={"host": {"ksm": "on"}})
-        screen.post_message(RunArrived(RUN, (first, cell, *more), samples(4)))
+        screen.post_message(RunArrived((first, cell, *more), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("K")
         await until(lambda: said(app) == "The running guests: ksm to off", "told")
         off = KsmSwitched(wall=0.0, mono=FIRST + 2, cell=1, origin="the console", before="on", after="off")
-        screen.post_message(RunArrived(RUN, (off, switched(FIRST + 3)), ()))
+        screen.post_message(RunArrived((off, switched(FIRST + 3)), ()))
         await until(lambda: "now ksm off" in screen_text(app), "the strip tells it")
         assert "now cache none" in screen_text(app)
         assert "cell 1 was switched: ksm on to off" in [line.text for line in screen.view().log]

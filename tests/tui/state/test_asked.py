@@ -52,7 +52,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> SlowCommands:
 async def watching(app: StillConsole) -> LiveScreen:
     screen = await opened_live(app)
     screen.post_message(RunFound(RUN, {}))
-    screen.post_message(RunArrived(RUN, events(), samples(4)))
+    screen.post_message(RunArrived(events(), samples(4)))
     await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
     return screen
 
@@ -105,7 +105,7 @@ async def test_what_another_viewer_asks_for_after_the_run_has_told_counts(comman
         screen = await watching(app)
         await pilot.press("plus")
         await until(lambda: commands.asked == ["tiles 2"], "it is asked for")
-        screen.post_message(RunArrived(RUN, (replanned(tiles=2), replanned(tiles=5)), ()))
+        screen.post_message(RunArrived((replanned(tiles=2), replanned(tiles=5)), ()))
         await until(lambda: dict(screen.view().next_axes or ()) == {"tiles": 5}, "the other one's is told")
         await pilot.press("plus")
         await until(lambda: commands.asked == ["tiles 2", "tiles 6"], "it goes on from there")
@@ -119,7 +119,7 @@ async def test_what_was_asked_counts_until_the_run_has_told_all_of_it(commands: 
         await pilot.press("b", "b")
         await until(lambda: len(commands.asked) == 2, "both are asked for")
         for told in ((), (replanned(cache="none"),)):
-            screen.post_message(RunArrived(RUN, told, samples(1)))
+            screen.post_message(RunArrived(told, samples(1)))
         await until(lambda: dict(screen.view().next_axes or ()) == {"cache": "none"}, "the first change is told")
         await pilot.press("b")
         await until(lambda: len(commands.asked) == 3, "it is asked for")

@@ -97,7 +97,7 @@ async def opened(app: StillConsole, pilot: Any) -> LiveScreen:
     """Live with a run, and the list open."""
     screen = await opened_live(app)
     screen.post_message(RunFound(RUN, {}))
-    screen.post_message(RunArrived(RUN, events(), samples(4)))
+    screen.post_message(RunArrived(events(), samples(4)))
     await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
     await pilot.press("e")
     await until(lambda: "skipped" in screen_text(app), "the list is there")
@@ -196,7 +196,7 @@ async def test_what_another_viewer_changes_is_in_the_list(commands: Commands) ->
         screen = await opened(app, pilot)
         commands.cells = [cell(5, tiles=7)]
         changed = CellsReplanned(wall=0.0, mono=FIRST + 1, cells=5, next_axes={"tiles": 7}, expected_seconds=1)
-        screen.post_message(RunArrived(RUN, (changed,), ()))
+        screen.post_message(RunArrived((changed,), ()))
         await until(lambda: "tiles 7" in screen.query_one(ComingList).text(), "the list is the new one")
 
 

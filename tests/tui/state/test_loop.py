@@ -48,11 +48,11 @@ async def test_the_newest_round_of_each_tile_and_of_all_together_is_shown(size: 
     async with app.run_test(size=size):
         screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
-        screen.post_message(RunArrived(RUN, begun(), samples(4)))
+        screen.post_message(RunArrived(begun(), samples(4)))
         await until(lambda: screen.view().cell is not None, "the run is watched")
         assert "latency_p95" not in screen_text(app)
         rounds = (ended(1, 1, 10.0), ended(1, 2, 40.0, 0.25), ended(2, 1, 5.0, 2.0))
-        screen.post_message(RunArrived(RUN, tuple(replace(one, mono=FIRST + 1) for one in rounds), ()))
+        screen.post_message(RunArrived(tuple(replace(one, mono=FIRST + 1) for one in rounds), ()))
         await until(lambda: len(shown(app)) == 3, "the rounds are shown")
         assert [row[:6] for row in shown(app)] == [
             ["web", "1", "2", "40.0", "1/s", "250.0"],
@@ -73,9 +73,9 @@ async def test_the_guests_of_a_loop_stay_in_sight(size: tuple[int, int]) -> None
         screen.post_message(RunFound(RUN, {}))
         place = {"cell": 1, "tile": 1, "role": "web", "state": "connected"}
         there = [GuestStateChanged(mono=FIRST, guest=guest, **place) for guest in ("far", "near")]  # type: ignore[arg-type]
-        screen.post_message(RunArrived(RUN, begun(*there), samples(4)))
+        screen.post_message(RunArrived(begun(*there), samples(4)))
         await until(lambda: guests() == ["far", "near"], "the guests are shown")
-        screen.post_message(RunArrived(RUN, (replace(ended(1, 1, 10.0), mono=FIRST + 1),), ()))
+        screen.post_message(RunArrived((replace(ended(1, 1, 10.0), mono=FIRST + 1),), ()))
         await until(lambda: len(shown(app)) == 1, "a round is shown")
         await until(lambda: guests() == ["far", "near"], "the guests are in sight")
 
@@ -105,14 +105,14 @@ async def test_keys_end_the_loop_and_change_its_tiles_and_say_so(monkeypatch: py
         await pilot.press("E")
         assert commands.asked == [], "without a run there is no loop"
         screen.post_message(RunFound(RUN, {}))
-        screen.post_message(RunArrived(RUN, begun(), samples(4)))
+        screen.post_message(RunArrived(begun(), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("E")
         await until(lambda: said(app) == "The loop: no workload starts again", "the answer is told")
         await pilot.press(">")
         await until(lambda: said(app) == "The loop: 2 tiles", "the answer is told")
         changed = TilesChanged(wall=0.0, mono=FIRST + 2, cell=1, origin="test", before=1, after=2)
-        screen.post_message(RunArrived(RUN, (changed,), ()))
+        screen.post_message(RunArrived((changed,), ()))
         await until(lambda: screen.view().cell is not None and screen.view().switched == (FIRST + 2,), "it is marked")
         await pilot.press("<")
         await until(lambda: said(app) == "The loop: 1 tiles", "the answer is told")

@@ -92,7 +92,6 @@ class HostsArrived(Message, bubble=False):
     With `anew` the events are all that there are.
     """
 
-    run: str
     names: tuple[str, ...]
     events: tuple[Event, ...]
     figures: Mapping[str, Sequence[Sample]]
@@ -101,9 +100,8 @@ class HostsArrived(Message, bubble=False):
 
 @dataclass(eq=False)
 class RunArrived(Message, bubble=False):
-    """New events and samples of the run `run`, in order; `urgent` where there is more than progress."""
+    """New events and samples of the run, in order; `urgent` where there is more than progress."""
 
-    run: str
     events: tuple[Event, ...]
     samples: tuple[Sample, ...]
     urgent: bool = True
@@ -113,7 +111,6 @@ class RunArrived(Message, bubble=False):
 class PastFound(Message, bubble=False):
     """How long workloads took in earlier runs of the same experiment."""
 
-    run: str
     past: PastTimes
 
 
@@ -251,10 +248,10 @@ class _Following:
         self._look_at_hosts(whole, readers)
         if events or taken:
             urgent = bool(taken) or any(not isinstance(event, WorkloadProgressed) for event in events)
-            self._post(RunArrived(self._folder.name, events, taken, urgent=urgent))
+            self._post(RunArrived(events, taken, urgent=urgent))
         for event in events:
             if isinstance(event, RunStarted):
-                self._post(PastFound(event.run, past_times(self._folder.name, event.scenario, event.size)))
+                self._post(PastFound(past_times(self._folder.name, event.scenario, event.size)))
         if self._ended or not alive:
             self._post(RunLost(self._folder.name, "" if self._ended else "its processes are gone"))
             return True
@@ -290,7 +287,7 @@ class _Following:
                 found[name] = new
                 self._taken[name] = new[-1].mono
         if events or found or anew:
-            self._post(HostsArrived(self._folder.name, names, tuple(events), found, anew=anew))
+            self._post(HostsArrived(names, tuple(events), found, anew=anew))
 
 
 def _newest_alive() -> Path | None:

@@ -13,7 +13,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError, VmlabError
 from vmlab.report.reference_text import reference_text
 from vmlab.report.run.run_page import run_table
-from vmlab.report.run.tiles_board import QUESTION, board_of, target_bars
+from vmlab.report.run.tiles_board import board_of, target_bars
 from vmlab.store.kept_file import file_stamp
 from vmlab.store.reader import RunReader
 from vmlab.tui.state.views import Measured
@@ -37,9 +37,8 @@ def document_of(store: Path) -> RunDocument:
 
 def measured_of(document: RunDocument, done: Collection[int], cell: int) -> Measured:
     """What the cells whose numbers are in `done` say, and the targets of `cell`, 0 for none."""
-    board = board_of(document, done)
     targets = next((target_bars(one) for one in document.cells if one.cell == cell), ())
-    return Measured(QUESTION if board is not None else "", board, cell, targets)
+    return Measured(board_of(document, done), cell, targets)
 
 
 def results_of(store: Path, *, over: bool = False) -> ResultText:

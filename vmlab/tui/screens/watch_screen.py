@@ -245,13 +245,13 @@ class WatchScreen(ConsoleScreen):
             self._measured_key = key
             self.measure(*key[1:3])
         measured = self.measured
-        self.set_class(bool(measured.question), "-asked")
+        self.set_class(measured.board is not None, "-asked")
         self.set_class(self.is_answered(run), "-answered")
         self.set_class(bool(measured.targets) and self.has_room_for_targets(run), "-measured")
-        if measured.question:
+        if measured.board is not None:
             from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 
-            self.pane(TilesAnswer, "answer", before="#middle").show((measured.question, measured.board))
+            self.pane(TilesAnswer, "answer", before="#middle").show(measured.board)
         if measured.targets:
             from vmlab.tui.widgets.tables.tiles_answer import TargetMeter
 

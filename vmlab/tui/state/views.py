@@ -203,11 +203,8 @@ class RunView(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a run's cells say so far: the board of tiles with the question that it answers, and the targets of `cell`,
-    the last whose work is done.
-    """
+    """What a run's cells say so far: the board of tiles, and the targets of `cell`, the last whose work is done."""
 
-    question: str = ""
     board: Board | None = None
     cell: int = 0
     targets: tuple[TargetBar, ...] = ()

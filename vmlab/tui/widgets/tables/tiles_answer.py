@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from vmlab.report.run.tiles_board import QUESTION, Board, BoardRow, TargetBar
 from vmlab.system.text_width import centred, left, width_of, wrapped
 from vmlab.tui.widgets.large_strip import COLUMNS, LARGER_ROWS, ROWS, large
 from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
-if TYPE_CHECKING:
-    from vmlab.report.run.tiles_board import Board, BoardRow, TargetBar
-
+_QUESTION = QUESTION.upper()
 _SQUARES = {True: ("■", "#"), False: ("□", "-"), None: ("·", ".")}
 _TONES = {True: "good", False: "quiet", None: "quiet"}
 _SQUARE_COLUMNS = {ROWS: 6, LARGER_ROWS: 12}
 """Of a square in large letters of so many rows."""
 
 
-class TilesAnswer(Shown[tuple[str, "Board | None"]]):
+class TilesAnswer(Shown[Board]):
     """The question, and the board as far as it is known; in one line where there is room for one."""
 
-    shown: tuple[str, Board | None] = ("", None)
+    shown = Board((), ())
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The line, or the board with large letters where they fit."""
-        question, board = self.shown[0].upper(), self.shown[1]
-        if height < 2 or board is None:
-            return [list(self._line(question, board.rows if board else (), width))]
-        return list(self._whole(question, board, width, height))
+        if height < 2:
+            return [list(self._line(self.shown.rows, width))]
+        return list(self._whole(self.shown, width, height))
 
-    def _line(self, question: str, rows: Sequence[BoardRow], width: int) -> Iterator[Piece]:
+    def _line(self, rows: Sequence[BoardRow], width: int) -> Iterator[Piece]:
         pieces = [[(f"  {row.label} ", "plain"), *self._squares(row), (f" {row.carried}", "title")] for row in rows]
-        room = width - width_of(question) - sum(map(line_width, pieces))
+        room = width - width_of(_QUESTION) - sum(map(line_width, pieces))
         if room >= 0 or not rows:
-            yield question[:width], "title"
+            yield _QUESTION[:width], "title"
         else:
             yield "TILES CARRIED:", "title"
         for piece in pieces:
@@ -45,11 +42,11 @@ class TilesAnswer(Shown[tuple[str, "Board | None"]]):
         for square in row.squares:
             yield _SQUARES[square][self.glyphs.plain], _TONES[square]
 
-    def _whole(self, question: str, board: Board, width: int, height: int) -> Iterator[Line]:
+    def _whole(self, board: Board, width: int, height: int) -> Iterator[Line]:
         wide = max((width_of(row.label) for row in board.rows), default=0)
         rows = self._letter_rows(board, wide, width, height)
         notes = wrapped(" · ".join(board.notes), max(20, width - 2))
-        asked = large(question) if rows and len(question) * COLUMNS <= width - 2 else [question]
+        asked = large(_QUESTION) if rows and len(_QUESTION) * COLUMNS <= width - 2 else [_QUESTION]
         # What is left over stands between the rows.
         spare = height - len(asked) - len(board.rows) * max(1, rows) - len(notes)
         gap: list[Line] = [[]] * (max(1, spare // (len(board.rows) + 2)) if rows else 1)
@@ -79,7 +76,7 @@ class TilesAnswer(Shown[tuple[str, "Board | None"]]):
 
     def _large_row(self, row: BoardRow, wide: int, rows: int) -> Iterator[Line]:
         twice = rows == LARGER_ROWS
-        stopped = max(width_of(one.stopped) for one in self.shown[1].rows) if self.shown[1] else 0
+        stopped = max(width_of(one.stopped) for one in self.shown.rows)
         count = large(row.carried, twice=twice)
         share = large(row.share.replace(" ", ""), twice=twice) if row.share else [""] * rows
         blocks = [(_block(square, _SQUARE_COLUMNS[rows], rows), _TONES[square]) for square in row.squares]
@@ -108,7 +105,7 @@ _FULL = ("█", "=")
 _LEAST, _MOST = 10, 60
 
 
-class TargetMeter(Shown[Sequence["TargetBar"]]):
+class TargetMeter(Shown[Sequence[TargetBar]]):
     """A line for each workload; the limit stands in the middle of its bar, which ends at twice the limit."""
 
     shown: Sequence[TargetBar] = ()
