@@ -90,7 +90,7 @@ def test_what_never_moved_is_known(values: tuple[float, ...], still: bool) -> No
 
 def cards(tiles: int, width: int, height: int) -> list[str] | None:
     guests = [
-        GuestView(tile, name, "fileserver", "running", (WorkloadView("filecopy", tile, name, "filecopy", 0.0, 0.5),))
+        GuestView(tile, name, "fileserver", "running", (WorkloadView("filecopy", 0.0, 0.5),))
         for tile in range(1, tiles + 1)
         for name in ("file-a", "file-b")
     ]
@@ -157,7 +157,7 @@ def strip_words(run: RunView) -> list[tuple[str, str]]:
 
 
 def tile_cell(**more: Any) -> CellView:
-    return CellView(3, (("tiles", 1), ("cache", "none")), 1, 0.0, **more)
+    return CellView(3, (("tiles", 1), ("cache", "none")), 1, **more)
 
 
 def test_large_letters_have_the_mode_of_now_and_what_changes_next() -> None:

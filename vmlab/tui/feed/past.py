@@ -34,7 +34,7 @@ def intent_of(reader: RunReader) -> Intent:
     if not _are_workloads(workloads):
         return {}
     return {
-        name: Part(entry["kind"], entry.get("from") or entry.get("on") or "", entry.get("to"))
+        name: Part(entry.get("from") or entry.get("on") or "", entry.get("to"))
         for name, entry in workloads.items()
         if "kind" in entry
     }

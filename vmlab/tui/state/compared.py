@@ -147,11 +147,10 @@ def _entry(
     figure: Figure | None = None,
     words: Callable[[Difference], tuple[str, str]] = difference_parts,
 ) -> Entry:
-    entry = Entry(text)
-    if figure is not None:
-        spread = figure.spread
-        entry = entry._replace(mean=spread.mean if spread else None, counts=figure.comparable is not None)
-        entry = entry._replace(half=(spread.half_width if spread else None) or 0.0)
+    spread = figure.spread if figure is not None else None
+    half = (spread.half_width if spread else None) or 0.0
+    counts = figure is None or figure.comparable is not None
+    entry = Entry(text, mean=spread.mean if spread else None, half=half, counts=counts)
     if found is None:
         return entry
     tone = "quiet" if found.better is None else "good" if found.better else "bad"

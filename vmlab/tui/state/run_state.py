@@ -233,9 +233,10 @@ class RunState:
     def _guest_views(self, cell: CellTimeline) -> tuple[GuestView, ...]:
         """The guests of a cell, and other places whose workloads have begun, by tile and name."""
         own: dict[tuple[int, str], list[WorkloadView]] = {}
-        for workload in cell.workloads.values():
-            view = self._workload_view(workload, cell)
-            own.setdefault((view.tile, view.guest), []).append(view)
+        for known in cell.workloads.values():
+            part = self._intent.get(known.workload)
+            guest = known.guest or (part.client if part else "")
+            own.setdefault((known.tile, guest), []).append(self._workload_view(known, cell))
         there = {
             place for place, guest in cell.guests.items() if guest.state != "gone" or not cell.is_retired(place[0])
         }
@@ -251,18 +252,13 @@ class RunState:
         return GuestView(tile, guest, role, state, workloads, serves)
 
     def _workload_view(self, known: WorkloadTimeline, cell: CellTimeline) -> WorkloadView:
-        part = self._intent.get(known.workload)
         return WorkloadView(
             name=known.workload,
-            tile=known.tile,
-            guest=known.guest or (part.client if part else ""),
-            kind=known.start.benchmark if known.start else part.kind if part else "",
             began=known.began,
             fraction=known.fraction,
             stage=known.progress.stage if known.progress else "",
             outcome=known.end.outcome if known.end else RUNNING,
             seconds=known.seconds,
-            reason=known.end.reason if known.end else "",
             last_seconds=self._past.get((known.workload, known.tile, _axes(cell))),
         )
 
@@ -304,11 +300,9 @@ def cell_view(cell: CellTimeline) -> CellView:
         number=cell.told.cell,
         axes=_axes(cell),
         repeat=cell.told.repeat,
-        began=cell.started,
         phase=cell.phase.phase if cell.phase else "",
         phase_began=cell.phase.mono if cell.phase else 0.0,
         outcome=cell.told.outcome,
-        reasons=tuple(cell.told.reasons),
         wall_seconds=cell.told.wall_seconds,
         settings=cell.told.settings,
         switches=tuple((one.mono, one.what, one.after) for one in cell.switches),

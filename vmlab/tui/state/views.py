@@ -27,9 +27,8 @@ class LogLine(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What the scenario says of a workload: its kind, the guest that runs its client, and the one that serves it."""
+    """What the scenario says of a workload: the guest that runs its client, and the one that serves it."""
 
-    kind: str
     client: str
     server: str | None = None
 
@@ -39,22 +38,18 @@ Intent = Mapping[str, Part]
 
 
 class WorkloadView(NamedTuple):
-    """One workload of one tile. `began` is on the monotonic clock; `seconds` is None while it runs.
+    """One workload of a guest. `began` is on the monotonic clock; `seconds` is None while it runs.
 
     `fraction` is 0 to 1 within its `stage` and None before its first progress event; `last_seconds` is how long it took
     the last time it ran under the same axes and size, None where it never did.
     """
 
     name: str
-    tile: int
-    guest: str
-    kind: str
     began: float
     fraction: float | None = None
     stage: str = ""
     outcome: str = RUNNING
     seconds: float | None = None
-    reason: str = ""
     last_seconds: float | None = None
 
     def elapsed(self, now: float) -> float:
@@ -112,11 +107,9 @@ class CellView(NamedTuple):
     number: int
     axes: Axes
     repeat: int
-    began: float
     phase: str = ""
     phase_began: float = 0.0
     outcome: str = RUNNING
-    reasons: tuple[str, ...] = ()
     wall_seconds: float | None = None
     settings: Mapping[str, Any] = MappingProxyType({})
     switches: tuple[tuple[float, str, str], ...] = ()
