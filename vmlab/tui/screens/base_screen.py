@@ -29,6 +29,7 @@ KSM_NOW = "Switch the host's KSM now, on or off; invalidates this cell"
 TILE_NOW = "Loop: add a tile while the others work; invalidates this cell"
 TILE_AWAY = "A loop: retire the newest tile when its rounds have ended"
 FEWER = "Cells to come: one tile fewer"
+NEXT_HOST = "A fleet: its next host, or the one before, in full"
 
 RUN_KEYS = (
     Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
@@ -49,14 +50,7 @@ CHANGING = OF_A_RUN | {"file", "picture", "start", "stop"}
 """The actions that start, change or stop a run, open a file by its path, or write one."""
 WATCHES = "this console only watches; `vmlab serve --control` serves one that changes runs"
 HOST_KEYS = (
-    Binding(
-        "f",
-        "next_host(1)",
-        "Next host",
-        show=False,
-        key_display="fF",
-        tooltip="A fleet: its next host, or the one before, in full",
-    ),
+    Binding("f", "next_host(1)", "Next host", show=False, key_display="fF", tooltip=NEXT_HOST),
     Binding("F", "next_host(-1)", show=False),
 )
 SPAN_KEY = Binding("z", "span", "Hour", show=False, tooltip="Charts over all that is kept, up to an hour; or back")

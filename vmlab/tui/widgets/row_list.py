@@ -36,19 +36,18 @@ class RowList(Painted, inherit_bindings=False):
         Binding("enter", "choose", "Open", show=False),
     ]
 
-    class Chosen(Message):
-        """Enter, or a second click, on the row with this key."""
+    class OfRow(Message):
+        """Something is of the row with this key."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
 
-    class Moved(Message):
-        """The cursor stands on the row with this key now."""
+    class Chosen(OfRow):
+        """Enter, or a second click, on the row."""
 
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
+    class Moved(OfRow):
+        """The cursor stands on the row now."""
 
     class HeadingClicked(Message):
         """The user clicked on the heading."""
