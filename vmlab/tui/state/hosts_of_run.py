@@ -124,10 +124,10 @@ class FleetHosts:
         event, samples = self._newest[name], self._samples.get(name, ())
         state, reason = _state(event)
         cell = self._run.cells.get(event.cell) if isinstance(event, CellPlaced) else None
-        if cell is not None:
-            state, event = (cell.phase.phase, cell.phase) if cell.phase else (RUNNING, cell.start)
-        done = sum(one.host == name and one.end is not None for one in self._run.cells.values())
         since = math.nan if event is None else event.mono
+        if cell is not None:
+            state, since = (cell.phase.phase, cell.phase.mono) if cell.phase else (RUNNING, cell.started)
+        done = sum(one.told.hypervisor == name and one.ended is not None for one in self._run.cells.values())
         view = HostView(name, state, _TONES.get(state, "good"), since, reason, done=done)
         newest = samples[-1].mono if samples else math.nan
         if state in _NOT_THERE:
@@ -137,11 +137,11 @@ class FleetHosts:
         view = view._replace(gauges=gauges([sample for sample in samples if sample.mono > now - TICKS - 1]))
         if cell is None:
             return view
-        start = cell.start
-        axes = {axis: value for axis, value in start.axes.items() if axis != HOST_PLACE}
-        cache = str(start.axes.get("cache") or start.settings.get("cache") or "")
+        told = cell.told
+        axes = {axis: value for axis, value in told.axes.items() if axis != HOST_PLACE}
+        cache = str(told.axes.get("cache") or told.settings.get("cache") or "")
         cache = cell.switches[-1].after if cell.switches else cache
-        return view._replace(cell=start.cell, axes=axes, repeat=start.repeat, cache=cache)
+        return view._replace(cell=told.cell, axes=axes, repeat=told.repeat, cache=cache)
 
 
 def _rank(name: str) -> tuple[int, str]:
