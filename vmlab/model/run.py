@@ -6,9 +6,8 @@ The bounds of what it counts are here too. They are the same for a scenario, a r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Literal, TypeVar, get_args
+from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
 AxisValue = str | int | float | bool
 CacheMode = Literal["none", "writeback", "writethrough", "directsync", "unsafe"]
@@ -113,8 +112,7 @@ class Part(StrEnum):
     """Between other phases, as where a cell breaks off."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheFlags:
+class CacheFlags(NamedTuple):
     """QMP's flags: `writeback` is the guest-visible write cache, `direct` O_DIRECT, `no_flush` ignored flushes."""
 
     writeback: bool

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,8 +54,7 @@ _JOIN = 'left=$0; while [ "$left" -gt 0 ]; do echo 0 > "$1" || exit 126; shift; 
 """Writes itself into each cgroup (0 is the writer, in whichever PID namespace) and becomes the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """One mounted hierarchy: its root folder, the controllers in it, and its version, 1 or 2."""
 
     root: Path

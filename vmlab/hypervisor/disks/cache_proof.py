@@ -14,7 +14,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ class Qemu:
             and (write_cache is None or write_cache[0] is write_cache[1])
         )
         if write_cache is not None:
-            found = replace(found, writeback=bool(write_cache[0]))
+            found = found._replace(writeback=bool(write_cache[0]))
         words = _words(mode, backing=write_cache is None)
         return self._proof(file, found, words, bool(opened) and all(opened), agrees)
 
