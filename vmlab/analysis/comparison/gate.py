@@ -10,6 +10,7 @@ from typing import Any, cast
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference
 from vmlab.analysis.statistics.descriptive import compared
 from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import fields_of
 from vmlab.model.run import AxisValue
 from vmlab.workloads.metrics import Better, Metric, Unit
 from vmlab.workloads.target_limits import limit_of
@@ -150,21 +151,15 @@ class Answer:
 
     def json_fields(self) -> dict[str, Any]:
         """The answer as it stands in ``vmlab.compare/2``."""
+        of_row = ("workload", "metric", "axes", "candidate", "state", "fails", "because")
+        found = fields_of(self.found)
         return {
             "condition": self.condition.text,
-            "workload": self.workload,
-            "metric": self.metric,
-            "axes": self.axes,
-            "candidate": self.candidate,
-            "state": self.state,
-            "fails": self.fails,
-            "because": self.because,
+            **{name: getattr(self, name) for name in of_row},
             "above": self.condition.above,
             "bound_percent": None if self.condition.level else self.condition.percent,
             "level": self.level,
-            "percent": self.found.percent,
-            "interval_percent": self.found.interval,
-            "confidence_percent": self.found.confidence,
+            **{name: found[name] for name in ("percent", "interval_percent", "confidence_percent")},
             "figures": self.found.family,
             "readings": self.found.readings,
             "readings_needed": self.found.needed,
