@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.axes import axes_words, axis_word, repeat_words
 from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import VmlabError
@@ -52,20 +53,15 @@ class RunFactsList:
 
 def facts_of(store: Path) -> RunFacts:
     """The facts of the run at `store`. Raises StoreError and UsageError."""
-    axes: dict[str, dict[AxisValue, None]] = {}
-    walls: list[float] = []
-    probed: HostProbed | None = None
-    has_guests = False
     with RunReader(store) as reader:
-        for _, event in reader.events(kinds=(HostProbed, CellStarted, CellEnded)):
-            if isinstance(event, HostProbed):
-                probed = event
-            elif isinstance(event, CellStarted):
-                has_guests |= event.guests > 0
-                for name, value in event.axes.items():
-                    axes.setdefault(name, {})[value] = None
-            elif isinstance(event, CellEnded) and event.outcome == Outcome.PASSED and event.wall_seconds is not None:
-                walls.append(event.wall_seconds)
+        run = RunTimeline.read(reader, (HostProbed, CellStarted, CellEnded))
+    cells, probed = [cell.told for cell in run.cells.values()], run.probed
+    has_guests = any(cell.provision.guests for cell in cells)
+    axes: dict[str, dict[AxisValue, None]] = {}
+    for name, value in (pair for cell in cells for pair in cell.axes.items()):
+        axes.setdefault(name, {})[value] = None
+    passed = [cell for cell in cells if cell.outcome == Outcome.PASSED]
+    walls = [cell.wall_seconds for cell in passed if cell.wall_seconds is not None]
     words = behind(probed.accelerator if has_guests else None, ordered_words(probed.host)) if probed else ()
     varied = "; ".join(f"{name} {', '.join(map(axis_word, values))}" for name, values in axes.items())
     return RunFacts(varied, sum(walls) / len(walls) if walls else None, words)
