@@ -25,6 +25,7 @@ from vmlab.system.file_system import has_record_locks
 from vmlab.system.given_file import demand_given
 
 _PAGE = 1000
+_FIRST_PAGE = 64
 _PAGES_AT_ONCE = 256
 """Of SQLite's pages, when all of a store is copied."""
 _PAGE_BYTES = 16 * 2**20
@@ -159,8 +160,8 @@ class RunReader:
                 found.append(row)
             return found
 
-    def _page(self, statement: str, *values: Any) -> tuple[list[tuple[Any, ...]], bool]:
-        """The rows of a statement up to `_PAGE` and about `_PAGE_BYTES`, and whether there may be more."""
+    def _page(self, statement: str, *values: Any, most: int = _PAGE) -> tuple[list[tuple[Any, ...]], bool]:
+        """The rows of a statement that asks for `most`, up to about `_PAGE_BYTES`, and whether there may be more."""
         with self._store_errors(), closing(self._connection.execute(statement, values)) as cursor:
             found: list[tuple[Any, ...]] = []
             held = 0
@@ -169,7 +170,7 @@ class RunReader:
                 held += _bytes_of(row)
                 if held > _PAGE_BYTES:
                     return found, True
-            return found, len(found) == _PAGE
+            return found, len(found) == most
 
     def damage(self) -> str | None:
         """What SQLite's own check of the whole file finds first; None for a sound store."""
@@ -252,11 +253,13 @@ class RunReader:
         self, since: float = float("-inf"), until: float = float("inf"), after: int = 0
     ) -> Iterator[SampleRow]:
         """Samples taken from `since` to `until` on the monotonic clock, ends included, and after row `after`."""
-        statement = f"SELECT id, layout, wall, mono, body FROM samples WHERE {_SPAN} ORDER BY id LIMIT {_PAGE}"
+        statement = f"SELECT id, layout, wall, mono, body FROM samples WHERE {_SPAN} ORDER BY id LIMIT ?"
         after = self._row_before(since, after)
-        more = True
+        # Pages grow, as who reads a cell needs few rows behind it, and who reads a run needs all.
+        more, most = True, _FIRST_PAGE
         while more:
-            rows, more = self._page(statement, after, until)
+            rows, more = self._page(statement, after, until, most, most=most)
+            most = min(2 * most, _PAGE)
             for row in rows:
                 yield self._sample(*row)
             after = rows[-1][0] if rows else after
