@@ -38,8 +38,6 @@ from vmlab.model.event import (
     CommandReceived,
     Event,
     Notice,
-    RunEnded,
-    RunnerFinished,
 )
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
@@ -82,9 +80,7 @@ class Controller(Obeying):
                 verdict = failure(error)
             finally:
                 await control.close()
-            writer.append(
-                RunnerFinished(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason)
-            )
+            writer.append(verdict.finished())
             return verdict
         finally:
             writer.close()
@@ -157,8 +153,7 @@ def carry_out(folder: RunFolder) -> None:
             verdict = asyncio.run(_run(folder))
     except (VmlabError, OSError) as error:
         verdict = failure(error)
-    end = RunEnded(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason)
-    write_run_end(folder, with_leftovers(end, sweep_run(folder)))
+    write_run_end(folder, with_leftovers(verdict.ended(), sweep_run(folder)))
 
 
 def main() -> None:

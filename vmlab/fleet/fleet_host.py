@@ -7,7 +7,9 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from vmlab.fleet.asset_files import AssetFiles
 from vmlab.fleet.clock import ClockOffset
@@ -26,6 +28,7 @@ from vmlab.model.event import (
 )
 from vmlab.store.writer import FleetWriter, Source
 
+A = TypeVar("A", bound=BaseModel)
 Connect = Callable[[str, HostEntry], Awaitable[HostLink]]
 _WAIT_SECONDS = 1.0
 """How long the host holds a question for rows that are new."""
@@ -222,22 +225,24 @@ class FleetHost:
 
     async def start_at(self, cell: int, mono: float) -> None:
         """Give the moment at which a cell starts, by the host's monotonic clock. Raises HostLost and what it raised."""
-        assert self._link is not None and self._source is not None
-        await self._link.ask(Done, "start-at", run=self._source.run, cell=cell, mono=mono)
+        await self._ask(Done, "start-at", cell=cell, mono=mono)
 
     async def call_off(self, cell: int, reason: str) -> None:
         """End a cell that runs there as failed, unless it has ended, or no more comes from this host."""
         while cell in self._awaited and not self.gone.done():
             # While a line is cut, another one is tried; and a cell that was just released begins a moment later.
             with contextlib.suppress(VmlabError):
-                assert self._link is not None and self._source is not None
-                await self._link.ask(Done, "call-off", run=self._source.run, cell=cell, reason=reason[:1000])
+                await self._ask(Done, "call-off", cell=cell, reason=reason[:1000])
                 return
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _raw(self, cell: int) -> RawOfCell:
+    async def _ask(self, answer: type[A], ask: str, **question: Any) -> A:
+        """Ask about its run, over its line."""
         assert self._link is not None and self._source is not None
-        return await self._link.ask(RawOfCell, "raw", run=self._source.run, cell=cell)
+        return await self._link.ask(answer, ask, run=self._source.run, **question)
+
+    async def _raw(self, cell: int) -> RawOfCell:
+        return await self._ask(RawOfCell, "raw", cell=cell)
 
     async def _feed(self) -> None:
         """Take what is recorded, until the run is over or the line stays cut."""
@@ -269,7 +274,7 @@ class FleetHost:
             self._kept = time.monotonic()
             # A runner that is too busy to answer is kept by the next one, long before it gives up.
             with contextlib.suppress(CommandFailed, UsageError):
-                await self._link.ask(Done, "keep", run=self._source.run)
+                await self._ask(Done, "keep")
         rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.asked.hold / 8))
         for event in await taking.take(rows):
             self._heard(event)
@@ -312,16 +317,15 @@ class FleetHost:
         if self._source is None or self._link is None or self._feeding is None:
             return ""
         self._finishing = True
-        run = self._source.run
         try:
             if stop:
-                await self._link.ask(Done, "stop", run=run, deadline=_STOP_SECONDS)
+                await self._ask(Done, "stop", deadline=_STOP_SECONDS)
             else:
-                await self._link.ask(Done, "release", run=run)
+                await self._ask(Done, "release")
             async with asyncio.timeout(_STOP_SECONDS):
                 why = await asyncio.shield(self.gone)
             if not why or stop:
-                await self._link.ask(Done, "forget", run=run)
+                await self._ask(Done, "forget")
             return "" if stop else why
         except (VmlabError, TimeoutError) as error:
             return str(error) or f"host {self.name} did not end its run within {_STOP_SECONDS:.0f} s"

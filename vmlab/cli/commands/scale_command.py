@@ -9,7 +9,7 @@ run of its own, recorded as any other, so that what was measured outlives this c
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import click
@@ -73,14 +73,22 @@ def scale(
         raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")
     demand_one_way(wait=wait, concurrent=concurrent)
     with InterruptedLater() as interrupted:
+
+        def start(step: Overrides) -> RunFolder:
+            if step.hosts is None:
+                return started(file, step, interrupted, wait=wait, concurrent=concurrent, overcommit=False)
+            from vmlab.cli.commands.hosts_commands import started_on_fleet
+
+            with interrupted.obeyed():
+                return started_on_fleet(file, step, together=together)
+
         with interrupted.obeyed():
             file = load_valid(scenario)
             overrides = _on_hosts(file, overrides, together=together, one_host=wait or concurrent)
             ascent = _planned(file, overrides, until_knee, max_tiles or MOST_TILES)
         if not as_json:
             write_text("\n".join(heading_lines(ascent)))
-        ways = {"together": together, "wait": wait, "concurrent": concurrent}
-        ascent, code = _climb(ascent, file, overrides, interrupted, ways, quiet=as_json)
+        ascent, code = _climb(ascent, overrides, interrupted, start, quiet=as_json)
     try:
         if as_json:
             write_json(jsonable(scale_document(ascent)))
@@ -109,23 +117,6 @@ def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, one_h
     return replace(overrides, hosts=names_of(overrides.hosts))
 
 
-def _started(
-    file: ScenarioFile,
-    overrides: Overrides,
-    interrupted: InterruptedLater,
-    *,
-    together: bool,
-    wait: bool,
-    concurrent: bool,
-) -> RunFolder:
-    if overrides.hosts is None:
-        return started(file, overrides, interrupted, wait=wait, concurrent=concurrent, overcommit=False)
-    from vmlab.cli.commands.hosts_commands import started_on_fleet
-
-    with interrupted.obeyed():
-        return started_on_fleet(file, overrides, together=together)
-
-
 def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:
     """The beginning. Raises UsageError for a scenario that defines no targets."""
     plan, _ = prepare_run(file, replace(overrides, tiles=(1,)))
@@ -141,20 +132,19 @@ def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_til
 
 def _climb(
     ascent: Ascent,
-    file: ScenarioFile,
     overrides: Overrides,
     interrupted: InterruptedLater,
-    ways: Mapping[str, bool],
+    start: Callable[[Overrides], RunFolder],
     *,
     quiet: bool,
 ) -> tuple[Ascent, ExitCode]:
-    """One run after the other, each with one tile more, in these `ways` of `_started`; what they found, and the exit
-    code of the worst of them.
+    """One run after the other, each with one tile more, begun by `start`; what they found, and the exit code of the
+    worst of them.
     """
     worst = ExitCode.PASSED
     for tiles in range(1, ascent.max_tiles + 1):
         try:
-            folder = _started(file, _step(overrides, ascent, tiles), interrupted, **ways)
+            folder = start(_step(overrides, ascent, tiles))
         except DoesNotFit as error:
             if tiles == 1:
                 raise

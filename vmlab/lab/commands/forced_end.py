@@ -8,7 +8,7 @@ import time
 from vmlab.lab.commands.stopping import is_over, send_signal, stop_run
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave
-from vmlab.lab.process.run_ending import ended, verdict, write_run_end
+from vmlab.lab.process.run_ending import Verdict, ended, verdict, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, closed_after
 from vmlab.model.errors import CleanupIncomplete, ExitCode
 from vmlab.model.event import RunEnded
@@ -56,7 +56,7 @@ def kill_run(folder: RunFolder, exit_code: ExitCode, reason: str) -> RunEnded:
     with closed_after(_lock_of_the_dead(folder)):
         end = ended(folder)
         if end is None:
-            killed = RunEnded(outcome=Outcome.ABORTED, exit_code=int(exit_code), reason=reason)
+            killed = Verdict(Outcome.ABORTED, exit_code, reason).ended()
             end = verdict(folder, sweep_run(folder), killed)
             write_run_end(folder, end)
         leave(folder.id)

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from vmlab.hypervisor.lab_network import require_dhcp
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
 from vmlab.lab.process.prepared import plan_of, write_beginning, write_image
-from vmlab.lab.process.run_ending import verdict, with_leftovers, write_run_end
+from vmlab.lab.process.run_ending import Verdict, failure, verdict, with_leftovers, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.signals import Stopped, heeded, hold_back
 from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
@@ -88,10 +88,7 @@ def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
     image = launcher_parts.ensure_image(report)
     how = "built" if messages else "cached"
     _append(folder, launcher_parts, ImageReady(image=image.id, how=how, seconds=time.monotonic() - began))
-    write_image(
-        folder,
-        BootImage(disk=image.disk, kernel=image.kernel, initrd=image.initrd, command_line=image.command_line),
-    )
+    write_image(folder, BootImage(image.disk, image.kernel, image.initrd, image.command_line))
     return image
 
 
@@ -126,14 +123,6 @@ def _end_words(status: int, starved: int) -> str:
     return f"was killed, probably by the kernel for lack of memory: it killed {many} for that while the run went on"
 
 
-def _died(folder: RunFolder, how: str) -> RunEnded:
-    return RunEnded(
-        outcome=Outcome.ABORTED,
-        exit_code=int(ExitCode.FAILED),
-        reason=f"the runner {how}; {folder.log} has its last output",
-    )
-
-
 def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: LauncherParts = REAL) -> None:
     """Carry out a requested run from beginning to end, or the rest of one that goes on. Always ends with RunEnded,
     unless killed.
@@ -142,6 +131,10 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
     the runner, and clearing up cannot be interrupted.
     """
     left: list[str] = []
+
+    def swept() -> list[str]:
+        return [*sweep_run(folder, launcher_parts.patience, roots=launcher_parts.roots), *left]
+
     try:
         with RuntimeFolder(folder.runtime).held() as second:
             plan = plan_of(folder)
@@ -161,17 +154,14 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
                     for one in own_images:
                         one.require_whole()
                 how = _run_runner(folder, plan, (lock, measuring, second), launcher_parts)
-        last = verdict(folder, [*_swept(folder, launcher_parts), *left], _died(folder, how))
+        died = f"the runner {how}; {folder.log} has its last output"
+        last = verdict(folder, swept(), Verdict(Outcome.ABORTED, ExitCode.FAILED, died).ended())
     except (RunInterrupted, Stopped) as error:
-        last = _cleared(folder, launcher_parts, left, Outcome.ABORTED, error.exit_code, "stopped before any guest")
+        stopped = Verdict(Outcome.ABORTED, error.exit_code, "stopped before any guest")
+        last = with_leftovers(stopped.ended(), swept())
     except (VmlabError, OSError) as error:
-        code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
-        last = _cleared(folder, launcher_parts, left, Outcome.FAILED, code, in_one_line(error))
+        last = with_leftovers(failure(error).ended(), swept())
     _say(folder, last, launcher_parts)
-
-
-def _swept(folder: RunFolder, launcher_parts: LauncherParts) -> list[str]:
-    return sweep_run(folder, launcher_parts.patience, roots=launcher_parts.roots)
 
 
 def _say(folder: RunFolder, last: RunEnded, launcher_parts: LauncherParts) -> None:
@@ -187,21 +177,6 @@ def _say(folder: RunFolder, last: RunEnded, launcher_parts: LauncherParts) -> No
                 say(f"vmlab: {visible_line(str(error))}")
                 return
         time.sleep(0.1)
-
-
-def _cleared(
-    folder: RunFolder,
-    launcher_parts: LauncherParts,
-    left: Sequence[str],
-    outcome: Outcome,
-    code: ExitCode,
-    reason: str,
-) -> RunEnded:
-    """Clear up after a run that had no runner, or whose end cannot be read; returns its last event, with what is
-    `left` already.
-    """
-    found = [*_swept(folder, launcher_parts), *left]
-    return with_leftovers(RunEnded(outcome=outcome, exit_code=int(code), reason=reason), found)
 
 
 def main(launcher_parts: LauncherParts = REAL) -> None:

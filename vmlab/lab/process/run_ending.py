@@ -32,6 +32,14 @@ class Verdict:
     exit_code: ExitCode
     reason: str = ""
 
+    def finished(self) -> RunnerFinished:
+        """The runner's last event."""
+        return RunnerFinished(outcome=self.outcome, exit_code=int(self.exit_code), reason=self.reason)
+
+    def ended(self) -> RunEnded:
+        """The run's last event."""
+        return RunEnded(outcome=self.outcome, exit_code=int(self.exit_code), reason=self.reason)
+
 
 def failure(error: VmlabError | OSError) -> Verdict:
     """The verdict for a run that was ended by an error."""

@@ -50,7 +50,6 @@ from vmlab.model.event import (
     Event,
     HostProbed,
     Notice,
-    RunnerFinished,
 )
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.terms import CellPlan
@@ -333,7 +332,7 @@ async def run_in(folder: RunFolder, place: int, parts: RunnerParts = REAL) -> No
         verdict = await _ran(folder, place, parts, outbox)
     except (VmlabError, OSError) as error:
         verdict = failure(error)
-    outbox.append(RunnerFinished(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason))
+    outbox.append(verdict.finished())
     try:
         await asyncio.to_thread(outbox.close, parts.timing.store)
     finally:
