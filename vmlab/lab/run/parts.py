@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -48,33 +48,6 @@ from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
-
-
-@asynccontextmanager
-async def bare_guest(
-    folder: RunFolder, host: Shell, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
-) -> AsyncIterator[BareGuest]:
-    """See `OpenBare`; `host` has the image's root. Raises RefusedError where there are not so many CPUs."""
-    assert isinstance(host, HostShell)
-    journal, address = Journal(folder.journal), guest_address(*position)
-    cgroups = BareCgroups(prefix_of(root_folder(folder.runtime)), journal)
-    cgroups.hold()
-    cores = read_cores(allowed=cgroups.cpus())
-    resources = guest.resources
-    try:
-        cpus = choose_cpus(cores, resources.vcpus, smt=resources.smt, taken=taken)
-    except ValueError as lack:
-        raise RefusedError(f"guest {guest.guest} has on: host, and {lack}") from lack
-    with (
-        marked_folder(folder.disks / f"bare-{guest.key}", folder.id, journal) as files,
-        cgroups.made(guest.key, cpus, resources.memory_bytes) as groups,
-    ):
-        await copy_image(host.root, files)
-        order = BareOrder(str(host.root), str(folder.runtime / f"bare-{guest.key}"), str(files), guest.key)
-        async with bare_place(order, bare_cable(*position), address, groups) as place:
-            shell = BareShell(place.pid, address, place.groups)
-            await shell.prepare(guest.roles, deadline)
-            yield BareGuest(shell, files, tuple(cpus), cpu_words(cpus, cores, taken))
 
 
 def cpu_words(cpus: Sequence[int], cores: Cores, taken: Collection[int] = ()) -> str:
@@ -146,18 +119,6 @@ def host_tiles(folder: RunFolder, host: Shell, tiles: Sequence[int]) -> Iterator
         yield HostTiles(shells, tuple(data.values()))
 
 
-@contextlib.contextmanager
-def far_host_place() -> Iterator[Callable[[Shell], Shell]]:
-    """Gives the host once more, with a card of its own on the lab's bridge. Raises HypervisorUnavailable."""
-
-    def beyond(host: Shell) -> Shell:
-        assert isinstance(host, HostShell)
-        return host.beyond(network, FAR_HOST_ADDRESS)
-
-    with far_host_network() as network:
-        yield beyond
-
-
 def settings_keeper(folder: RunFolder, tell: Tell, warn: Tell) -> SettingsKeeper:
     """The settings of the host's kernel."""
     return SettingsKeeper(Journal(folder.journal), folder.disks, tell, warn)
@@ -197,11 +158,6 @@ def standstills(folder: RunFolder, outside: Callable[[], list[int]]) -> Standsti
     return StandstillWatch(inside=inside, folders=(folder.disks,), host_proc=host_proc(), outside=outside)
 
 
-OpenBareOn = Callable[
-    [RunFolder, Shell, GuestPlan, tuple[int, int], Collection[int], float], AbstractAsyncContextManager[BareGuest]
-]
-"""As `OpenBare`, on the host with the image's root."""
-
 traced_recording = partial(HostRecording, speed=True)
 
 
@@ -212,13 +168,10 @@ class RunnerParts:
     hypervisor: Callable[[RunFolder, Plan, BootImage, Callable[[str], None], OrderedHost | None], Hypervisor] = (
         hypervisor_of
     )
-    ordered_host: Callable[[RunFolder, Plan], OrderedHost | None] = ordered_host
     connect: Connect = SshShell.connect
     log_in: LogIn = log_in
     host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
-    far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
-    bare_guest: OpenBareOn = bare_guest
     open_store: Callable[[Path], RunWriter] = RunWriter
     recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None, GroupFiles | None], HostRecording] = (
         traced_recording
@@ -228,8 +181,6 @@ class RunnerParts:
     settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
     host_counters: Callable[[], HostCounters] = counted_host
     neighbours: Callable[[], tuple[Neighbour, ...]] = host_neighbours
-    lower_weight: Callable[[RunFolder], bool] = lower_weight
-    standstills: Callable[[RunFolder, Callable[[], list[int]]], StandstillWatch] = standstills
 
 
 REAL = RunnerParts()
@@ -245,23 +196,48 @@ class HostPlaces:
         self._parts = parts
         self._closing = contextlib.ExitStack()
         self._host: Shell | None = None
-        self._beyond: Callable[[Shell], Shell] | None = None
+        self._network: int | None = None
 
     def tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
         """See `OpenTiles`."""
         return self._parts.host_tiles(self._folder, self._place(), tiles)
 
-    def bare(
+    @asynccontextmanager
+    async def bare(
         self, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
-    ) -> AbstractAsyncContextManager[BareGuest]:
-        """See `OpenBare`."""
-        return self._parts.bare_guest(self._folder, self._place(), guest, position, taken, deadline)
+    ) -> AsyncIterator[BareGuest]:
+        """See `OpenBare`. Raises RefusedError where there are not so many CPUs."""
+        host, folder = self._place(), self._folder
+        assert isinstance(host, HostShell)
+        journal, address = Journal(folder.journal), guest_address(*position)
+        cgroups = BareCgroups(prefix_of(root_folder(folder.runtime)), journal)
+        cgroups.hold()
+        cores = read_cores(allowed=cgroups.cpus())
+        resources = guest.resources
+        try:
+            cpus = choose_cpus(cores, resources.vcpus, smt=resources.smt, taken=taken)
+        except ValueError as lack:
+            raise RefusedError(f"guest {guest.guest} has on: host, and {lack}") from lack
+        with (
+            marked_folder(folder.disks / f"bare-{guest.key}", folder.id, journal) as files,
+            cgroups.made(guest.key, cpus, resources.memory_bytes) as groups,
+        ):
+            await copy_image(host.root, files)
+            order = BareOrder(str(host.root), str(folder.runtime / f"bare-{guest.key}"), str(files), guest.key)
+            async with bare_place(order, bare_cable(*position), address, groups) as place:
+                shell = BareShell(place.pid, address, place.groups)
+                await shell.prepare(guest.roles, deadline)
+                yield BareGuest(shell, files, tuple(cpus), cpu_words(cpus, cores, taken))
 
     def far(self, host: Shell) -> Shell:
-        """The host once more, for what runs from host to host."""
-        if self._beyond is None:
-            self._beyond = self._closing.enter_context(self._parts.far_host_place())
-        return self._beyond(host)
+        """The host once more, with a card of its own on the lab's bridge, for what runs from host to host.
+
+        Raises HypervisorUnavailable.
+        """
+        assert isinstance(host, HostShell)
+        if self._network is None:
+            self._network = self._closing.enter_context(far_host_network())
+        return host.beyond(self._network, FAR_HOST_ADDRESS)
 
     def _place(self) -> Shell:
         if self._host is None:

@@ -40,7 +40,7 @@ from vmlab.lab.run.cell_run import CellRun
 from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.lab.run.other_runs import noted_others
-from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts
+from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts, lower_weight, ordered_host, standstills
 from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.concurrency import run_with_alarm, shielded
@@ -165,7 +165,7 @@ class Runner(Obeying):
     def _lower_weight(self) -> None:
         """Have less CPU weight than guests of the host's own, as the plan says; where that is not possible, say so."""
         try:
-            why = "" if self._parts.lower_weight(self._folder) else "no cgroup is the lab's alone"
+            why = "" if lower_weight(self._folder) else "no cgroup is the lab's alone"
         except OSError as error:
             why = in_one_line(error)
         if why:
@@ -259,7 +259,7 @@ class Runner(Obeying):
                 read_at=recording.read_at,
                 settings=self._settings.in_force,
                 counters=self._parts.host_counters,
-                standstills=partial(self._parts.standstills, self._folder, self._hypervisor.watch.host_pids),
+                standstills=partial(standstills, self._folder, self._hypervisor.watch.host_pids),
                 disk=self._disk,
                 ksm=HostKsm(self._settings, self._others, ordered_memory),
             ),
@@ -341,7 +341,7 @@ async def run_in(folder: RunFolder, place: int, parts: RunnerParts = REAL) -> No
 
 async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox) -> Verdict:
     prepared = read_prepared(folder)
-    ordered = parts.ordered_host(folder, prepared.plan)
+    ordered = ordered_host(folder, prepared.plan)
     hypervisor = parts.hypervisor(folder, prepared.plan, prepared.image, _notices(outbox), ordered)
     others = partial(others_measuring, place, folder.id)
     with RunReader(folder.store) as reader:
