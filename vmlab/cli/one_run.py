@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import time
 
+from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.output import page_width, write_figures, write_json
 from vmlab.cli.progress import RunProgress, WaitingLine
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
@@ -18,9 +20,11 @@ from vmlab.lab.process.waiting_runs import in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded
+from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import suspect, why_lost
 
@@ -154,3 +158,13 @@ def say_killed(folder: RunFolder, ended: RunEnded | None) -> bool:
     if why := killed_because(ended):
         say(f"run {folder.id} was killed ({why}); what it left is cleared away, what it measured is kept")
     return bool(why)
+
+
+def print_measured(folder: RunFolder, *, as_json: bool) -> None:
+    """Print what a run measured, as `vmlab show` does."""
+    with RunReader(folder.store) as reader:
+        document = run_document(reader)
+    if as_json:
+        write_json(jsonable(document))
+    else:
+        write_figures(run_table(document, page_width()))

@@ -15,7 +15,7 @@ from vmlab.fleet.asset_files import AssetFiles
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.host_answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
 from vmlab.fleet.hosts_file import FleetRequest, HostEntry
-from vmlab.fleet.link import HostLink, HostLost
+from vmlab.fleet.link import HostLink, HostLost, hung_up_after
 from vmlab.fleet.taking import Taking
 from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
@@ -336,15 +336,12 @@ class FleetHost:
         """Stop the run that it had, if that still lives, and remove it there. Raises HostLost and RefusedError."""
         if before is None:
             return
-        link = await self._connect(self.name, self._entry)
-        try:
+        async with hung_up_after(await self._connect(self.name, self._entry)) as link:
             # A machine that has booted may have lost the run, or the run may be damaged: then there is nothing to stop.
             with contextlib.suppress(UsageError, CommandFailed):
                 await link.ask(Done, "stop", run=before.run, deadline=_STOP_SECONDS)
                 await link.ask(Cleaned, "clean", deadline=_STOP_SECONDS)
                 await link.ask(Done, "forget", run=before.run)
-        finally:
-            await link.close()
 
     async def leave(self) -> None:
         """Hang up; its run ends by itself when no further cell is released."""

@@ -10,7 +10,7 @@ from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.fleet_host import Connect, condition_of
 from vmlab.fleet.host_answers import Cleaned, Condition
 from vmlab.fleet.hosts_file import HostEntry
-from vmlab.fleet.link import HostLink
+from vmlab.fleet.link import HostLink, hung_up_after
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line
 from vmlab.system.entry_points import Entry
 from vmlab.system.scratch import scratch
@@ -49,15 +49,12 @@ async def check_hosts(
 
 async def _checked(name: str, entry: HostEntry, connect: Connect, plugins: Sequence[Entry]) -> HostCheck:
     try:
-        link = await connect(name, entry)
-        try:
+        async with hung_up_after(await connect(name, entry)) as link:
             # The clocks first: the checks load the host.
             offset = await link.offset()
             condition = await condition_of(link, [one.name for one in plugins])
             lacking = tuple(one.words for one in plugins if one.name in condition.unknown_kinds)
             return HostCheck(name, "", condition, offset, lacking)
-        finally:
-            await link.close()
     except (VmlabError, OSError) as error:
         return HostCheck(name, in_one_line(error))
 
@@ -97,11 +94,8 @@ async def send_image(
         await asyncio.to_thread(pack, here, file)
         for name, entry in hosts.items():
             notice(f"image {image} is sent to host {name}")
-            link = await connect(name, entry)
-            try:
+            async with hung_up_after(await connect(name, entry)) as link:
                 await link.send("image", image, file)
-            finally:
-                await link.close()
 
 
 async def clean_hosts(
@@ -111,11 +105,8 @@ async def clean_hosts(
 
     async def cleaned(name: str, entry: HostEntry) -> Cleaned | VmlabError | OSError:
         try:
-            link = await connect(name, entry)
-            try:
+            async with hung_up_after(await connect(name, entry)) as link:
                 return await link.ask(Cleaned, "clean", deadline=_CLEAN_SECONDS)
-            finally:
-                await link.close()
         except (VmlabError, OSError) as error:
             return error
 

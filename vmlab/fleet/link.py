@@ -8,6 +8,7 @@ import itertools
 import json
 import shlex
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -173,6 +174,15 @@ class HostLink:
         self._hearing.cancel()
         with contextlib.suppress(asyncio.CancelledError, OSError, asyncssh.Error):
             await self._hearing
+
+
+@contextlib.asynccontextmanager
+async def hung_up_after(link: HostLink) -> AsyncIterator[HostLink]:
+    """A line, which is hung up after the block."""
+    try:
+        yield link
+    finally:
+        await link.close()
 
 
 async def _connected(name: str, entry: HostEntry) -> asyncssh.SSHClientConnection:

@@ -12,7 +12,8 @@ from vmlab.analysis.advice.advice import advise as advice_of
 from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.output import page_width, write_figures, write_json, write_text
+from vmlab.cli.one_run import print_measured
+from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.lab.commands.stopping import stop_run
 from vmlab.lab.process.host_recording import (
     LEAST_BYTES,
@@ -24,11 +25,9 @@ from vmlab.lab.process.host_recording import (
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, StoreError, UsageError
-from vmlab.model.jsonable import jsonable
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
 from vmlab.model.visible import visible_values
 from vmlab.report.run.recording_text import advice_text
-from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
 from vmlab.system.held_folder import suspect, why_lost
@@ -79,7 +78,8 @@ def record(duration: float | None, detach: bool, interval: float, keep: float, m
         # Unlike the path, this finds out what became of the folder.
         with folder.held():
             _wait(folder, interrupted, duration)
-    _print(folder, as_json)
+    print_measured(folder, as_json=as_json)
+    sys.exit(ExitCode.PASSED)
 
 
 def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | None) -> None:
@@ -99,16 +99,6 @@ def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | No
         raise StoreError(f"the recording has ended: {why}")
     if ended(folder) is None:
         raise StoreError(f"the recording broke off; {folder.log} has its last output")
-
-
-def _print(folder: RunFolder, as_json: bool) -> None:
-    with RunReader(folder.store) as reader:
-        document = run_document(reader)
-    if as_json:
-        write_json(jsonable(document))
-    else:
-        write_figures(run_table(document, page_width()))
-    sys.exit(ExitCode.PASSED)
 
 
 @click.command()

@@ -12,9 +12,9 @@ from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.upkeep_commands import give
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import follow, say_killed, started
+from vmlab.cli.one_run import follow, print_measured, say_killed, started
 from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
-from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
+from vmlab.cli.output import OutputLost, write_json, write_text
 from vmlab.cli.progress import WaitingLine
 from vmlab.fleet.hosts_file import is_fleet
 from vmlab.lab.commands.forced_end import end_run
@@ -23,12 +23,10 @@ from vmlab.lab.process.removed_runs import demand_free
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
-from vmlab.model.jsonable import jsonable
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.report.run.run_page import run_table
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.reader import RunReader
 
@@ -178,7 +176,8 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
     invalid = code == ExitCode.INVALID
     code = code if code != ExitCode.PASSED else _by_targets(folder)
     try:
-        _print_result(folder, as_json)
+        if folder.store.exists():
+            print_measured(folder, as_json=as_json)
     except OutputLost:
         say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
         if code == ExitCode.PASSED:
@@ -206,16 +205,3 @@ def _by_targets(folder: RunFolder) -> ExitCode:
         return ExitCode.PASSED
     say(f"vmlab: nothing is known of the targets in {len(unknown)} of {len(asked)} cells that have one")
     return ExitCode.INVALID
-
-
-def _print_result(folder: RunFolder, as_json: bool) -> None:
-    if not folder.store.exists():
-        return
-    reader = RunReader(folder.store)
-    try:
-        if as_json:
-            write_json(jsonable(run_document(reader)))
-        else:
-            write_figures(run_table(run_document(reader), page_width()))
-    finally:
-        reader.close()
