@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -178,6 +178,3 @@ class Done(_Answer):
     """Nothing but that it was done."""
 
     ok: Literal[True] = True
-
-
-Question = dict[str, Any]
