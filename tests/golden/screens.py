@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.result_board import _READING, ResultBoard
 
 _PATIENCE_SECONDS = 20.0
+_SCROLL_BAR = re.compile(r" +[▁▂▃▄▅▆▇]$", re.MULTILINE)
+"""Left out: how long Textual draws it depends on whether it was laid out before or after its widget was scrolled."""
 
 
 async def _runs(app: StillConsole, _stores: Sequence[Path]) -> None:
@@ -43,10 +46,6 @@ async def _replay(app: StillConsole, stores: Sequence[Path]) -> None:
     words = (f" {int(position) // 60}:{int(position) % 60:02} ", "RECORDING paused")
     await until(lambda: all(word in screen_text(app) for word in words), "the moment")
     await settled(app)
-    # It stays at its beginning where the moment was left before it was laid out.
-    log = screen.query_one(EventLog)
-    log.scroll_end(animate=False, immediate=True)
-    await until(lambda: log.scroll_y == log.max_scroll_y, "the end of the log")
 
 
 OF_ONE: dict[str, Callable[[StillConsole, Sequence[Path]], Awaitable[None]]] = {
@@ -69,6 +68,9 @@ async def pictures(screen: str, stores: Sequence[Path], kept: str | None) -> str
             end = time.monotonic() + _PATIENCE_SECONDS
             picture = ""
             while not picture or (kept is not None and picture not in kept and time.monotonic() < end):
-                picture = f"--- {width}x{height}\n{await settled(app)}"
+                # It stays at its beginning where the moment was left before it was laid out.
+                for log in app.screen.query(EventLog):
+                    log.scroll_end(animate=False, immediate=True, force=True)
+                picture = f"--- {width}x{height}\n{_SCROLL_BAR.sub('', await settled(app))}"
         shown.append(picture)
     return "".join(shown)
