@@ -54,7 +54,7 @@ def test_an_export_is_imported_again(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-o", "x.pdf"], "cannot infer the format from x.pdf; use --format csv"),
+        (["-o", "x.pdf"], "cannot infer the format from x.pdf; use --format benchstat, csv"),
         (["-o", "x.xml", "--samples"], "--samples does not go with the format junit"),
         (["-o", "x", "--format", "vmlab", "--samples"], "does not go with"),
         (["-o", "x", "--format", "fio"], "no report of fio"),

@@ -492,7 +492,8 @@ def test_measurements_are_what_textfile_collectors_read(recorded: RunReader) -> 
 def test_every_format_writes_the_recorded_run(recorded: RunReader, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     formats = export_formats()
-    assert list(formats) == format_names() == ["csv", "fio", "junit", "openmetrics", "parquet", "perfkit", "vmlab"]
+    names = ["benchstat", "csv", "fio", "junit", "openmetrics", "parquet", "perfkit", "vmlab"]
+    assert list(formats) == format_names() == names
     for name, one in formats.items():
         for number, write in enumerate(write for write in (one.write, one.write_samples) if write is not None):
             with (tmp_path / f"{name}.{number}").open("wb") as file:

@@ -39,7 +39,7 @@ from vmlab.store.runs import resolve_run
 def export(
     runs: tuple[str, ...], output: Path, name: str | None, samples: bool, plain: bool, run_label: bool | None
 ) -> None:
-    """Write RUNS to a file: as CSV, Parquet, PerfKitBenchmarker's JSON lines, OpenMetrics or JUnit XML.
+    """Write RUNS to a file: as CSV, Parquet, PerfKitBenchmarker's JSON lines, benchstat's, OpenMetrics or JUnit XML.
 
     Without RUNS it is the newest; A,B C,D are two sides of two runs each, as `vmlab compare` takes them, and RUN:2 is
     one cell. --format fio writes what fio printed into a folder for fio-plot; FILE.vmlab holds the whole run, for

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from vmlab.report.exports.benchstat import write_benchstat
 from vmlab.report.exports.export_format import ExportFormat, Write
 from vmlab.report.exports.fio_folder import write_fio
 from vmlab.report.exports.junit import write_junit
@@ -43,6 +44,7 @@ CSV = ExportFormat(
     (".csv",), _of_table(measurements, write_csv), _of_table(sampled, write_csv), options=frozenset({"guarded"})
 )
 PARQUET = ExportFormat((".parquet",), _of_table(measurements, _write_parquet), _of_table(sampled, _write_parquet))
+BENCHSTAT = ExportFormat((".bench",), write_benchstat)
 PERFKIT = ExportFormat((".jsonl", ".ndjson"), write_perfkit)
 OPENMETRICS = ExportFormat((".prom",), write_measurements, write_samples, options=frozenset({"run_label"}))
 JUNIT = ExportFormat((".xml",), write_junit)

@@ -13,8 +13,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of
 from vmlab.report.exports.openmetrics_names import END, PART, family_of, head_of, labels_text
-from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Cell, Exported, measurements, of_run
-from vmlab.report.exports.tidy_tables import moment_text
+from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Exported, measurements, of_run
+from vmlab.report.exports.tidy_tables import cell_text
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import HostReaders, series
 
@@ -44,7 +44,7 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
         if value is None:
             continue
         labels = {
-            name: _word(one)
+            name: cell_text(one)
             for name, one in named.items()
             if one is not None and name not in _VALUE_COLUMNS and name not in left_out
         }
@@ -101,14 +101,10 @@ def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator
         hosts: list[str | None] = [one.name for one in document.run.hosts]
         for host in hosts or [None]:
             values = dict(zip(RUN_COLUMNS, of_run(document, host), strict=True))
-            labels = {name: _word(value) for name, value in values.items() if value is not None}
+            labels = {name: cell_text(value) for name, value in values.items() if value is not None}
             began = values["started"]
             time = f" {began.timestamp():.3f}" if timed and isinstance(began, datetime) else ""
             yield f"vmlab_run_info{labels_text(labels)} 1{time}\n"
-
-
-def _word(value: Cell) -> str:
-    return moment_text(value) if isinstance(value, datetime) else axis_word(value) if value is not None else ""
 
 
 def _points(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import BinaryIO
 
+from vmlab.model.axes import axis_word
 from vmlab.model.visible import visible_line
 from vmlab.report.exports.tidy import Cell, Tidy
 
@@ -66,3 +67,8 @@ def _field(value: Cell) -> str | int | float | None:
 def moment_text(moment: datetime) -> str:
     """A moment by ISO 8601 with milliseconds, in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def cell_text(value: Cell) -> str:
+    """A value as a word of a format that knows text alone; empty for none."""
+    return moment_text(value) if isinstance(value, datetime) else axis_word(value) if value is not None else ""
