@@ -35,6 +35,10 @@ def added(name: str, text: str, line: str) -> Bad:
 
 
 _BOMB = "\n".join(f"{c}: &{c} [{', '.join(['*' + p] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
+_MERGE_BOMB = "\n".join(
+    ["x-a: &a {k: 1}", *(f"x-{c}: &{c} {{<<: [{', '.join(['*' + p] * 60)}]}}" for p, c in ("ab", "bc"))]
+)
+_NEEDS_MAPPING = " needs a mapping, most likely an alias such as *usual, or a list of mappings"
 _NOT_EXPANDED = "environment variables and templates are not expanded: write the value itself, or --set PATH=VALUE"
 _BYTE_UNITS = "B, kB, MB, GB, TB, PB, EB, KiB, MiB, GiB, TiB, PiB, EiB"
 _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a letter"
@@ -371,12 +375,22 @@ BAD = [
         "from: true",
         ":6:32: workloads.copy.from: needs a word, not true (in quotation marks it is a word: 'true')",
     ),
+    changed("merged from no mapping", "{role", "{<<: 5, role", ":3:11: <<" + _NEEDS_MAPPING),
+    changed("merged from a word in a list", "{role", "{<<: [{}, x], role", ":3:16: <<" + _NEEDS_MAPPING),
+    changed("merged from nothing", "{role", "{<<: *gone, role", ":3:11: the alias *gone names no anchor"),
     changed(
-        "a merge key",
-        "{role: fileserver, memory: 512 MiB}",
-        "{<<: {}}",
-        ":3:7: there is no merge key <<; write the keys out, or let an alias stand for all",
+        "merged twice", "{role", "{<<: {}, <<: {}, role", ":3:15: the key '<<' stands twice; the first is on line 3"
     ),
+    changed("merged into itself", "a: {role", "a: &a {<<: *a, role", ":3:14: the alias *a stands inside itself"),
+    changed(
+        "a merged key that is none",
+        "{role",
+        "{<<: {colour: red}, role",
+        ":3:12: unknown key 'colour' in guests.a; known are vcpus, memory, disk, queues, "
+        "cpu_shares, cpu_quota, cache, boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, "
+        "network, bandwidth, on, smt, role",
+    ),
+    added("a bomb of merges", _MERGE_BOMB, ":9:231: holds more than 10000 values, aliases counted in full"),
     changed(
         "a key without a space",
         "memory: 512 MiB",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import click
@@ -75,6 +77,17 @@ def _host_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
+def assignments(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Assignments as they are typed, with those of a file in the place of ``@FILE``. Raises UsageError."""
+    if not any(value.startswith("@") for value in values):
+        return values
+    # Imported late: it loads pydantic, which completion and help do not need.
+    from vmlab.plan.changes import assignments_of
+
+    every = (assignments_of(Path(value[1:])) if value.startswith("@") else [value] for value in values)
+    return tuple(chain.from_iterable(every))
+
+
 wait_option = click.option("--wait", is_flag=True, help="Wait for its turn where another run measures on this host.")
 concurrent_option = click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
 hosts_option = click.option(
@@ -94,7 +107,12 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "claims-once: one more than the fewest that can answer them.",
     ),
     "--set": click.option(
-        "--set", "sets", multiple=True, metavar="PATH=VALUE", help="Override a value: workloads.web.requests=500."
+        "--set",
+        "sets",
+        multiple=True,
+        metavar="PATH=VALUE",
+        callback=assignments,
+        help="Override a value: workloads.web.requests=500, or all that are in @FILE.",
     ),
     "--asset": click.option(
         "--asset", "assets", multiple=True, metavar="NAME=PATH", help="Your own copy of a suite, as unixbench=PATH."

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.names import HOST_PLACE
-from vmlab.plan.scenario_file.paths import ASSIGNMENT_ROOTS, expand
+from vmlab.model.visible import visible_line
+from vmlab.plan.scenario_file.paths import ASSIGNMENT_ROOTS, expand, path_length
 from vmlab.plan.scenario_file.problems import Origin, Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
-from vmlab.plan.scenario_file.yaml_text import parse
+from vmlab.plan.scenario_file.yaml_text import Tree, parse, read_text, without_kept
 from vmlab.plan.terms import FOR_CLAIMS, Overrides
 
 NO_AXES: Mapping[str, str] = MappingProxyType({})
@@ -160,8 +164,50 @@ def _typed(option: str, values: Iterable[object]) -> str:
     return f"{option} {','.join(map(str, values))}"
 
 
+def assignments_of(file: Path) -> list[str]:
+    """What a file's mapping sets, as assignments that name their place: ``@FILE:3:5: workloads.web.requests=500``.
+
+    They hold all that the file says, so that whoever makes the plan again needs no file. Raises UsageError.
+    """
+    tree = parse(read_text(file), file)
+    value = without_kept(tree.value)
+    if not isinstance(value, dict):
+        words = "needs a mapping, such as workloads: {web: {requests: 500}}"
+        raise ScenarioError(words, file=file, line=tree.values[()].line, column=tree.values[()].column)
+    return [_as_assignment(file, tree, place) for key in value for place in _ends(value, (key,))]
+
+
+def _ends(value: dict[str, Any], place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The places below a place that are assigned as a whole: a key of a guest, all values of an axis."""
+    found: Any = value
+    for part in place:
+        found = found[part]
+    parts = ".".join(place).split(".")
+    if isinstance(found, dict) and found and len(parts) < path_length(parts[0]):
+        for key in found:
+            yield from _ends(value, (*place, key))
+    else:
+        yield place
+
+
+def _as_assignment(file: Path, tree: Tree, place: tuple[str, ...]) -> str:
+    at, path, value = tree.keys[place], ".".join(place), tree.value
+    if "=" in path:
+        raise ScenarioError(f"{shorten(path)!r} is no path", file=file, line=at.line, column=at.column)
+    for part in place:
+        value = value[part]
+    # YAML reads JSON, but knows an escaped character of any plane by one number.
+    text = re.sub("[^ -~]", lambda sign: f"\\U{ord(sign[0]):08x}", json.dumps(value, ensure_ascii=False))
+    return f"@{visible_line(str(file))}:{at.line}:{at.column}: {path}={text}"
+
+
+_FROM_FILE = re.compile(r"@(?P<place>.*?:\d+:\d+): (?P<assignment>.*)", re.ASCII)
+
+
 def _assign(document: Document, assignment: str) -> Document:
     option = f"--set {shorten(assignment, 80)}"
+    if (written := _FROM_FILE.fullmatch(assignment)) is not None:
+        option, assignment = written["place"], written["assignment"]
     path, sign, text = assignment.partition("=")
     if not sign:
         raise UsageError(f"{option}: needs PATH=VALUE, such as workloads.web.requests=500")

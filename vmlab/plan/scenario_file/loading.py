@@ -4,6 +4,7 @@ of its results: the table's sides, and the places of published figures and claim
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -24,8 +25,11 @@ from vmlab.plan.checking import read_cell, read_scenario
 from vmlab.plan.placing import place_axes, points
 from vmlab.plan.scenario_file.problems import Place, Problem, ScenarioErrors, meant, raise_all, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
-from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, parse
-from vmlab.system.given_file import open_given
+from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, decoded, parse, read_text, without_kept
+
+STANDARD_INPUT = "-"
+"""Stands for standard input in place of a scenario; ``./-`` is a file of that name."""
+_PIPED = Path("<standard input>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +43,15 @@ class ScenarioFile:
 
 
 def load(reference: str) -> ScenarioFile:
-    """Read and check a scenario by path, or by the name of a shipped one (``tile``, ``tile.yaml``).
+    """Read and check a scenario by path, by the name of a shipped one (``tile``, ``tile.yaml``), or from `-`.
 
     Raises UsageError when there is no such file, and ScenarioError with file, line and column for what is wrong in it.
     """
+    if reference == STANDARD_INPUT:
+        return read(_PIPED, decoded(_piped(), _PIPED))
     path = find(reference)
     try:
-        return read(path, _text(path))
+        return read(path, read_text(path))
     except ScenarioError as error:
         if path != Path(reference) or _shipped(reference) is None:
             raise
@@ -57,7 +63,7 @@ def load(reference: str) -> ScenarioFile:
 def read(path: Path, text: str) -> ScenarioFile:
     """Check a scenario's text as if it had been read from `path`. Raises ScenarioError."""
     tree = parse(text, path)
-    document = Document(path, tree, tree.value)
+    document = Document(path, tree, without_kept(tree.value))
     scenario = read_scenario(document)
     wrong = [*_found(lambda: check_sizes(document)), *_found(lambda: check_layout(document, scenario))]
     if wrong:
@@ -124,23 +130,16 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
 
 
-def _text(path: Path) -> str:
-    with open_given(path) as file:
-        try:
-            raw = file.read(MOST_BYTES + 1)
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    if len(raw) > MOST_BYTES:
-        raise ScenarioError(f"is larger than {MOST_BYTES // 1024} KiB; no scenario is", file=path)
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in raw[:4]:
-        # A byte order mark, or half of a character of ASCII.
-        raise ScenarioError("is UTF-16, UTF-32 or no text; save it as UTF-8", file=path, line=1, column=1)
+def _piped() -> bytes:
+    """What comes by standard input. Raises UsageError for a terminal, where nobody knows that it waits for them."""
+    file = sys.stdin
+    if file is None or file.isatty():
+        words = "standard input is closed" if file is None else "standard input is a terminal"
+        raise UsageError(f"{words}; `-` reads a scenario from a pipe or a file: vmlab plan - < FILE")
     try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        column = error.start - (before.rfind(b"\n") + 1) + 1
-        raise ScenarioError("is not UTF-8 text", file=path, line=before.count(b"\n") + 1, column=column) from None
+        return file.buffer.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read standard input: {error.strerror}") from error
 
 
 _STATISTICS: tuple[str, ...] = get_args(Statistic)

@@ -29,6 +29,11 @@ TILES: Place = ("tiles",)
 """The place for a number of tiles, which is not in the document: the planner reads it."""
 
 
+def path_length(root: str) -> int:
+    """How many parts a path has that begins so, as ``host.thp`` has two; what is longer is refused by `expand`."""
+    return 1 if root in _FIXED else 3 if root in (*_MEMBER_ROOTS, "targets") else 2
+
+
 def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
     """All places that a path means; ``*`` means every guest or workload that has such a key.
 

@@ -27,6 +27,8 @@ def scenario_schema() -> Schema:
         definitions[_definition(name)] = _workload(name, kind, entry, definitions)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "vmlab scenario"
+    # Kept for aliases to name.
+    schema["patternProperties"] = {"^x-": True}
     properties = schema["properties"]
     properties["workloads"] = {
         **_described(properties["workloads"]),

@@ -2,7 +2,7 @@
 
 Events are read one by one and a tree is built from them here, so that nesting, aliases and duplicate keys are
 stopped where they begin: no text can make it recurse or grow without end.
-A plain scalar means what the core schema of YAML 1.2 says, without infinities.
+A plain scalar means what the core schema of YAML 1.2 says, without infinities; a merge key is that of YAML 1.1.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from vmlab.model.errors import ScenarioError
+from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.plan.scenario_file.problems import Place, Position, shorten, unexpanded
+from vmlab.system.given_file import open_given
 
 MOST_BYTES = 256 * 1024
 MOST_NODES = 10_000
 MOST_NESTING = 16
 _DIRECTIVE = re.compile(r"%\S*")
 _USUAL_DIRECTIVE = re.compile(r"%YAML\s+1\.2(\s.*)?", re.ASCII)
+_MERGE = "<<"
+_KEPT = "x-"
 _IN_QUOTES = "in quotation marks it is a word"
 
 
@@ -47,6 +50,36 @@ class _Node:
     position: Position
     size: int
     height: int = 0
+
+
+def read_text(path: Path) -> str:
+    """The text of a scenario, or of values for one. Raises UsageError, and ScenarioError for what is no such text."""
+    with open_given(path) as file:
+        try:
+            raw = file.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    return decoded(raw, path)
+
+
+def decoded(raw: bytes, path: Path) -> str:
+    """Bytes as text. Raises ScenarioError for what is too large, or is no UTF-8."""
+    if len(raw) > MOST_BYTES:
+        raise ScenarioError(f"is larger than {MOST_BYTES // 1024} KiB; no scenario is", file=path)
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in raw[:4]:
+        # A byte order mark, or half of a character of ASCII.
+        raise ScenarioError("is UTF-16, UTF-32 or no text; save it as UTF-8", file=path, line=1, column=1)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        column = error.start - (before.rfind(b"\n") + 1) + 1
+        raise ScenarioError("is not UTF-8 text", file=path, line=before.count(b"\n") + 1, column=column) from None
+
+
+def without_kept(value: Any) -> Any:
+    """A file's mapping without what is kept in it under keys such as ``x-usual``, for aliases to name."""
+    return {key: one for key, one in value.items() if not key.startswith(_KEPT)} if isinstance(value, dict) else value
 
 
 def parse(text: str, file: Path | str) -> Tree:
@@ -218,17 +251,36 @@ class _Builder:
 
     def _mapping(self, event: Any, position: Position, depth: int) -> _Node:
         entries: dict[str, tuple[_Node, _Node]] = {}
+        merged: tuple[_Node, _Node] | None = None
         size = 1
         while type(inner := next(self._events)).__name__ != "MappingEndEvent":
             key = self._node(inner, depth + 1)
             name = self._key(key, str(getattr(inner, "value", "")))
-            if name in entries:
-                first = entries[name][0].position.line
+            is_merge = name == _MERGE and getattr(inner, "style", None) is None
+            if (found := merged if is_merge else entries.get(name)) is not None:
+                first = found[0].position.line
                 self._fail(f"the key {shorten(name)!r} stands twice; the first is on line {first}", key.position)
-            entries[name] = (key, self._node(next(self._events), depth + 1))
-            size += 1 + entries[name][1].size
+            entry = (key, self._node(next(self._events), depth + 1))
+            if is_merge:
+                merged = entry
+            else:
+                entries[name] = entry
+            # What is merged counts in full, whichever of its keys are taken.
+            size += 1 + entry[1].size
             self._bound(size, key.position)
+        for mapping in self._merged(merged[1]) if merged else ():
+            for name, entry in mapping.content.items():
+                entries.setdefault(name, entry)
         return _Node("mapping", entries, position, size, 1 + max((v.height for _, v in entries.values()), default=0))
+
+    def _merged(self, node: _Node) -> list[_Node]:
+        """The mappings that a merge key names; the first that has a key gives its value."""
+        mappings = node.content if node.kind == "sequence" else [node]
+        for mapping in mappings:
+            if mapping.kind != "mapping":
+                words = f"{_MERGE} needs a mapping, most likely an alias such as *usual, or a list of mappings"
+                self._fail(words, mapping.position)
+        return list(mappings)
 
     def _key(self, key: _Node, written: str) -> str:
         if key.kind != "scalar":
@@ -237,8 +289,6 @@ class _Builder:
             self._fail("a key is missing before this colon", key.position)
         if key.content is None or isinstance(key.content, bool):
             self._fail(f"the key {written} is no word in YAML; {_IN_QUOTES}: '{written}'", key.position)
-        if key.content == "<<":
-            self._fail("there is no merge key <<; write the keys out, or let an alias stand for all", key.position)
         return key.content if isinstance(key.content, str) else str(key.content)
 
     def _bound(self, size: int, position: Position) -> None:
