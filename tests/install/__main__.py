@@ -1,7 +1,7 @@
 """`make test-install`: each way to install, in a fresh root of Debian 12 and 13, by the commands of docs/install.md.
 
 It needs root and mmdebstrap, and the package sources and the Python index that this machine has. What is installed is
-the wheel of this checkout, found in place of the index's; with ``--released`` it is what `make release` left in dist/.
+the wheel of this checkout; with ``--released`` it is what `make release` left in dist/.
 Exit code 0: every check passed; 1: one failed.
 """
 
@@ -128,7 +128,8 @@ def _run(check: Check, suite: str, dist: Path, output: Path) -> str:
     # apt throws away what was typed before it asks.
     yes = "(trap '' PIPE; while echo y 2>/dev/null; do sleep 1; done; true)"
     answered = f"{yes} | script --quiet --return --command 'bash -x /page.sh' /dev/null"
-    script = "\n".join(["set -e -o pipefail", "cd /root", check.before, f"{answered}", check.after])
+    start = ["set -e -o pipefail", "cd /root", "cp /dist/vmlab-*.whl ."]
+    script = "\n".join([*start, check.before, f"{answered}", check.after])
     with tempfile.TemporaryDirectory(prefix="test-install-", dir=cache_folder()) as folder:
         scratch = Path(folder)
         tree = _tree(suite, check.include, scratch)
