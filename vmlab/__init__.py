@@ -13,6 +13,7 @@ _OF_API = frozenset(
         "RunEvent",
         "VmlabError",
         "attach_run",
+        "chart_runs",
         "clean_runs",
         "coming_cells",
         "compare",

@@ -52,7 +52,13 @@ ANSWERED = {
         "as_json": "Comparison.document",
     },
     "tag": {"run": "tag_run.run", "name": "tag_run.name", "removed": "remove_tag.name", "as_json": "tags"},
-    "report": {"runs": "report_runs.runs", "output": "report_runs.output", "name": "report_runs.format"},
+    "report": {
+        "runs": "report_runs.runs chart_runs.runs",
+        "output": "report_runs.output",
+        "name": "report_runs.format",
+        "chart": "chart_runs.output",
+        "figure": "chart_runs.figure",
+    },
     "export": {
         "runs": "export_runs.runs",
         "output": "export_runs.output",

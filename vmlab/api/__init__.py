@@ -12,6 +12,7 @@ from vmlab.api.changed_run import (
 from vmlab.api.compared_sides import Comparison, Difference, compare
 from vmlab.api.followed_run import AttachedRun, RunEvent, attach_run
 from vmlab.api.kept_runs import (
+    chart_runs,
     clean_runs,
     export_runs,
     import_run,
@@ -39,6 +40,7 @@ __all__ = [
     "RunEvent",
     "VmlabError",
     "attach_run",
+    "chart_runs",
     "clean_runs",
     "coming_cells",
     "compare",

@@ -14,7 +14,7 @@ from vmlab.lab.process.removed_runs import demand_free, give_name, older_runs, r
 from vmlab.lab.process.reparse import reparse
 from vmlab.model.errors import UsageError
 from vmlab.report.exports.exporting import export_runs as write_export
-from vmlab.report.page.report_file import write_report
+from vmlab.report.page.report_file import write_chart, write_report
 from vmlab.store import runs as stored
 from vmlab.store.archive import unpack
 from vmlab.store.run_list import bytes_on_disk, list_runs, runs_document
@@ -53,6 +53,17 @@ def report_runs(*runs: str | Run, output: AnyPath, format: str | None = None) ->
     if not runs:
         raise UsageError("a report needs a run")
     write_report([named(run) for run in runs], Path(output), format)
+
+
+def chart_runs(*runs: str | Run, output: AnyPath, figure: str | None = None) -> None:
+    """Write one chart of a comparison to a file, SVG or PNG by its ending, as ``vmlab report --chart`` does.
+
+    `figure` is a workload, a metric, or ``WORKLOAD.METRIC``; for None what the scenario asks for. Raises VmlabError,
+    with one line, for what names no run, no figure or several, and without matplotlib; OSError.
+    """
+    if not runs:
+        raise UsageError("a chart needs a run")
+    write_chart([named(run) for run in runs], Path(output), figure)
 
 
 def import_run(file: AnyPath) -> Run:

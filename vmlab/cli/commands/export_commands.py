@@ -13,11 +13,11 @@ from vmlab.cli.output import write_json, write_text
 from vmlab.cli.shown_work import shown_work
 from vmlab.lab.process.reparse import Reparsed
 from vmlab.lab.process.reparse import reparse as make_again
-from vmlab.model.errors import ExitCode
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.visible import visible_line
 from vmlab.report.exports.export_format import format_names
 from vmlab.report.exports.exporting import export_runs
-from vmlab.report.page.report_file import FORMATS, write_report
+from vmlab.report.page.report_file import FORMATS, write_chart, write_report
 from vmlab.report.words import plural
 from vmlab.store.archive import unpack
 from vmlab.store.runs import resolve_run
@@ -62,16 +62,27 @@ def import_run(file: Path) -> None:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
-@click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="Output file.")
+@click.option("-o", "--output", "output", type=click.Path(path_type=Path), help="Output file.")
 @click.option("--format", "name", type=click.Choice(FORMATS), help="HTML, or Markdown for an issue or a wiki.")
-def report(runs: tuple[str, ...], output: Path, name: str | None) -> None:
+@click.option("--chart", "chart", type=click.Path(path_type=Path), help="Write one chart, to FILE.svg or FILE.png.")
+@click.option("--figure", "figure", help="What --chart shows: WORKLOAD, METRIC or WORKLOAD.METRIC.")
+def report(
+    runs: tuple[str, ...], output: Path | None, name: str | None, chart: Path | None, figure: str | None
+) -> None:
     """Write RUNS to one file that needs no network: the answer, charts, figures, cells, configuration, raw output.
 
     Of several the first is the baseline; A,B C,D are two sides of two runs each, and RUN:2 is one cell, as
     `vmlab compare` takes them.
     """
+    if output is None and chart is None:
+        raise click.MissingParameter(param_hint="'-o' / '--output'", param_type="option")
+    if figure is not None and chart is None:
+        raise UsageError("--figure is for --chart")
     with shown_work():
-        write_report(runs, output, name)
+        if output is not None:
+            write_report(runs, output, name)
+        if chart is not None:
+            write_chart(runs, chart, figure)
 
 
 @click.command()

@@ -14,17 +14,19 @@ from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_a
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
+from vmlab.model.errors import UsageError
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.blocks import Chart
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import form_of, with_unit
-from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
+from vmlab.report.page.drawing import Dots, Line, Point, Span, Timeline, Track, bars, over, timeline
 from vmlab.report.page.gathered import CellCourse
 from vmlab.report.run.shown_tables import head_words, metric_of, metric_words, place_words
 from vmlab.telemetry.host.host_figures import HostChart, HostFigure, charts, figures_of_chart
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
+_MOST_NAMED = 20
 _LEAST_PLACES = 3
 """Of fewer places of the axes each has a chart of its own."""
 _FACTORS = {"GiB": 2.0**-30, "MB/s": 1e-6}
@@ -101,7 +103,7 @@ def _dots(
         for name, figures in sides[:MOST_LINES]
     ]
     label = with_unit(metric_words(metric), unit, form)
-    return Chart(f"{label}{behind}", partial(dots, rows[:MOST_ROWS], lines, label), note)
+    return Chart(f"{label}{behind}", Dots(rows[:MOST_ROWS], lines, label), note)
 
 
 def _name(table: ResultTable, head: Head) -> str:
@@ -163,16 +165,39 @@ def comparison_charts(comparison: Comparison) -> list[Chart]:
 
     Run times are one chart, or only the total wall clock at many places; of other metrics each has its own.
     """
-    asked = comparison.told(comparison.asked)
-    whole = [row for row in asked if row.metric == WALL_SECONDS]
-    timed = [row for row in asked if row.metric in (RUN_TIME, WALL_SECONDS)]
+    groups = _by_metric(comparison.told(comparison.asked))
+    return [_compared(comparison, rows, metric) for metric, rows in groups[:MOST_PANELS]]
+
+
+def _by_metric(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """The rows that share a chart, with their metric: run times first, at many places only the total wall clock."""
+    whole = [row for row in rows if row.metric == WALL_SECONDS]
+    timed = [row for row in rows if row.metric in (RUN_TIME, WALL_SECONDS)]
     groups: dict[tuple[str, str], list[Row]] = {}
-    for row in asked:
+    for row in rows:
         if row not in timed:
             groups.setdefault((row.metric, row.unit), []).append(row)
-    charts = [_compared(comparison, whole if _many_places(whole) else timed, RUN_TIME)] if timed else []
-    charts += [_compared(comparison, rows, metric) for (metric, _), rows in groups.items()]
-    return charts[:MOST_PANELS]
+    first = [(RUN_TIME, whole if _many_places(whole) else timed)] if timed else []
+    return first + [(metric, those) for (metric, _), those in groups.items()]
+
+
+def chart_of(comparison: Comparison, figure: str | None) -> tuple[Chart, Dots]:
+    """The one chart of a comparison whose figures are called `figure`: WORKLOAD, METRIC or WORKLOAD.METRIC.
+
+    For None it is that of what the scenario asks for. Raises UsageError where there are several, or none.
+    """
+    asked = comparison.told(comparison.asked)
+    named = [row for row in comparison.told() if figure in (row.metric, f"{row.workload}.{row.metric}")]
+    named = named or [row for row in asked if row.workload == figure]
+    charts = _by_metric(asked if figure is None else named)
+    if len(charts) == 1:
+        ((metric, rows),) = charts
+        chart = _compared(comparison, rows, metric)
+        assert isinstance(chart.draw, Dots)
+        return chart, chart.draw
+    known = [metric for metric, _ in charts or _by_metric(comparison.told())]
+    what = f"no figure is called {figure[:64]!r}" if figure and not charts else f"there are {len(charts)} charts"
+    raise UsageError(f"{what}; choose one by --figure: {', '.join(known[:_MOST_NAMED])}")
 
 
 def _many_places(rows: Sequence[Row]) -> bool:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
 from lxml import etree
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.colors import get_named_colors_mapping
 from matplotlib.figure import Figure
 
 from vmlab.report.figures import INVALID, spread_text
-from vmlab.report.page.theme import DASHES, HATCHES, INK, LINE, MARKERS, MUTED, SERIES, theme
+from vmlab.report.page.theme import DASHES, GROUND, HATCHES, INK, LINE, MARKERS, MUTED, SERIES, light_colors, theme
 
 _SMALL = 8
 """Points of the smallest text: on a phone a point is about a pixel of CSS."""
@@ -44,6 +48,8 @@ _STYLE: dict[Any, Any] = {
 }
 _WIDTH = 5.0
 """Inches of 72 points: a chart is about as wide as the screen of a phone, and is made larger elsewhere."""
+_DPI = 200
+"""Of a picture in pixels."""
 _LONGEST = 26
 _OVER: Any = ("data", "axes fraction")
 _MARK: dict[str, Any] = {
@@ -106,48 +112,83 @@ class Timeline:
     marks: list[tuple[float, str]] = field(default_factory=list)
 
 
-def dots(rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str) -> etree._Element:
-    """A row for each name, and in it each line's figure with its interval."""
-    with mpl.rc_context(_STYLE):
-        figure, axes = _figure(0.9 + 0.16 * len(lines) + 0.22 * len(rows) * max(1.6, 0.8 * len(lines)))
-        step = 0.7 / max(1, len(lines))
-        largest = max((p.value or 0.0) + (p.half or 0.0) for line in lines for p in line.points) if rows else 1.0
-        for number, line in enumerate(lines):
-            color, marker = _color(number), MARKERS[number % len(MARKERS)]
-            for place, point in enumerate(line.points):
-                if point.value is None:
-                    continue
-                height = place + (number - (len(lines) - 1) / 2) * step
-                axes.errorbar(
-                    *(point.value, height),
-                    xerr=point.half,
-                    fmt=marker,
-                    color=color,
-                    markerfacecolor=color if point.passed else "none",
-                    capsize=3,
-                    markersize=5,
-                )
-                text = spread_text(point.value, point.half)
-                axes.annotate(
-                    text if point.passed else f"{text} {INVALID}",
-                    (point.value + (point.half or 0.0), height),
-                    xytext=(4, 0),
-                    textcoords="offset points",
-                    fontsize=_SMALL,
-                    va="center",
-                    color=INK,
-                )
-            axes.plot([], [], marker=marker, color=color, linestyle="none", label=_cut(line.name))
-        axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        # The room to the right is for the figures' texts.
-        doubtful = any(not point.passed for line in lines for point in line.points)
-        axes.set_xlim(0, largest * (1.5 if doubtful else 1.3) or 1.0)
-        axes.grid(axis="y", visible=False)
-        axes.set_xlabel(label)
-        if len(lines) > 1:
-            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(3, len(lines)), borderaxespad=0.2)
-        return _svg(figure, prefix)
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """A row for each name, and in it each line's figure with its interval: on a page when called, or in a file."""
+
+    rows: Sequence[str]
+    lines: Sequence[Line]
+    label: str
+
+    def __call__(self, prefix: str) -> etree._Element:
+        with mpl.rc_context(_STYLE):
+            return _svg(_dots(self.rows, self.lines, self.label), prefix)
+
+    def picture(self, title: str, ending: str) -> bytes:
+        """The chart under its title, in the page's light colours, as ``svg`` or ``png``."""
+        file = io.BytesIO()
+        with mpl.rc_context(_STYLE), _light():
+            figure = _dots(self.rows, self.lines, self.label)
+            figure.suptitle("\n".join(wrap(title, 64)), fontsize=10)
+            metadata = {"Date": None, "Creator": None} if ending == "svg" else {"Software": None}
+            figure.savefig(file, format=ending, dpi=_DPI, facecolor=GROUND, metadata=metadata)
+        return file.getvalue()
+
+
+@contextmanager
+def _light() -> Iterator[None]:
+    """The page's colours on a light ground under the names that charts are drawn with."""
+    known = get_named_colors_mapping()
+    colors = light_colors(Path(__file__).with_name("page.css").read_text(encoding="utf-8"))
+    for name, color in colors.items():
+        known[name] = color
+    try:
+        yield
+    finally:
+        for name in colors:
+            del known[name]
+
+
+def _dots(rows: Sequence[str], lines: Sequence[Line], label: str) -> Figure:
+    figure, axes = _figure(0.9 + 0.16 * len(lines) + 0.22 * len(rows) * max(1.6, 0.8 * len(lines)))
+    step = 0.7 / max(1, len(lines))
+    largest = max((p.value or 0.0) + (p.half or 0.0) for line in lines for p in line.points) if rows else 1.0
+    for number, line in enumerate(lines):
+        color, marker = _color(number), MARKERS[number % len(MARKERS)]
+        for place, point in enumerate(line.points):
+            if point.value is None:
+                continue
+            height = place + (number - (len(lines) - 1) / 2) * step
+            axes.errorbar(
+                *(point.value, height),
+                xerr=point.half,
+                fmt=marker,
+                color=color,
+                markerfacecolor=color if point.passed else "none",
+                capsize=3,
+                markersize=5,
+            )
+            text = spread_text(point.value, point.half)
+            axes.annotate(
+                text if point.passed else f"{text} {INVALID}",
+                (point.value + (point.half or 0.0), height),
+                xytext=(4, 0),
+                textcoords="offset points",
+                fontsize=_SMALL,
+                va="center",
+                color=INK,
+            )
+        axes.plot([], [], marker=marker, color=color, linestyle="none", label=_cut(line.name))
+    axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    # The room to the right is for the figures' texts.
+    doubtful = any(not point.passed for line in lines for point in line.points)
+    axes.set_xlim(0, largest * (1.5 if doubtful else 1.3) or 1.0)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel(label)
+    if len(lines) > 1:
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(3, len(lines)), borderaxespad=0.2)
+    return figure
 
 
 def over(values: Sequence[float], lines: Sequence[Line], axis: str, label: str, prefix: str) -> etree._Element:

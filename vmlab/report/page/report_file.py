@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from vmlab.analysis.compared_runs import sides_to_compare
+from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import Side
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import RefusedError, UsageError
-from vmlab.model.visible import visible_line
+from vmlab.model.ordered import ordered_title
+from vmlab.model.visible import visible_line, visible_values
+from vmlab.report.comparison_text import side_names
+from vmlab.report.heading import behind_words
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import NamedSide, named_sides
@@ -17,6 +24,7 @@ from vmlab.system.given_file import new_file
 from vmlab.system.packages import extra_command
 
 FORMATS = ("html", "md")
+CHARTS = ("svg", "png")
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md"}
 
 
@@ -32,16 +40,40 @@ def write_report(runs: Sequence[str], output: Path, name: str | None = None) -> 
     if name not in FORMATS:
         raise UsageError(f"a report has no format {name[:64]!r}; use {', '.join(FORMATS)}")
     sides = named_sides(runs)
-    try:
+    with _needing_matplotlib("a report as HTML"):
         text = _html(sides) if name == "html" else _markdown(sides)
+    with new_file(output) as file:
+        file.write(text)
+
+
+def write_chart(runs: Sequence[str], output: Path, figure: str | None = None) -> None:
+    """Write one chart of a comparison to the file `output`, SVG or PNG by its ending, as ``vmlab report --chart`` does.
+
+    `figure` is a workload, a metric, or WORKLOAD.METRIC. Raises UsageError for what names no run, no figure or several,
+    and for another ending, RefusedError where a package is missing, StoreError for a damaged store, and OSError.
+    """
+    ending = output.suffix.lower().removeprefix(".")
+    if ending not in CHARTS:
+        raise UsageError(f"a chart has no format {output.suffix[:64]!r}; name a file {' or '.join(CHARTS)}")
+    found = visible_values(compare(sides_to_compare(runs)))
+    with _needing_matplotlib("a chart"):
+        from vmlab.report.page.content import chart_of
+
+        chart, dots = chart_of(replace(found, labels=tuple(side_names(found.labels))), figure)
+        title = ordered_title(chart.title, behind_words(found.accelerators, found.ordered))
+        picture = dots.picture(f"{title}. {chart.note}" if chart.note else title, ending)
+    with new_file(output) as file:
+        file.write(picture)
+
+
+@contextmanager
+def _needing_matplotlib(what: str) -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
-        raise RefusedError(
-            f"a report as HTML needs {error.name}", remedy=shlex.join(extra_command("report"))
-        ) from error
-    with new_file(output) as file:
-        file.write(text)
+        raise RefusedError(f"{what} needs {error.name}", remedy=shlex.join(extra_command("report"))) from error
 
 
 def _html(sides: Sequence[NamedSide]) -> bytes:

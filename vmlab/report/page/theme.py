@@ -65,5 +65,12 @@ def style_sheet(text: str) -> str:
     )
 
 
+def light_colors(text: str) -> dict[str, str]:
+    """The real colour on a light ground, after the style sheet `text`, of each that charts are drawn with."""
+    # The light ones are the first.
+    known = dict(reversed(re.findall(r"(--\w+): (#\w+);", style_sheet(text))))
+    return {color: known[variable] for color, variable in _VARIABLES.items()}
+
+
 def _variable(color: str) -> str:
     return f"var({_VARIABLES[color]})"
