@@ -357,7 +357,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 
 def test_an_interrupt_is_its_own_exit_code(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(reference: str) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("vmlab.cli.commands.plan_commands.load", interrupted)
@@ -365,7 +365,7 @@ def test_an_interrupt_is_its_own_exit_code(capsys: Captured, monkeypatch: pytest
 
 
 def test_every_error_of_ours_is_one_line_and_a_code(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failed(reference: str) -> None:
+    def failed(*_: object) -> None:
         raise VmlabError("the guest did not answer")
 
     monkeypatch.setattr("vmlab.cli.commands.plan_commands.load", failed)

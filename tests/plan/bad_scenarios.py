@@ -40,6 +40,10 @@ _MERGE_BOMB = "\n".join(
 )
 _NEEDS_MAPPING = " needs a mapping, most likely an alias such as *usual, or a list of mappings"
 _NOT_EXPANDED = "environment variables and templates are not expanded: write the value itself, or --set PATH=VALUE"
+_MAKE = "--var {0}=VALUE and `vars` make one, and $${{ stands for ${{"
+_NO_VARIABLE = "is no variable, as ${NAME} and ${NAME:-default} are; $${ stands for ${"
+_NO_NAME = "is no name of a variable: letters, digits and _, at most 64, no digit first"
+_NO_VALUE = "the variable VMLAB_NONE has no value: --var VMLAB_NONE=VALUE, or VMLAB_NONE in the environment"
 _BYTE_UNITS = "B, kB, MB, GB, TB, PB, EB, KiB, MiB, GiB, TiB, PiB, EiB"
 _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a letter"
 _IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the first a letter"
@@ -330,13 +334,49 @@ BAD = [
     Bad("YAML 1.1", f"%YAML 1.1\n---\n{GOOD}", ":1:1: a scenario is read as YAML 1.2; remove this line"),
     Bad("YAML 1.3", f"# x\n%YAML 1.3\n---\n{GOOD}", ":2:1: a scenario is read as YAML 1.2; remove this line"),
     Bad("a tag's directive", f"%TAG ! x:\n---\n{GOOD}", ":1:1: a scenario has no such directives; remove this line"),
-    changed("a variable of the shell", "512 MiB", "${MEM}", f":3:34: {_NOT_EXPANDED}"),
     changed(
-        "a quoted variable",
+        "a variable without quotation marks",
+        "512 MiB",
+        "${MEM}",
+        ":3:34: a variable between { and }, or [ and ], needs quotation marks",
+    ),
+    changed(
+        "an unknown variable",
         "512 MiB",
         "'${MEM}'",
-        f":3:33: guests.a.memory: needs a number and a unit, such as 512 MiB, not '${{MEM}}'; {_NOT_EXPANDED}",
+        f":3:33: there is no variable MEM; none is known here; {_MAKE.format('MEM')}",
     ),
+    added(
+        "a misspelt variable",
+        "vars: {FILES: 1}\nrepeats: ${FILE}",
+        f":8:10: there is no variable FILE; did you mean 'FILES'?; {_MAKE.format('FILE')}",
+    ),
+    added("no variable", "summary: a ${} b", f":7:10: '${{}} b' {_NO_VARIABLE}"),
+    added("a variable that does not end", "summary: ${A", f":7:10: '${{A' {_NO_VARIABLE}"),
+    added("a variable in a default", "summary: ${A:-${B}}", f":7:10: '${{A:-${{B}}}}' {_NO_VARIABLE}"),
+    added("a variable in a key", "targets: {'${A}': {}}", ":7:11: a variable cannot stand in a key"),
+    added("variables that are a list", "vars: [A]", ":7:7: vars needs a mapping, such as vars: {SIZE: 4}"),
+    added("a variable of a mapping", "vars: {A: {b: 1}}", ":7:11: the variable A needs a word or a number"),
+    added("a variable of itself", "vars: {A: '${A}'}", ":7:11: the variable A cannot use variables"),
+    added("a variable with a dash", "vars: {a-b: 1}", f":7:8: 'a-b' {_NO_NAME}"),
+    added("a variable without a value", "vars: {VMLAB_NONE: null}\nrepeats: ${VMLAB_NONE}", f":8:10: {_NO_VALUE}"),
+    added(
+        "a variable that is too long",
+        f"vars: {{A: '{'x' * 4097}'}}",
+        ":7:8: the variable A has a value of more than 4096 characters",
+    ),
+    added(
+        "a bomb of variables",
+        f"vars: {{A: '{'x' * 4096}'}}\nsummary: {'${A}' * 65}",
+        ":8:10: is larger than 256 KiB with its variables; no scenario is",
+    ),
+    added("a variable for a mapping", "host: '${A:-thp: 1}'", ":7:7: host: needs a mapping, not 'thp: 1'"),
+    added(
+        "a variable for a list",
+        "axes: {cache: '${A:-[none]}'}",
+        ":7:15: axes.cache: needs a list of values, or a mapping with `values` and `sets`, not '[none]'",
+    ),
+    added("a variable of too many digits", f"repeats: ${{A:-{'9' * 19}}}", f":7:10: {'9' * 19} is too large a number"),
     changed(
         "a variable for a number",
         "10",

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.plan.bad_scenarios import GOOD
+from vmlab.analysis.figures.intent import written_of
+from vmlab.analysis.shape import WrittenDocument
+from vmlab.lab.process.prepared import RunRequest, kept_overrides, plan_of, write_request
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.plan.changes import assignments_of
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.scenario_file.problems import Position
+from vmlab.plan.scenario_file.schema import scenario_schema
+from vmlab.plan.scenario_file.variables import given
 from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, parse
 
 _HOST = HostFacts(2**36, 2**36, 2**42, 4, "tcg")
@@ -165,3 +173,172 @@ def test_standard_input_that_is_no_scenario_is_one_line(
         load("-")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+_VARIED = """\
+name: trial
+vars: {FILES: 10, MEM: 512 MiB}
+x-usual: &usual {role: fileserver, memory: "${MEM}"}
+guests: {a: *usual, b: {<<: *usual, vcpus: "${CPUS:-2}"}}
+workloads:
+  copy: {kind: filecopy, from: a, to: b, files: "${FILES}", bytes: 1 MB}
+sizes: {smoke: {copy: {files: "${FEW:-3}"}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${N}", 4),
+        ('"${N}"', 4),
+        ("'${F}'", 2.5),
+        ("${N}0", 40),
+        ('"${N}0"', "40"),
+        ("${T}", True),
+        ("${E}", ""),
+        ("${E:-7}", 7),
+        ("${NONE:-7}", 7),
+        ("${NONE:-}", ""),
+        ("${N} ${T}", "4 true"),
+        ("${NULL}", "null"),
+        ("${YAML}", "[1, {a: 2}]"),
+        ("${ALIAS}", "*x"),
+        ("${LINES}", "a\nb: c"),
+        ("${SELF}", "${N}"),
+        ("$${N}", "${N}"),
+        ("$$${N}", "$${N}"),
+        ("${LONG:-a b}", "a b"),
+        ("${D}", "9" * 30 + " x"),
+        ('"${SHA}"', "1" * 40),
+        ("$N", "$N"),
+        ("{{ N }}", None),
+    ],
+)
+def test_a_variable_is_filled_in_as_one_value(text: str, value: object) -> None:
+    given = {
+        "N": "4",
+        "F": "2.5",
+        "T": "true",
+        "E": "",
+        "NULL": "null",
+        "YAML": "[1, {a: 2}]",
+        "ALIAS": "*x",
+        "LINES": "a\nb: c",
+        "SELF": "${N}",
+        "D": "9" * 30 + " x",
+        "SHA": "1" * 40,
+    }
+    if value is None:
+        with pytest.raises(ScenarioError):
+            parse(f"a: {text}\n", "x", given)
+        return
+    used = {name: one for name, one in given.items() if re.search(rf"(?<!\$)\$\{{{name}\b", text)}
+    found = parse(f"a: {text}\n", "x", used).value["a"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_values_come_from_the_command_line_the_environment_and_the_table_in_this_order() -> None:
+    text = "vars: {A: 1, B: 2, C: 3, D: null}\nv: ['${A}', '${B}', '${C}', '${D}', '${E}', '${F:-no}']\n"
+    tree = parse(text, "x", {"A": "10", "E": "e"}, {"A": "20", "B": "20", "D": "d", "F": "unlisted"})
+    assert tree.value == {"v": [10, 20, 3, "d", "e", "no"]}
+    assert tree.variables == {"A": "10", "B": "20", "C": "3", "D": "d", "E": "e"}
+
+
+def test_the_values_used_give_the_same_scenario_without_environment_and_command_line() -> None:
+    path, environment = Path("x.yaml"), {"MEM": "600 MiB", "CPUS": "9"}
+    first = read(path, _VARIED, {"FEW": "4"}, environment)
+    again = read(path, first.text, first.variables)
+    assert first.variables == {"FILES": "10", "MEM": "600 MiB", "FEW": "4"}
+    for size in ("full", "smoke"):
+        overrides = Overrides(size=size, variables=first.variables)
+        assert make_plan(again, overrides, _HOST) == make_plan(first, overrides, _HOST)
+    (cell,) = make_plan(again, Overrides(size="smoke"), _HOST).cells
+    assert [(guest.resources.memory_bytes, guest.resources.vcpus) for guest in cell.guests] == [
+        (600 * 2**20, 1),
+        (600 * 2**20, 2),
+    ]
+    assert cell.workloads[0].params.model_dump()["files"] == 4
+
+
+def test_a_text_of_before_there_were_variables_holds_as_it_is_written() -> None:
+    assert read(Path("x.yaml"), f"{GOOD}summary: ${{HOME}}\n").scenario.summary == "${HOME}"
+
+
+def test_a_variable_that_is_given_in_vain_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--var FILS: x.yaml has no variable FILS; did you mean 'FILES'\?"):
+        read(Path("x.yaml"), _VARIED, {"FILS": "1"})
+
+
+def test_the_environment_is_bounded_as_all_is() -> None:
+    for value in ("x" * 5000, "\udcff"):
+        with pytest.raises(ScenarioError, match=r"x\.yaml:2:8: the variable FILES has a value"):
+            read(Path("x.yaml"), _VARIED, {}, {"FILES": value})
+
+
+def test_aliases_of_filled_values_cannot_grow_without_end() -> None:
+    text = "a: &a '${A}'\nb: [" + ", ".join(["*a"] * 9000) + "]\n"
+    with pytest.raises(ScenarioError, match=r"x:2:.*: is larger than 256 KiB with its variables"):
+        parse(text, "x", {"A": "x" * 4096})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["N"], "'N' needs NAME=VALUE"),
+        (["=1"], "'' is no name of a variable"),
+        (["a-b=1"], "'a-b' is no name of a variable"),
+        (["N=1", "N=1"], "N is given twice"),
+        ([f"N={'x' * 4097}"], "N has a value of more than 4096 characters"),
+        (["N=\udcff"], "N has a value that is not UTF-8 text"),
+    ],
+)
+def test_a_wrong_variable_of_the_command_line_is_named(options: list[str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        given(options)
+
+
+def test_a_run_is_planned_again_with_the_values_that_it_was_asked_for_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = read(Path("x.yaml"), _VARIED, {"FEW": "4"}, {"MEM": "600 MiB"})
+    plan = make_plan(file, Overrides(size="smoke"), _HOST)
+    folder = RunFolder("r", tmp_path)
+    kept = kept_overrides(file, Overrides(size="smoke"), plan)
+    write_request(folder, RunRequest("r", "x.yaml", kept, plan.seed), file.text, _HOST)
+    monkeypatch.setenv("MEM", "700 MiB")
+    assert plan_of(folder).cells == plan.cells
+    assert folder.scenario.read_text(encoding="utf-8") == _VARIED
+
+
+def test_a_request_keeps_the_variables() -> None:
+    overrides = Overrides(variables={"N": "1"})
+    assert RunRequest.from_json(RunRequest("r", "-", overrides, 1).to_json()).overrides == overrides
+
+
+@pytest.mark.parametrize(
+    ("request_text", "variables"),
+    [
+        ('{"overrides": {"variables": {"A": "1"}}}', {"A": "1"}),
+        ('{"overrides": {"variables": {}}}', {}),
+        ('{"overrides": {}}', None),
+        ('{"overrides": {"variables": {"A": 1}}}', None),
+        ("[" * 100_000, None),
+        ("[]", None),
+    ],
+)
+def test_a_document_has_the_text_and_the_values(request_text: str, variables: dict[str, str] | None) -> None:
+    written = written_of({"scenario.yaml": GOOD, "request": request_text})
+    assert written == (None if variables is None else WrittenDocument(GOOD, variables))
+
+
+@pytest.mark.parametrize("value", ["${N}", "${N:-4}", "a ${N}"])
+def test_the_schema_takes_variables_for_values(value: str) -> None:
+    schema = jsonschema.Draft202012Validator(scenario_schema())
+    good = parse(GOOD, "x").value
+    good["workloads"]["copy"]["files"] = good["guests"]["a"]["memory"] = good["repeats"] = value
+    good |= {"vars": {"N": 4, "M": None}, "x-any": [1]}
+    schema.validate(good)
+    with pytest.raises(jsonschema.ValidationError):
+        schema.validate(good | {"repeats": "four"})
+    with pytest.raises(jsonschema.ValidationError):
+        schema.validate(good | {"vars": {"a-b": 1}})

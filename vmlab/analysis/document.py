@@ -19,6 +19,7 @@ from vmlab.analysis.figures.intent import (
     table_of,
     targets_said,
     until_of,
+    written_of,
 )
 from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
@@ -163,7 +164,8 @@ def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDo
     alive = is_alive(reader.path.parent)
     timeline = RunTimeline.read(reader, tuple(kind for kind in Event.registry.values() if kind not in untold))
     unended = RUNNING if alive and timeline.ended is None else str(Outcome.ABORTED)
-    said = stored_scenario(reader.documents())
+    texts = reader.documents()
+    said = stored_scenario(texts)
     directions, targets = Directions(kinds_of(said)), targets_said(said)
     cells = []
     block: Counter[int] = Counter()
@@ -172,6 +174,7 @@ def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDo
         block[cell.block] += 1
         cells.append(replace(cell, position=block[cell.block], targets=target_documents(cell, targets)))
     run = _run_part(reader.path.parent.name, timeline, cells, _asked(said, timeline.repeats_ended), unended)
+    run = replace(run, written=written_of(texts))
     return RunDocument(run=run, cells=cells, together=together_documents(timeline, cells)), timeline
 
 

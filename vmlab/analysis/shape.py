@@ -11,6 +11,7 @@ from typing import Any
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.model.domain import DomainDisk
+from vmlab.model.jsonable import fields_of
 from vmlab.model.results import Summary
 from vmlab.model.run import AS_WRITTEN, AxisValue
 
@@ -94,6 +95,14 @@ class SpeedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenDocument:
+    """A scenario's text as the run was started with it, and the values of its variables."""
+
+    text: str
+    variables: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class FleetHostDocument:
     """A host of a fleet: its own `run`, what it was before any load, and how far its clock was ahead.
 
@@ -118,6 +127,8 @@ class RunPart:
     `added_images` has the ids of the images that users added and guests started from, by their names, `assets` the
     SHA-256 of users' own copies of suites.
 
+    `written` is None in runs of before scenarios had variables, and then JSON lacks it.
+
     `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
     workload of a known kind; ``run_time`` stands for its inverse. A `control` run has one configuration on
     both sides. `speed` is None where the CPUs' speed was not traced.
@@ -141,6 +152,7 @@ class RunPart:
     exit_code: int | None = None
     cells_planned: int = 0
     order: str = AS_WRITTEN
+    written: WrittenDocument | None = None
     control: bool = False
     targets_decide: bool = False
     until: UntilDocument | None
@@ -150,6 +162,10 @@ class RunPart:
     throughput: dict[str, str]
     notices: list[str] = field(default_factory=list)
     measured_beside: list[BesideDocument] = field(default_factory=list)
+
+    def json_fields(self) -> dict[str, Any]:
+        """The run as it stands in ``vmlab.run/1``."""
+        return {name: one for name, one in fields_of(self).items() if one is not None or name != "written"}
 
 
 @dataclass(frozen=True, slots=True)

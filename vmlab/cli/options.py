@@ -15,7 +15,9 @@ from vmlab.cli.diagnostics import parsed
 from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_TILES
 from vmlab.model.scenarios.scenario import HYPERVISORS, SIZES
+from vmlab.plan.changes import assignments_of
 from vmlab.plan.ordering import LONGEST_LOOP, USUAL_LOOP
+from vmlab.plan.scenario_file.variables import given
 from vmlab.plan.terms import FOR_CLAIMS, Overrides
 
 
@@ -77,17 +79,30 @@ def _host_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
+def _variables(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Variables by their names. Raises BadParameter."""
+    try:
+        return given(values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
 def assignments(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Assignments as they are typed, with those of a file in the place of ``@FILE``. Raises UsageError."""
     if not any(value.startswith("@") for value in values):
         return values
-    # Imported late: it loads pydantic, which completion and help do not need.
-    from vmlab.plan.changes import assignments_of
-
     every = (assignments_of(Path(value[1:])) if value.startswith("@") else [value] for value in values)
     return tuple(chain.from_iterable(every))
 
 
+variables_option = click.option(
+    "--var",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_variables,
+    help="Give the scenario's ${NAME} a value.",
+)
 wait_option = click.option("--wait", is_flag=True, help="Wait for its turn where another run measures on this host.")
 concurrent_option = click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
 hosts_option = click.option(
@@ -114,6 +129,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         callback=assignments,
         help="Override a value: workloads.web.requests=500, or all that are in @FILE.",
     ),
+    "--var": variables_option,
     "--asset": click.option(
         "--asset", "assets", multiple=True, metavar="NAME=PATH", help="Your own copy of a suite, as unixbench=PATH."
     ),

@@ -238,8 +238,8 @@ def _started(question: Answer) -> Answer:
     from vmlab.plan.terms import Overrides
 
     check_ready()
-    file = read(Path(str(question["source"])), str(question["text"]))
     overrides = replace(made(Overrides, dict(question["overrides"])), assets=_own_copies(question))
+    file = read(Path(str(question["source"])), str(question["text"]), overrides.variables)
     plan, host = prepare_run(file, overrides)
     check_fit(plan, host)
     try:

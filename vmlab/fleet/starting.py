@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from vmlab.fleet.engine import require_engine
 from vmlab.fleet.hosts_file import FleetRequest, is_fleet
 from vmlab.fleet.placed_units import groups_of
 from vmlab.lab.process.launch import spawn_detached
-from vmlab.lab.process.prepared import RunRequest, write_request
+from vmlab.lab.process.prepared import RunRequest, kept_overrides, write_request
 from vmlab.lab.process.resuming import resume_run
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
@@ -45,8 +43,8 @@ def start_fleet_run(
     demand_fleet_plan(plan, host, together=request.together)
     folder = RunFolder.of(new_run_id(plan.scenario.name))
     with closed_after(folder.make()) as lock:
-        seeded = replace(overrides, seed=plan.seed)
-        write_request(folder, RunRequest(folder.id, str(file.path), seeded, plan.seed), file.text, host)
+        kept = kept_overrides(file, overrides, plan)
+        write_request(folder, RunRequest(folder.id, str(file.path), kept, plan.seed), file.text, host)
         request.write(folder)
         folder.note_processes(launcher_pid=spawn_detached(CONTROLLER, folder, kept=(lock,)))
     return folder

@@ -336,8 +336,8 @@ def validate_all(
     return Valid(file.path, file.scenario.name, cells)
 
 
-def load_valid(reference: str) -> ScenarioFile:
+def load_valid(reference: str, variables: Mapping[str, str] | None = None) -> ScenarioFile:
     """As `loading.load`, with every size checked: a mistake that the chosen size covers is a mistake still."""
-    file = load(reference)
+    file = load(reference, variables or {})
     validate_all(file)
     return file

@@ -37,7 +37,8 @@ class Overrides:
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
     run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
     `loop`, workloads start again for so many seconds of each cell. With `targets`, a missed target fails the run for
-    whoever started it.
+    whoever started it. `variables` are those of the command line, and in a run all that the scenario's text has; None
+    is of runs before there were any, whose texts hold as they are written.
 
     Where it comes as JSON, types alone are checked: the planner refuses what is out of bounds, from wherever it comes.
     """
@@ -62,6 +63,7 @@ class Overrides:
     steady: float | None = None
     targets: bool = False
     hypervisor: str | None = None
+    variables: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from vmlab.analysis.shape import (
     AxisDocument,
     TableDocument,
     UntilDocument,
+    WrittenDocument,
 )
 from vmlab.model.checked import Check, Condition, Keys, check_of
 from vmlab.model.errors import StoreError
@@ -22,6 +23,8 @@ from vmlab.model.event_fields import Repeat, Tile
 from vmlab.model.run import MOST_AXES, MOST_VALUES, AxisValue
 from vmlab.model.scenarios.table_words import WORKLOADS
 
+WRITTEN = "scenario.yaml"
+"""The document of a store that has the scenario's text."""
 _Point = Annotated[dict[str, Any], Keys({"absent": str | None})]
 _Axis = Annotated[
     dict[str, Any],
@@ -171,6 +174,22 @@ def targets_said(said: Mapping[str, Any]) -> dict[str, dict[str, str | int | flo
     Raises StoreError where they are not what the lab writes.
     """
     return _checked(said, "targets", _are_targets, "targets") or {}
+
+
+def variables_of(texts: Mapping[str, str]) -> dict[str, str] | None:
+    """The values that a run's scenario had for its variables; None of runs before there were any."""
+    try:
+        said = json.loads(texts["request"])["overrides"]["variables"]
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None
+    is_made_so = isinstance(said, dict) and all(isinstance(value, str) for value in said.values())
+    return said if is_made_so else None
+
+
+def written_of(texts: Mapping[str, str]) -> WrittenDocument | None:
+    """A run's scenario as it was written; None where it is not known with what variables."""
+    variables = variables_of(texts)
+    return None if variables is None or WRITTEN not in texts else WrittenDocument(texts[WRITTEN], variables)
 
 
 def stored_scenario(texts: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from vmlab.analysis.comparison.conditions import value_words
 from vmlab.analysis.comparison.difference import in_form
 from vmlab.analysis.document import run_document, unrun_document
 from vmlab.analysis.figures.figure import Figure
-from vmlab.analysis.figures.intent import stored_scenario
+from vmlab.analysis.figures.intent import WRITTEN, stored_scenario, variables_of
 from vmlab.analysis.figures.reading import Reading, find
 from vmlab.analysis.figures.table_layout import layout_of
 from vmlab.analysis.record.accelerators import accelerator_of
@@ -239,7 +239,9 @@ def departures_of(texts: Mapping[str, str], size: str) -> list[str]:
     """
     asked = _mapping(texts.get("scenario", "{}"))
     try:
-        written = read(Path("scenario.yaml"), texts["scenario.yaml"]).scenario.model_dump(mode="json", by_alias=True)
+        written = read(Path(WRITTEN), texts[WRITTEN], variables_of(texts)).scenario.model_dump(
+            mode="json", by_alias=True
+        )
     except (KeyError, UsageError):
         # Without the text, or with one that this version does not read, the size is all that is known.
         return [] if size in AS_PUBLISHED else [f"the run has the size {size}, and what was published is full"]

@@ -13,7 +13,7 @@ from vmlab.analysis.comparison.repeats_needed import Detectable, detectable_by, 
 from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.gate_options import conditions_option
-from vmlab.cli.options import overrides_options
+from vmlab.cli.options import overrides_options, variables_option
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs, windows_images
@@ -49,7 +49,7 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
 
     Exit code 3 means that the host does not have the resources.
     """
-    file = load_valid(scenario)
+    file = load_valid(scenario, overrides.variables)
     planned, host = prepare_run(file, with_enough_repeats(overrides, file.scenario))
     gate = gate_needed(planned, conditions)
     finds = _detectable(planned)
@@ -83,11 +83,12 @@ def _detectable(planned: Plan) -> Detectable | None:
 
 @click.command()
 @click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
+@variables_option
 @click.option("--json", "as_json", is_flag=True, help="Print what is valid as JSON.")
-def validate(scenarios: tuple[str, ...], as_json: bool) -> None:
+def validate(scenarios: tuple[str, ...], variables: dict[str, str], as_json: bool) -> None:
     """Check every cell of every size of each SCENARIO and start nothing; each problem is one line."""
     known = lacked_programs(), windows_images()
-    found = [validate_all(load(scenario), *known) for scenario in scenarios]
+    found = [validate_all(load(scenario, variables), *known) for scenario in scenarios]
     for one in found:
         counts = ", ".join(f"{plural(count, 'cell')} at {size}" for size, count in one.cells.items())
         say(f"{one.path}: valid; {counts}")

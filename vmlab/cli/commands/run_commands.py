@@ -71,7 +71,7 @@ def run(
     demand_one_way(wait=wait, concurrent=concurrent)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
-            file = load_valid(scenario)
+            file = load_valid(scenario, overrides.variables)
             overrides = with_enough_repeats(overrides, file.scenario)
             if name is not None:
                 demand_free(name)

@@ -83,7 +83,7 @@ def scale(
                 return started_on_fleet(file, step, together=together)
 
         with interrupted.obeyed():
-            file = load_valid(scenario)
+            file = load_valid(scenario, overrides.variables)
             overrides = _on_hosts(file, overrides, together=together, one_host=wait or concurrent)
             ascent = _planned(file, overrides, until_knee, max_tiles or MOST_TILES)
         if not as_json:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vmlab.hypervisor.isolation.namespace import host_proc
 from vmlab.lab.commands.verbs import ChangeComing
-from vmlab.lab.process.prepared import RunRequest, host_of, plan_of
+from vmlab.lab.process.prepared import RunRequest, host_of, plan_of, scenario_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import RefusedError, UsageError
@@ -23,7 +23,6 @@ from vmlab.model.units import format_bytes
 from vmlab.plan.estimate import guest_memory
 from vmlab.plan.hosting import left_free_bytes
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
-from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import CellPlan, Overrides
 from vmlab.telemetry.source import Roots
 
@@ -38,7 +37,7 @@ def replanned(folder: RunFolder, planned: Sequence[CellPlan], change: dict[str, 
     if "cache" in change:
         _check_one_mode(planned)
     host = host_of(folder)
-    file = load(str(folder.scenario))
+    file = scenario_of(folder, request)
     plan = make_plan(file, _changed(request.overrides, change), host)
     check_fit(plan, host)
     # An axis that only one of the plans has is the changed one, or replaces axes that the scenario does not have.

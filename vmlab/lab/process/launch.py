@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from importlib import util
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import check_length, require_daemon, root_folder
 from vmlab.lab.process.measuring_runs import Turn, claim, leave
-from vmlab.lab.process.prepared import RunRequest, write_request
+from vmlab.lab.process.prepared import RunRequest, kept_overrides, write_request
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError, StoreError
@@ -84,7 +83,7 @@ def start_run(
     if plan.hosts and held is None:
         raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
     folder = RunFolder.of(new_run_id(plan.scenario.name))
-    request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held)
+    request = RunRequest(folder.id, str(file.path), kept_overrides(file, overrides, plan), plan.seed, held)
     with closed_after(claim(folder, planned=plan.seconds, concurrent=concurrent, turn=turn)) as measuring:
         try:
             with closed_after(folder.make()) as lock:

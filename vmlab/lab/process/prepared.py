@@ -23,7 +23,7 @@ from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.event import Notice, RunStarted
 from vmlab.model.jsonable import jsonable
 from vmlab.plan.planning import HostFacts, Plan, make_plan
-from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.scenario_file.loading import ScenarioFile, load_kept
 from vmlab.plan.terms import Overrides
 from vmlab.store.writer import RunWriter
 from vmlab.system.given_file import read_given
@@ -115,10 +115,20 @@ def _host_facts(facts: dict[str, Any]) -> HostFacts:
     return HostFacts(**facts)
 
 
+def kept_overrides(file: ScenarioFile, overrides: Overrides, plan: Plan) -> Overrides:
+    """The overrides with all that the plan was made of beside the scenario's text: its seed and its variables."""
+    return replace(overrides, seed=plan.seed, variables=file.variables)
+
+
+def scenario_of(folder: RunFolder, request: RunRequest) -> ScenarioFile:
+    """The scenario as the run in `folder` was asked for. Raises ScenarioError and UsageError."""
+    return load_kept(folder.scenario, request.overrides.variables)
+
+
 def plan_of(folder: RunFolder) -> Plan:
     """The plan of the run in `folder`, from what is kept there."""
     request = RunRequest.of(folder)
-    return make_plan(load(str(folder.scenario)), request.overrides, host_of(folder))
+    return make_plan(scenario_of(folder, request), request.overrides, host_of(folder))
 
 
 def write_request(folder: RunFolder, request: RunRequest, scenario_text: str, host: HostFacts) -> None:

@@ -14,7 +14,7 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.launch import check_ready, check_startable, spawn_launcher
 from vmlab.lab.process.measuring_runs import Turn, claim, refuse_beside_others
-from vmlab.lab.process.prepared import RunRequest, plan_of
+from vmlab.lab.process.prepared import RunRequest, plan_of, scenario_of
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
@@ -32,7 +32,6 @@ from vmlab.model.quantities import about_seconds
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan, check_fit, settings_of
-from vmlab.plan.scenario_file.loading import load
 from vmlab.store.life import is_recording
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
@@ -156,7 +155,8 @@ def _cut_off(folder: RunFolder) -> tuple[Plan, _Recorded]:
 
 def _check_plan(folder: RunFolder, recorded: _Recorded, *, concurrent: bool) -> None:
     """Raise RefusedError where this program plans other cells by now, or the run cannot start on this host."""
-    plan, host = prepare_run(load(str(folder.scenario)), RunRequest.of(folder).overrides)
+    request = RunRequest.of(folder)
+    plan, host = prepare_run(scenario_of(folder, request), request.overrides)
     cells = {cell.index: cell for cell in plan.cells}
     anew = {*recorded.broke_off()}
     for number, known in recorded.timeline.cells.items():

@@ -4,11 +4,13 @@ of its results: the table's sides, and the places of published figures and claim
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import get_args
 
 from vmlab.model.axes import axis_word
@@ -29,6 +31,7 @@ from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, decoded, parse, read_
 
 STANDARD_INPUT = "-"
 """Stands for standard input in place of a scenario; ``./-`` is a file of that name."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 _PIPED = Path("<standard input>")
 
 
@@ -41,17 +44,23 @@ class ScenarioFile:
     document: Document
     scenario: Scenario
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The values that the text's variables have."""
+        return self.document.tree.variables
 
-def load(reference: str) -> ScenarioFile:
+
+def load(reference: str, variables: Mapping[str, str] = _NONE) -> ScenarioFile:
     """Read and check a scenario by path, by the name of a shipped one (``tile``, ``tile.yaml``), or from `-`.
 
-    Raises UsageError when there is no such file, and ScenarioError with file, line and column for what is wrong in it.
+    The environment is read for variables that the scenario lists. Raises UsageError when there is no such file, and
+    ScenarioError with file, line and column for what is wrong in it.
     """
     if reference == STANDARD_INPUT:
-        return read(_PIPED, decoded(_piped(), _PIPED))
+        return read(_PIPED, decoded(_piped(), _PIPED), variables, os.environ)
     path = find(reference)
     try:
-        return read(path, read_text(path))
+        return read(path, read_text(path), variables, os.environ)
     except ScenarioError as error:
         if path != Path(reference) or _shipped(reference) is None:
             raise
@@ -60,9 +69,22 @@ def load(reference: str) -> ScenarioFile:
         raise ScenarioErrors([*problems, UsageError(words)]) from None
 
 
-def read(path: Path, text: str) -> ScenarioFile:
-    """Check a scenario's text as if it had been read from `path`. Raises ScenarioError."""
-    tree = parse(text, path)
+def load_kept(path: Path, variables: Mapping[str, str] | None) -> ScenarioFile:
+    """The scenario of a run, by its kept text and its `variables`; None for runs of before there were any."""
+    found = find(str(path))
+    return read(found, read_text(found), variables)
+
+
+def read(
+    path: Path,
+    text: str,
+    variables: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] = _NONE,
+) -> ScenarioFile:
+    """Check a scenario's text as if it had been read from `path`. Raises ScenarioError, and UsageError for one of the
+    `variables` that it does not use.
+    """
+    tree = parse(text, path, variables, environment)
     document = Document(path, tree, without_kept(tree.value))
     scenario = read_scenario(document)
     wrong = [*_found(lambda: check_sizes(document)), *_found(lambda: check_layout(document, scenario))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,7 @@ from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
 from vmlab.model.scenarios.host_settings import HOST_SETTINGS
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.changes import CHANGEABLE_SIZES, PLAIN
+from vmlab.plan.scenario_file.variables import MOST_CHARACTERS, NAME, SIGN
 from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.registry import kinds
 
@@ -43,7 +45,31 @@ def scenario_schema() -> Schema:
     properties["until"] = {**_described(properties["until"]), **_until(definitions)}
     properties["axes"] = {**_described(properties["axes"]), **_axes(definitions)}
     properties["sizes"] = {**_described(properties["sizes"]), **_sizes(definitions, properties)}
+    schema = _with_variables(schema)
+    schema["$defs"]["variable"] = {"type": "string", "pattern": re.escape(SIGN)}
+    schema["properties"]["vars"] = {
+        "description": "Variables by their names, with their values; null for one that --var or the environment gives.",
+        "type": "object",
+        "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+        "additionalProperties": {"type": ["string", "number", "boolean", "null"], "maxLength": MOST_CHARACTERS},
+    }
     return schema
+
+
+def _with_variables(schema: Schema) -> Schema:
+    """The schema where a variable may stand in place of each number, truth value, and word of a list or a form."""
+    if schema.get("type") in ("integer", "number", "boolean") or schema.keys() & {"enum", "pattern"}:
+        about: Schema = {key: schema[key] for key in ("default", "description", "title") if key in schema}
+        bare = {key: one for key, one in schema.items() if key not in about}
+        return {**about, "anyOf": [bare, {"$ref": "#/$defs/variable"}]}
+    return {key: one if key in ("if", "propertyNames") else _inside(one) for key, one in schema.items()}
+
+
+def _inside(part: Any) -> Any:
+    """A part of a schema: schemas by names, a list of them, one of them, or a plain value."""
+    if isinstance(part, list):
+        return [_inside(one) for one in part]
+    return _with_variables(part) if isinstance(part, dict) else part
 
 
 def _definition(kind: str) -> str:

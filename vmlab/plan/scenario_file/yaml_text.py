@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,7 +19,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 from vmlab.model.errors import ScenarioError, UsageError
-from vmlab.plan.scenario_file.problems import Place, Position, shorten, unexpanded
+from vmlab.plan.scenario_file import variables
+from vmlab.plan.scenario_file.problems import Place, Position, meant, shorten
 from vmlab.system.given_file import open_given
 
 MOST_BYTES = 256 * 1024
@@ -29,27 +30,35 @@ _DIRECTIVE = re.compile(r"%\S*")
 _USUAL_DIRECTIVE = re.compile(r"%YAML\s+1\.2(\s.*)?", re.ASCII)
 _MERGE = "<<"
 _KEPT = "x-"
+_VARIABLES = "vars"
 _IN_QUOTES = "in quotation marks it is a word"
 
 
 @dataclass(slots=True)
 class Tree:
-    """A document: `value` in plain Python, and where each place's value and key stand in the text."""
+    """A document: `value` in plain Python, where each place's value and key stand in the text, and the values of its
+    variables.
+    """
 
     value: Any = None
     values: dict[Place, Position] = field(default_factory=dict)
     keys: dict[Place, Position] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A value before places are known. `size` counts nodes and `height` levels, with aliases expanded."""
+    """A value before places are known. `size` counts nodes and `height` levels, with aliases expanded.
+
+    A scalar is `written` so; one of the kind ``text`` has variables, and its content is whether it is plain.
+    """
 
     kind: str
     content: Any
     position: Position
     size: int
     height: int = 0
+    written: str = ""
 
 
 def read_text(path: Path) -> str:
@@ -82,13 +91,23 @@ def without_kept(value: Any) -> Any:
     return {key: one for key, one in value.items() if not key.startswith(_KEPT)} if isinstance(value, dict) else value
 
 
-def parse(text: str, file: Path | str) -> Tree:
-    """Parse one document. Raises ScenarioError with the position of the first thing that is wrong."""
+def parse(
+    text: str, file: Path | str, given: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+) -> Tree:
+    """Parse one document. Raises ScenarioError with the position of the first thing that is wrong.
+
+    With the variables that are `given`, and those of the `environment` that the document lists, values have theirs
+    filled in; with None they are as written. Raises UsageError for a given one that the document does not use.
+    """
     _check_directives(text, file)
-    builder = _Builder(text, file)
+    builder = _Builder(text, file, has_variables=given is not None)
     tree = Tree()
     try:
-        tree.value = _place(builder.document(), (), tree)
+        root = builder.document()
+        if given is None:
+            tree.value = _place(root, (), tree, lambda node: node.content)
+        else:
+            _fill(root, tree, _Filling(file, root, given, environment or {}))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -100,6 +119,86 @@ def parse(text: str, file: Path | str) -> Tree:
     except YAMLError as error:
         raise ScenarioError(f"is not YAML: {shorten(error, 120)}", file=file) from None
     return tree
+
+
+def _fill(root: _Node, tree: Tree, filling: _Filling) -> None:
+    tree.value = _place(root, (), tree, filling.value)
+    tree.variables = filling.used()
+    if isinstance(tree.value, dict):
+        tree.value.pop(_VARIABLES, None)
+
+
+class _Filling:
+    """The variables of one document, and what becomes of values that use them."""
+
+    def __init__(self, file: Path | str, root: _Node, given: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self._file, self._given, self._characters = file, given, 0
+        self._named: dict[str, None] = {}
+        self._listed = dict(self._of_table(root, environment))
+        self._values: dict[str, str | None] = {**self._listed, **given}
+
+    def _of_table(self, root: _Node, environment: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+        table = root.content.get(_VARIABLES) if root.kind == "mapping" else None
+        if table is None or (table[1].kind == "scalar" and table[1].content is None):
+            return
+        if table[1].kind != "mapping":
+            self._fail(f"{_VARIABLES} needs a mapping, such as {_VARIABLES}: {{SIZE: 4}}", table[1].position)
+        for name, (key, node) in table[1].content.items():
+            try:
+                variables.check_name(name)
+            except ValueError as error:
+                self._fail(str(error), key.position)
+            if node.kind != "scalar":
+                what = "cannot use variables" if node.kind == "text" else "needs a word or a number"
+                self._fail(f"the variable {name} {what}", node.position)
+            value = None if node.content is None else node.written
+            if name not in self._given:
+                value = environment.get(name, value)
+            try:
+                variables.check_value(value or "")
+            except ValueError as error:
+                self._fail(f"the variable {name} {error}", key.position)
+            yield name, value
+
+    def value(self, node: _Node) -> Any:
+        """The value of a scalar, with variables filled in."""
+        if node.kind == "scalar":
+            return node.content
+        is_plain = node.content
+        try:
+            self._count(node.written)
+            text = variables.filled(node.written, self._values, self._note)
+        except ValueError as error:
+            self._fail(str(error), node.position)
+        if not is_plain and not variables.is_alone(node.written):
+            return text
+        try:
+            found = scalar(text)
+        except ValueError as error:
+            if is_plain:
+                self._fail(f"{shorten(text)} {error}", node.position)
+            return text
+        return text if found is None else found
+
+    def _note(self, name: str, value: str) -> None:
+        self._named[name] = None
+        self._count(value)
+
+    def _count(self, text: str) -> None:
+        self._characters += len(text)
+        if self._characters > MOST_BYTES:
+            raise ValueError(f"is larger than {MOST_BYTES // 1024} KiB with its variables; no scenario is")
+
+    def used(self) -> dict[str, str]:
+        """The values that the document's variables have. Raises UsageError for one that was given in vain."""
+        for name in self._given:
+            if name not in self._named and name not in self._listed:
+                words = f"{self._file} has no variable {name}"
+                raise UsageError(f"--var {name}: {words}; {meant(name, (self._named | self._listed))}")
+        return {name: value for name, value in self._values.items() if value is not None}
+
+    def _fail(self, message: str, position: Position) -> NoReturn:
+        raise ScenarioError(message, file=self._file, line=position.line, column=position.column)
 
 
 def _check_directives(text: str, file: Path | str) -> None:
@@ -129,7 +228,7 @@ def _plainly(error: MarkedYAMLError, text: str) -> str:
     if "'\\t'" in problem:
         return _of_tab(here, error.problem_mark.column) if error.problem_mark else "a tab cannot indent YAML"
     if error.problem_mark is not None and here[: error.problem_mark.column + 1].endswith("${"):
-        return unexpanded(here[error.problem_mark.column - 1 :]).removeprefix("; ")
+        return "a variable between { and }, or [ and ], needs quotation marks"
     began = error.context_mark
     if began is not None and "expected <block end>" in problem:
         what = "list" if "sequence" in str(error.context) else "mapping"
@@ -175,7 +274,8 @@ def _of_scalar(error: MarkedYAMLError, problem: str, text: str) -> str | None:
 class _Builder:
     """Builds the tree of nodes from the parser's events."""
 
-    def __init__(self, text: str, file: Path | str) -> None:
+    def __init__(self, text: str, file: Path | str, *, has_variables: bool) -> None:
+        self._has_variables = has_variables
         self._events: Iterator[Any] = iter(YAML(typ="safe", pure=True).parse(text))
         self._file = file
         self._anchors: dict[str, _Node | None] = {}
@@ -228,17 +328,19 @@ class _Builder:
             self._fail(f"the alias *{shorten(event.anchor)} {word}", position)
         if depth + node.height > MOST_NESTING:
             self._fail(f"is nested more than {MOST_NESTING} deep, aliases followed", position)
-        return _Node(node.kind, node.content, position, node.size, node.height)
+        return replace(node, position=position)
 
     def _scalar(self, event: Any, position: Position, depth: int) -> _Node:
         plain = event.style is None and event.tag is None
         if any("\ud800" <= sign <= "\udfff" for sign in event.value):
             self._fail("half of a surrogate pair is no character", position)
+        if self._has_variables and variables.SIGN in event.value:
+            return _Node("text", plain, position, 1, written=event.value)
         try:
             value = scalar(event.value) if plain else event.value
         except ValueError as error:
             self._fail(f"{shorten(event.value)} {error}", position)
-        return _Node("scalar", value, position, 1)
+        return _Node("scalar", value, position, 1, written=event.value)
 
     def _sequence(self, event: Any, position: Position, depth: int) -> _Node:
         items: list[_Node] = []
@@ -283,6 +385,8 @@ class _Builder:
         return list(mappings)
 
     def _key(self, key: _Node, written: str) -> str:
+        if key.kind == "text":
+            self._fail("a variable cannot stand in a key", key.position)
         if key.kind != "scalar":
             self._fail("a key must be a word; templates such as {{ name }} are not filled in", key.position)
         if key.content is None and not written:
@@ -300,16 +404,18 @@ def _position(event: Any) -> Position:
     return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def _place(node: _Node, place: Place, tree: Tree) -> Any:
-    """Plain values of a node, with positions noted in `tree`. The size of nodes is bounded already."""
+def _place(node: _Node, place: Place, tree: Tree, filled: Callable[[_Node], Any]) -> Any:
+    """Plain values of a node, with positions noted in `tree`, of scalars as they are `filled`. The size of nodes is
+    bounded already.
+    """
     tree.values[place] = node.position
     if node.kind == "sequence":
-        return [_place(item, (*place, index), tree) for index, item in enumerate(node.content)]
+        return [_place(item, (*place, index), tree, filled) for index, item in enumerate(node.content)]
     if node.kind == "mapping":
         for name, (key, _) in node.content.items():
             tree.keys[(*place, name)] = key.position
-        return {name: _place(value, (*place, name), tree) for name, (_, value) in node.content.items()}
-    return node.content
+        return {name: _place(value, (*place, name), tree, filled) for name, (_, value) in node.content.items()}
+    return filled(node)
 
 
 Scalar = None | bool | int | float | str
