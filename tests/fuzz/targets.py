@@ -46,7 +46,7 @@ def _text(data: bytes) -> str:
 
 
 def _scenario(data: bytes) -> None:
-    validate_all(read(Path("fuzzed.yaml"), _text(data)))
+    validate_all(read(Path("fuzzed.yaml"), _text(data), {}))
 
 
 def _event(data: bytes) -> None:
