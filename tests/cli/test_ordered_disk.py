@@ -113,7 +113,7 @@ def test_the_number_of_the_loop_device_is_no_condition(capsys: Captured) -> None
 def test_the_consoles_comparison_says_so(capsys: Captured) -> None:
     told(EMULATED)
     found = compared_sides([one.side for one in sides_of([Pick(runs_folder() / RUN / "run.sqlite")])])
-    assert found.sentence.endswith(", under emulation (TCG), on an emulated disk")
+    assert ", under emulation (TCG), on an emulated disk; " in found.sentence
     assert found.rows[0].label == "Run times under emulation (TCG), on an emulated disk"
     assert found.ordered == ("emulated disk",)
 
