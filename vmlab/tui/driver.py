@@ -13,9 +13,11 @@ import select
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from textual._xterm_parser import XTermParser
+from textual.app import ScreenStackError
 from textual.constants import ESCAPE_DELAY
 from textual.css.stylesheet import Stylesheet
 from textual.drivers.linux_driver import LinuxDriver
@@ -100,6 +102,12 @@ class WaitingDriver(LinuxDriver):
         if self._suspended:
             self._suspended = False
             self.resume_application_mode()
+
+    def resume_application_mode(self) -> None:
+        """Textual's own, after which all of the screen is drawn, as the terminal has forgotten it."""
+        super().resume_application_mode()
+        with suppress(ScreenStackError):
+            self._app.screen.refresh()
 
     def run_input_thread(self) -> None:
         """Read keys and hand them on, until the program or the terminal ends."""
