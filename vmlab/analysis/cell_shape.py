@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from vmlab.model.jsonable import FLAT
+from vmlab.model.jsonable import FLAT, fields_of
 from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, Summary
 from vmlab.model.run import AxisValue
 
@@ -315,6 +315,9 @@ class CellDocument:
     clock, as that of a workload. `disk_latency` and `neighbours` are None where nobody counted, as in older records.
     `hypervisor` is the host of a fleet that ran it, None in any other run. `linked` said where guests were on two hosts
     in earlier versions.
+
+    A cell that is measured again keeps its place: `attempt` counts from 1, and `replaced_by` is the number of the
+    cell that took its place, whose figures count instead. JSON has both where there is more than one attempt.
     """
 
     cell: int
@@ -355,3 +358,11 @@ class CellDocument:
     cache_proof: list[CacheProof] = field(default_factory=list)
     network_proof: list[NetworkProof] = field(default_factory=list)
     seen_in_guests: list[SeenDocument] = field(default_factory=list)
+    attempt: int = 1
+    replaced_by: int | None = None
+
+    def json_fields(self) -> dict[str, Any]:
+        """The cell as it stands in ``vmlab.run/1``."""
+        own = fields_of(self)
+        once = self.attempt == 1 and self.replaced_by is None
+        return {name: one for name, one in own.items() if not (once and name in ("attempt", "replaced_by"))}

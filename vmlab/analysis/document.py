@@ -33,6 +33,7 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import (
     BesideDocument,
+    ExtensionDocument,
     RunDocument,
     RunPart,
 )
@@ -268,6 +269,7 @@ def _run_part(
         reason=known.finished.reason if known.finished else "",
         exit_code=ended.exit_code if ended else None,
         cells_planned=_planned(known),
+        extended=[ExtensionDocument(one.repeats, time_of_day(one.wall)) for one in known.extensions],
         notices=[
             *host_notices(known),
             *(notice.text for notice in known.notices if notice.level != "info"),
@@ -281,6 +283,8 @@ def _run_part(
 def _planned(known: RunTimeline) -> int:
     if known.repeats_ended is not None:
         return known.repeats_ended.cells
+    if known.extensions:
+        return known.extensions[-1].cells
     return known.started.cells if known.started else 0
 
 

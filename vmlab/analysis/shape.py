@@ -95,6 +95,14 @@ class SpeedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtensionDocument:
+    """Blocks were added to a run that had ended, `at` a time of day, up to so many `repeats` in all."""
+
+    repeats: int
+    at: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenDocument:
     """A scenario's text as the run was started with it, and the values of its variables."""
 
@@ -131,7 +139,8 @@ class RunPart:
 
     `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
     workload of a known kind; ``run_time`` stands for its inverse. A `control` run has one configuration on
-    both sides. `speed` is None where the CPUs' speed was not traced.
+    both sides. `speed` is None where the CPUs' speed was not traced. `extended` has the times at which repeats were
+    added after the run had ended; JSON has it where there are any.
     """
 
     id: str
@@ -156,6 +165,7 @@ class RunPart:
     control: bool = False
     targets_decide: bool = False
     until: UntilDocument | None
+    extended: list[ExtensionDocument] = field(default_factory=list)
     axes: dict[str, AxisDocument]
     absent: list[AbsentDocument]
     table: TableDocument | None
@@ -165,7 +175,8 @@ class RunPart:
 
     def json_fields(self) -> dict[str, Any]:
         """The run as it stands in ``vmlab.run/1``."""
-        return {name: one for name, one in fields_of(self).items() if one is not None or name != "written"}
+        omitted = {"written": self.written is None, "extended": not self.extended}
+        return {name: one for name, one in fields_of(self).items() if not omitted.get(name)}
 
 
 @dataclass(frozen=True, slots=True)

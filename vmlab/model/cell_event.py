@@ -326,7 +326,8 @@ class FiguresRemade(Event):
 class CellEnded(Event):
     """A cell ended, with what `show --json` has of it apart from its measurements and proofs.
 
-    `missed` is how many targets its tiles missed; 0 also where it did not pass, and in older records.
+    `missed` is how many targets its tiles missed; 0 also where it did not pass, and in older records. A cell is
+    `disturbed` if it is invalid for causes outside of it alone.
     """
 
     cell: Cell
@@ -337,3 +338,4 @@ class CellEnded(Event):
     skew_uncertainty_ms: Reading | None = None
     provision: Provision = field(default_factory=Provision)
     missed: Count = 0
+    disturbed: bool = False

@@ -263,6 +263,22 @@ class RepeatsEnded(Event):
 
 
 @event
+class MeasuredAgain(Event):
+    """The cell `cell`, which begins next, measures the cell `again_of` again and takes its place."""
+
+    cell: Cell
+    again_of: Cell
+
+
+@event
+class RepeatsAdded(Event):
+    """A run that had ended goes on, up to so many `repeats` in all; its plan has so many `cells` then."""
+
+    repeats: Repeat
+    cells: Cell
+
+
+@event
 class DomainsSeen(Event):
     """The host's own guests that run from now on; in recordings of the host alone."""
 

@@ -62,12 +62,14 @@ class Outcome(StrEnum):
     """How a workload, a cell or a run ended; `worst` gives the most severe of several."""
 
     PASSED = "passed"
+    INCOMPLETE = "incomplete"
+    """Of a run alone: some comparison has figures, and lacks valid repeats that were planned."""
     INVALID = "invalid"
     FAILED = "failed"
     ABORTED = "aborted"
 
 
-_SEVERITY = (Outcome.PASSED, Outcome.INVALID, Outcome.FAILED, Outcome.ABORTED)
+_SEVERITY = (Outcome.PASSED, Outcome.INCOMPLETE, Outcome.INVALID, Outcome.FAILED, Outcome.ABORTED)
 
 
 _Word = TypeVar("_Word", bound=str)

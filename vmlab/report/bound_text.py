@@ -10,12 +10,12 @@ from vmlab.analysis.cell_shape import (
     MovedDocument,
     TrafficDocument,
 )
-from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.figures.counted_cells import counts, is_final
 from vmlab.analysis.figures.figure import figure_of
 from vmlab.analysis.record.bound import bound_over, idle_disk_words
 from vmlab.analysis.record.traffic import traffic_over
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import Outcome
 from vmlab.model.units import format_bytes
 from vmlab.report.blocks import Notes, Section
 from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
@@ -34,7 +34,7 @@ def resource_word(resource: str) -> str:
 def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
     """The text of one of `ROWS` for cells that share a column."""
     if row == "at its limit":
-        counted = [cell.bound_by for cell in cells if cell.repeat != WARM_UP]
+        counted = [cell.bound_by for cell in cells if is_final(cell)]
         found = [bound.resource for bound in counted if bound is not None]
         return ", ".join(map(resource_word, dict.fromkeys(found))) or NOT_MEASURED
     figure = figure_of(cells, lambda cell: _guests_bytes(cell, row))
@@ -97,7 +97,7 @@ def cell_words(cell: CellDocument) -> str:
 
 def unpassed_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
     """Why cells did not pass: a line for each of them, and one for each kind of reason that three or more have."""
-    by_number = {str(cell.cell): cell for cell in cells}
+    by_number = {str(cell.cell): cell for cell in cells if cell.replaced_by is None}
     lines: dict[str, list[str]] = {}
     for outcome in dict.fromkeys(cell.outcome for cell in cells if cell.outcome != Outcome.PASSED):
         reasons = [
@@ -111,6 +111,14 @@ def unpassed_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
             what = cell_words(those[0]) if len(those) == 1 else _cells_words(those)
             lines.setdefault(f"{what} {_did(outcome, len(those))}", []).append(reason)
     yield from (f"{words}: {'; '.join(reasons)}" for words, reasons in lines.items())
+
+
+def replaced_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
+    """Which cells were measured again, and why: a line for each of them."""
+    for cell in cells:
+        if cell.replaced_by is not None:
+            why = "; ".join(cell.reasons)
+            yield f"{cell_words(cell)} was measured again as cell {cell.replaced_by}; it was {cell.outcome}: {why}"
 
 
 def _cells_words(cells: Sequence[CellDocument]) -> str:

@@ -32,7 +32,9 @@ from vmlab.model.event import (
     HostLeftOut,
     HostProbed,
     ImageReady,
+    MeasuredAgain,
     Notice,
+    RepeatsAdded,
     RunEnded,
     RunnerFinished,
     RunStarted,
@@ -46,6 +48,7 @@ from vmlab.report.words import host_words, network_words, plural, switch_words, 
 
 _LEVELS: dict[str, str] = {
     Outcome.PASSED: "good",
+    Outcome.INCOMPLETE: "warning",
     Outcome.INVALID: "warning",
     Outcome.FAILED: "error",
     Outcome.ABORTED: "error",
@@ -88,6 +91,8 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
             return _info(f"image {event.image} {event.how} in {format_seconds(event.seconds)}")
         case Notice():
             return Sentence(event.level, event.text)
+        case RepeatsAdded():
+            return _info(f"the run goes on, up to {plural(event.repeats, 'repeat')}")
         case AnotherRunSeen():
             return Sentence("warning", f"run {event.run} of {event.user} measures on this host at the same time")
         case CommandReceived():
@@ -138,6 +143,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             host = host_words(event.settings.get("host", {}))
             under = f"; host: {host}" if host else ""
             return _info(f"cell {number} started: {axes_words(event.axes)}, {repeat_words(event.repeat)}{under}")
+        case MeasuredAgain():
+            return _info(f"cell {event.cell} measures cell {event.again_of} again")
         case TogetherEnded():
             return _together(event)
         case CellWithdrawn():

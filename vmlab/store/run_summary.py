@@ -8,6 +8,8 @@ from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import (
     CellWithdrawn,
+    MeasuredAgain,
+    RepeatsAdded,
     RepeatsEnded,
     RunEnded,
     RunStarted,
@@ -18,6 +20,7 @@ from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import RunSummary
 
 _MOST_CELLS = 1000
+_ALWAYS = (RunStarted, MeasuredAgain, RepeatsAdded, RepeatsEnded, RunEnded)
 
 
 def summarise(store: Path) -> RunSummary:
@@ -30,6 +33,7 @@ def summarise(store: Path) -> RunSummary:
     done = 0
     ended_cells: dict[int, CellEnded] = {}
     enough: int | None = None
+    further: set[int] = set()
     problem = None
     unended: str = Outcome.ABORTED
     try:
@@ -38,7 +42,7 @@ def summarise(store: Path) -> RunSummary:
             # Not through the timeline of `analysis`, which is above the store: the list of hundreds of runs needs two
             # events of each, and a timeline of all of them would take minutes. With some dozens of cells, reading their
             # events also finds damage; with very many, only the number is read.
-            kinds = (RunStarted, RepeatsEnded, RunEnded, *((CellEnded, CellWithdrawn) if done <= _MOST_CELLS else ()))
+            kinds = (*_ALWAYS, *((CellEnded, CellWithdrawn) if done <= _MOST_CELLS else ()))
             for _, event in reader.events(kinds=kinds):
                 if isinstance(event, RunStarted):
                     started = event
@@ -46,7 +50,9 @@ def summarise(store: Path) -> RunSummary:
                     ended_cells[event.cell] = event
                 elif isinstance(event, CellWithdrawn) and ended_cells.pop(event.cell, None) is not None:
                     done -= 1
-                elif isinstance(event, RepeatsEnded):
+                elif isinstance(event, MeasuredAgain):
+                    further.add(event.cell)
+                elif isinstance(event, RepeatsEnded | RepeatsAdded):
                     enough = event.cells
                 elif isinstance(event, RunEnded):
                     ended = event
@@ -62,7 +68,7 @@ def summarise(store: Path) -> RunSummary:
         started=started.wall if started else None,
         ended=ended.wall if ended else None,
         runner_pid=_runner_pid(folder) if alive and ended is None else None,
-        cells_done=done,
+        cells_done=done - len(further & ended_cells.keys()),
         cells_aborted=sum(cell.outcome == Outcome.ABORTED for cell in ended_cells.values()),
         cells_planned=enough or (started.cells if started else 0),
         problem=problem,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.figures.counted_cells import was_switched
+from vmlab.analysis.figures.counted_cells import is_final, was_switched
 from vmlab.analysis.figures.figure import RunCells
 from vmlab.analysis.figures.table_layout import in_written_order, varied_axis
 from vmlab.analysis.shape import RunDocument, RunPart
@@ -50,7 +50,7 @@ class Side:
             cells = [*cells_of_all_hosts(document), *cells]
         elif cells:
             _demand_counted(f"{label}: cell {cell}", cells[0])
-        cells = [c for c in cells if c.repeat != WARM_UP and not c.looped]
+        cells = [c for c in cells if is_final(c) and not c.looped]
         if not cells:
             raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))
         return cls(label, document.run, tuple(cells))
@@ -64,6 +64,8 @@ def _demand_counted(named: str, cell: CellDocument) -> None:
     """Raises UsageError for a cell whose figures count nowhere."""
     if cell.repeat == WARM_UP:
         raise UsageError(f"{named} is the warm-up, which is never counted")
+    if cell.replaced_by is not None:
+        raise UsageError(f"{named} was measured again as cell {cell.replaced_by}, which counts in its place")
     if cell.looped:
         raise UsageError(f"{named} is a loop, whose figures do not count")
     if was_switched(cell):
@@ -146,7 +148,7 @@ def sides_by_axis(document: RunDocument) -> list[Side]:
     if axis is None:
         return []
     found: list[Side] = []
-    counted = [cell for cell in in_written_order(document) if cell.repeat != WARM_UP]
+    counted = [cell for cell in in_written_order(document) if is_final(cell)]
     for value in dict.fromkeys(cell.axes.get(axis) for cell in counted):
         cells = [cell for cell in counted if cell.axes.get(axis) == value]
         rest = tuple(replace(cell, axes=without(cell.axes, axis)) for cell in cells)

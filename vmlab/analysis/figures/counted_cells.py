@@ -9,9 +9,16 @@ from vmlab.analysis.cell_shape import CellDocument
 from vmlab.model.run import WARM_UP, Outcome, worst
 
 
+def is_final(cell: CellDocument) -> bool:
+    """Whether a cell is the last attempt at a planned one; a warm-up is none."""
+    return cell.repeat != WARM_UP and cell.replaced_by is None
+
+
 def counts(cell: CellDocument) -> bool:
-    """Whether a cell's figures count: not those of a warm-up, of a loop, or of a cell that was changed while it ran."""
-    return cell.repeat != WARM_UP and not cell.looped and not was_switched(cell)
+    """Whether a cell's figures count: not those of a warm-up, of a cell that was measured again, of a loop, or of a
+    cell that was changed while it ran.
+    """
+    return is_final(cell) and not cell.looped and not was_switched(cell)
 
 
 def was_switched(cell: CellDocument) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.figures.counted_cells import counts, is_final
 from vmlab.analysis.statistics.descriptive import Spread, far_out, finite, mean, spread
-from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
+from vmlab.model.run import RUN_TIME, Outcome
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
@@ -96,7 +96,7 @@ def figure_of(cells: Sequence[CellDocument], value: Value, reduced: Reduced | No
 
 def figure_of_runs(all_cells: Sequence[RunCells], value: Value, reduced: Reduced | None = None) -> Figure:
     """The figure that `value` takes from the repeats of one run, or of several, of which each counts once."""
-    all_cells = [(run, [cell for cell in cells if cell.repeat != WARM_UP]) for run, cells in all_cells]
+    all_cells = [(run, [cell for cell in cells if is_final(cell)]) for run, cells in all_cells]
     count = sum(len(cells) for _, cells in all_cells)
     for state in (Outcome.PASSED, Outcome.INVALID):
         runs = [found for run, cells in all_cells if (found := _readings(run, cells, value, state))]

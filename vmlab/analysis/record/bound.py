@@ -8,11 +8,11 @@ from statistics import fmean
 from typing import Any
 
 from vmlab.analysis.cell_shape import BoundDocument, CellDocument
+from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.record.coverage import SMALLEST_COVER, Window, covered, instances_of
 from vmlab.model.axes import axes_words
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
-from vmlab.model.run import WARM_UP
 from vmlab.model.sample import Sample, split_name
 from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy, seconds_within
 
@@ -203,7 +203,7 @@ def idle_disk_words(cells: Sequence[CellDocument]) -> str | None:
     The time in which the disk was busy is the most that could be spent waiting for it.
     """
     (figure,) = COMPARED_FIGURES
-    watched = [cell for cell in cells if cell.repeat != WARM_UP and figure in cell.host]
+    watched = [cell for cell in cells if is_final(cell) and figure in cell.host]
     busy = [cell.host[figure].mean for cell in watched]
     if len({_cache_of(cell) for cell in watched}) < 2 or max(busy) >= IDLE_DISK:
         return None

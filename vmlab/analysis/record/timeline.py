@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Self
 
@@ -28,7 +28,9 @@ from vmlab.model.event import (
     HostLeftOut,
     HostProbed,
     ImageReady,
+    MeasuredAgain,
     Notice,
+    RepeatsAdded,
     RepeatsEnded,
     RunEnded,
     RunnerFinished,
@@ -53,6 +55,7 @@ class RunTimeline:
     finished: RunnerFinished | RunEnded | None = None
     ended: RunEnded | None = None
     repeats_ended: RepeatsEnded | None = None
+    extensions: list[RepeatsAdded] = field(default_factory=list)
     stopping: bool = False
     cells_planned: int = 0
     expected_seconds: float = 0.0
@@ -65,6 +68,8 @@ class RunTimeline:
     left_out: dict[str, HostLeftOut] = field(default_factory=dict)
     together: list[TogetherEnded] = field(default_factory=list)
     """The cells that hosts ran together, as far as they have ended."""
+    again: dict[int, int] = field(default_factory=dict)
+    """The cell that each further attempt measures again, by their numbers."""
     placed: dict[int, str] = field(default_factory=dict)
     """The host of a fleet that each cell was last given to, by the cell's number."""
     added_images: dict[str, str] = field(default_factory=dict)
@@ -91,21 +96,32 @@ class RunTimeline:
         """Apply the next event. Events of a cell that never began, as in damaged stores, are skipped."""
         self.last_mono = event.mono
         if isinstance(event, CellStarted):
-            host = self.placed.get(event.cell, "")
-            self.cell = self.cells[event.cell] = CellTimeline.of(event, host)
+            self._begin(event)
             self.clocks.append((event.mono, event.wall))
             self.replanned = None
+        elif isinstance(event, MeasuredAgain):
+            self.again[event.cell] = event.again_of
         elif isinstance(event, CellPlaced):
             self.placed[event.cell] = event.name
         elif isinstance(event, CellWithdrawn):
             withdrawn = self.cells.pop(event.cell, None)
             self.cell = None if self.cell is withdrawn else self.cell
+            for known in self.cells.values():
+                if known.told.replaced_by == event.cell:
+                    known.told = replace(known.told, replaced_by=None)
         elif (number := getattr(event, "cell", None)) is not None:
             cell = self.cells.get(number)
             if cell is not None:
                 cell.apply(event)
         else:
             self._apply_run(event)
+
+    def _begin(self, event: CellStarted) -> None:
+        cell = CellTimeline.of(event, self.placed.get(event.cell, ""))
+        if (before := self.cells.get(self.again.get(event.cell, 0))) is not None:
+            before.told = replace(before.told, replaced_by=event.cell)
+            cell.told = replace(cell.told, attempt=before.told.attempt + 1)
+        self.cell = self.cells[event.cell] = cell
 
     def _apply_run(self, event: Event) -> None:
         match event:
@@ -143,6 +159,9 @@ class RunTimeline:
                 self.expected_seconds = event.mono - began + event.expected_seconds
             case RepeatsEnded():
                 self.repeats_ended = event
+                self.cells_planned = event.cells
+            case RepeatsAdded():
+                self.extensions.append(event)
                 self.cells_planned = event.cells
             case DomainsSeen():
                 self.domains |= {one.name: one for one in event.domains}

@@ -67,10 +67,14 @@ def _reports(reader: RunReader) -> Iterator[_Report]:
             continue
         yield _Report(
             file=f"{params['rw']}-{params['depth']}-{params['jobs']}.json",
-            parts=(output.workload, f"tile-{output.tile}", f"repeat-{cell.repeat}", f"block-{params['block']}"),
+            parts=(output.workload, f"tile-{output.tile}", _repeat(cell), f"block-{params['block']}"),
             axes={_NUMBER: str(number), **{name: axis_word(value) for name, value in cell.axes.items()}},
             text=output.text,
         )
+
+
+def _repeat(cell: CellDocument) -> str:
+    return f"repeat-{cell.repeat}" + (f"-attempt-{cell.attempt}" if cell.attempt > 1 else "")
 
 
 def _params(cell: CellDocument, workload: str) -> dict[str, str] | None:

@@ -33,7 +33,7 @@ def write_junit(runs: Sequence[Exported], file: BinaryIO) -> None:
     for run, document in documents:
         for cell in document.cells:
             root.append(_suite(document, cell))
-        missing = document.run.cells_planned - len(document.cells)
+        missing = document.run.cells_planned - sum(cell.replaced_by is None for cell in document.cells)
         if run.cell is None and missing > 0:
             root.append(_missing(document, missing))
     _number(root)
@@ -102,7 +102,10 @@ def _whole(cell: CellDocument, scenario: str, *, targets_decide: bool) -> etree.
     """The cell itself: it may be invalid while each of its workloads passed, or fail by a target if these decide."""
     time = _seconds(cell.wall_seconds)
     case = etree.Element("testcase", name=f"cell {cell.cell}", classname=_class(cell, scenario), time=time)
-    if targets_decide and delivered(cell) is False:
+    if cell.replaced_by is not None:
+        why = f"{cell.outcome}: {'; '.join(cell.reasons)}; measured again as cell {cell.replaced_by}"
+        etree.SubElement(case, "skipped", type=cell.outcome, message=why)
+    elif targets_decide and delivered(cell) is False:
         etree.SubElement(case, "failure", type="target", message=verdict_words(cell))
     else:
         _told(case, cell.outcome, "; ".join(cell.reasons))

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.result_table import Head, ResultTable
+from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
-from vmlab.model.run import RUN_TIME, WARM_UP, AxisValue, Outcome
+from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.bound_text import resource_word
 from vmlab.report.comparison_text import row_name
@@ -190,7 +191,7 @@ def _summed_up(known: Sequence[Difference]) -> str:
 
 
 def _limits(document: RunDocument) -> Iterator[str]:
-    counted = [cell.bound_by for cell in document.cells if cell.repeat != WARM_UP]
+    counted = [cell.bound_by for cell in document.cells if is_final(cell)]
     bound = [one.resource for one in counted if one is not None]
     if bound:
         for name in dict.fromkeys(bound):

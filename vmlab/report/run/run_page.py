@@ -14,7 +14,7 @@ from vmlab.model.run import OF_HOST, WARM_UP, AxisValue
 from vmlab.model.scenarios.table_words import WORKLOADS
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Notes, Section, Text
-from vmlab.report.bound_text import limits_section, unpassed_lines
+from vmlab.report.bound_text import limits_section, replaced_lines, unpassed_lines
 from vmlab.report.heading import heading
 from vmlab.report.headline import explanation
 from vmlab.report.run.host_rows import host_section
@@ -81,7 +81,7 @@ def _answers(document: RunDocument, layout: TableLayout) -> list[str]:
 def doubts(document: RunDocument) -> list[str]:
     """What makes a run doubtful: cells that did not pass, values of axes that have no cells, and notices."""
     unpassed = (f"{MARK} {line}" for line in unpassed_lines(document.cells))
-    return [*unpassed, *absent_notes(document), *short_notices(document.run.notices)]
+    return [*unpassed, *replaced_lines(document.cells), *absent_notes(document), *short_notices(document.run.notices)]
 
 
 def _notes(document: RunDocument, layout: TableLayout) -> Iterator[str]:

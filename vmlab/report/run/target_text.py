@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.cell_shape import CellDocument, TargetDocument
-from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.figures.counted_cells import counts, is_final
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import Written
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import Outcome
 from vmlab.report.blocks import Column, Notes, Section, Table, Text
 from vmlab.report.bound_text import cell_words
 from vmlab.report.figures import value_text
@@ -119,7 +119,7 @@ def target_table(cells: Sequence[CellDocument]) -> Section:
     """
     places: dict[str, list[CellDocument]] = {}
     for cell in cells:
-        if cell.targets and cell.repeat != WARM_UP:
+        if cell.targets and is_final(cell):
             places.setdefault(axes_words(cell.axes), []).append(cell)
     asked = _asked([cell for those in places.values() for cell in those])
     columns = [_column(place, [_at_place(words, those) for words in asked]) for place, those in places.items()]

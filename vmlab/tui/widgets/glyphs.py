@@ -25,6 +25,7 @@ from vmlab.telemetry.palette import Hue
 _STATES = {
     "running": ("●", "*", "good"),
     "passed": ("✓", "+", "good"),
+    "incomplete": ("!", "!", "warning"),
     "invalid": ("!", "!", "warning"),
     "failed": ("✗", "x", "bad"),
     "aborted": ("■", "#", "bad"),
