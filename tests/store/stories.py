@@ -76,7 +76,7 @@ class Story:
         self.cells = 0
         self.guests = 0
 
-    def now(self, seconds: float = 1.0) -> dict[str, float]:
+    def now(self, seconds: float = 1.0) -> dict[str, Any]:
         """Both clocks, `seconds` later."""
         self.mono += seconds
         return {"wall": WALL + self.mono - 1, "mono": self.mono}
