@@ -1,6 +1,7 @@
 """What doctor looks at: every failing check that a lab needs names what mends it."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -57,12 +58,21 @@ def kvm_check(monkeypatch: pytest.MonkeyPatch, answer: Answer | None) -> Check:
     return next(check for check in checks() if check.name == "KVM")
 
 
-def test_the_line_about_kvm_is_the_last_probe_s_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = kvm_check(monkeypatch, Answer(False, "a kernel printed nothing for 4 s", lasting=True))
+def test_the_line_about_kvm_is_the_last_probe_s_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kvm_device, "_MODULES", tmp_path)
+    silent = kvm_check(monkeypatch, Answer.of_kernel("a kernel printed nothing for 4 s", lasting=True))
     assert not silent.ok
-    assert silent.detail == Answer(False, "a kernel printed nothing for 4 s").sentence
-    assert kvm_check(monkeypatch, Answer(True)).ok
-    assert "the next run tries" in kvm_check(monkeypatch, None).detail
+    why = "guests are emulated (TCG): /dev/kvm opens, but no guest boots with it"
+    assert silent.detail == f"{why}; a kernel printed nothing for 4 s"
+    assert kvm_check(monkeypatch, Answer(True)).detail == "guests run under KVM"
+    before = kvm_check(monkeypatch, None)
+    assert before.ok and before.detail == "/dev/kvm opens; the next run tries whether a kernel boots under it"
+    (tmp_path / "kvm_pvm").mkdir()
+    only = "this host's KVM (kvm_pvm) runs only kernels built for it (CONFIG_PVM_GUEST)"
+    before = kvm_check(monkeypatch, None)
+    assert not before.ok and before.detail == f"{only}; the next run tries whether a kernel boots under it"
+    ended = kvm_check(monkeypatch, Answer.of_kernel("QEMU ended: Assertion failed.", lasting=False))
+    assert ended.detail == f"guests are emulated (TCG): {only}; QEMU ended: Assertion failed."
 
 
 @pytest.mark.parametrize(

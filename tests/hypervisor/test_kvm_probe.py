@@ -10,6 +10,7 @@ from vmlab.hypervisor import kvm_probe
 from vmlab.hypervisor.kvm_probe import Answer, kernel_runs, probe_kvm
 from vmlab.hypervisor.platform_facts import PlatformFacts
 from vmlab.model.run import Accelerator
+from vmlab.system import kvm_device
 
 PANIC = "echo '[    1.9] Kernel panic - not syncing: VFS: Unable to mount root fs'"
 SLOW = f'for i in $(seq 50); do echo "[    0.$i] still booting"; sleep 0.15; done; {PANIC}'
@@ -35,7 +36,10 @@ def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Emulator:
     """Puts a shell script in the place of QEMU, on a host with a KVM device that opens, with patience."""
     (tmp_path / "kvm").touch()
     (tmp_path / "vmlinuz").write_bytes(b"kernel")
+    (tmp_path / "modules").mkdir()
     monkeypatch.setattr(kvm_probe, "DEVICE", tmp_path / "kvm")
+    monkeypatch.setattr(kvm_device, "DEVICE", tmp_path / "kvm")
+    monkeypatch.setattr(kvm_device, "_MODULES", tmp_path / "modules")
     monkeypatch.setattr(kvm_probe, "EMULATOR", str(tmp_path / "qemu"))
     monkeypatch.setattr(kvm_probe, "PATIENCE", 60.0)
     monkeypatch.setattr(kvm_probe, "_SLOWNESS", 0.0)
@@ -53,6 +57,14 @@ def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Emulator:
 def impatient(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is silent for half a second has hung."""
     monkeypatch.setattr(kvm_probe, "PATIENCE", 0.5)
+
+
+OPENS = "{}/kvm opens, but no guest boots with it"
+BUILT = "this host's KVM (kvm_pvm) runs only kernels built for it (CONFIG_PVM_GUEST)"
+
+
+def did_not_boot(folder: Path, seen: str, *, lasting: bool = False) -> Answer:
+    return Answer(False, OPENS.format(folder), lasting, seen)
 
 
 def probe(folder: Path) -> Answer:
@@ -74,14 +86,14 @@ def test_a_kernel_that_boots_slowly_but_goes_on_talking_runs(
 def test_a_kernel_that_talks_for_ever_is_given_up(emulator: Emulator, tmp_path: Path) -> None:
     emulator("while echo booting; do sleep 0.05; done")
     answer = kernel_runs(tmp_path / "vmlinuz", "kvm", limit=1)
-    assert answer == Answer(False, "a kernel was still booting after 1 s")
+    assert answer == did_not_boot(tmp_path, "a kernel was still booting after 1 s")
 
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("first", ["", "echo SeaBIOS; ", "echo loud >&2; "])
 def test_a_kernel_that_falls_silent_has_hung(emulator: Emulator, tmp_path: Path, first: str) -> None:
     emulator(f"{first}exec sleep 100")
-    assert probe(tmp_path) == Answer(False, "a kernel printed nothing for 0 s", lasting=True)
+    assert probe(tmp_path) == did_not_boot(tmp_path, "a kernel printed nothing for 0 s", lasting=True)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -95,11 +107,28 @@ def test_a_slow_host_has_more_patience(emulator: Emulator, tmp_path: Path, monke
 
 def test_an_emulator_that_dies_is_quoted_and_asked_again(emulator: Emulator, tmp_path: Path) -> None:
     emulator("echo 'qemu: failed to set MSR 0x10a' >&2; echo >&2; exit 1")
-    assert probe(tmp_path) == Answer(False, "QEMU ended: qemu: failed to set MSR 0x10a")
+    for _ in range(2):
+        assert probe(tmp_path) == did_not_boot(tmp_path, "QEMU ended: qemu: failed to set MSR 0x10a")
     emulator("kill -9 $$")
-    assert probe(tmp_path) == Answer(False, "QEMU ended with status -9")
+    assert probe(tmp_path) == did_not_boot(tmp_path, "QEMU ended with status -9")
+    assert kvm_probe.remembered(tmp_path / "cache") == probe(tmp_path), "for vmlab doctor"
     emulator(PANIC)
     assert probe(tmp_path).runs
+    assert kvm_probe.remembered(tmp_path / "cache") == Answer(True, lasting=True)
+    (tmp_path / "vmlinuz").write_bytes(b"another")
+    emulator("kill -9 $$")
+    assert probe(tmp_path) == kvm_probe.remembered(tmp_path / "cache")
+    assert made(tmp_path) == 6
+
+
+def test_a_kvm_for_kernels_built_for_it_is_called_so(emulator: Emulator, tmp_path: Path) -> None:
+    (tmp_path / "modules" / "kvm_pvm").mkdir()
+    emulator("echo 'kvm.c:3183: Assertion failed.' >&2; kill -6 $$")
+    answer = probe(tmp_path)
+    assert answer == Answer(False, BUILT, seen="QEMU ended: kvm.c:3183: Assertion failed.")
+    assert answer.sentence == f"guests are emulated (TCG): {BUILT}"
+    emulator(PANIC)
+    assert probe(tmp_path).runs, "a kernel that was built for it"
 
 
 def test_an_emulator_that_cannot_be_started_means_no_kvm(emulator: Emulator, tmp_path: Path) -> None:
@@ -149,7 +178,7 @@ def test_without_the_device_nothing_is_probed(
     ("script", "deadline", "expected", "words"),
     [
         (PANIC, 60.0, "kvm", None),
-        ("echo no such luck >&2; exit 1", 60.0, "tcg", "no such luck"),
+        ("echo no such luck >&2; exit 1", 60.0, "tcg", "kvm opens, but no guest boots with it"),
         ("sleep 3", 0.2, "tcg", "probing KVM took longer than 0.2 s"),
     ],
 )
@@ -157,6 +186,7 @@ async def test_a_run_goes_on_whatever_the_probe_finds(
     emulator: Emulator,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
     script: str,
     deadline: float,
     expected: Accelerator,
@@ -174,3 +204,5 @@ async def test_a_run_goes_on_whatever_the_probe_finds(
     facts.say_emulated()
     assert [words in notice for notice in notices if words] == ([True] if words else [])
     assert len(notices) == (1 if words else 0)
+    assert not any("luck" in notice for notice in notices), "that reads like an error"
+    assert ("KVM is not used: QEMU ended: no such luck" in caplog.text) is ("luck" in script)

@@ -253,16 +253,18 @@ def _free_space(what: str, folder: Path) -> Check:
 
 
 def _kvm() -> Check:
-    """The line that a run will show: the answer of the last probe since the host booted, if there is one."""
+    """The line that a run will show, and how the probe ended: that of the last one since the host booted, if any."""
     unusable = kvm_probe.without_device()
     if unusable is not None:
         remedy = as_root() if kvm_probe.DEVICE.exists() else "modprobe kvm_intel or kvm_amd"
         return Check("KVM", False, unusable.sentence, remedy, required=False)
     answer = kvm_probe.remembered(cache_folder())
     if answer is None:
-        detail = f"{kvm_probe.DEVICE} opens; the next run tries whether a kernel boots under it"
-        return Check("KVM", True, detail, required=False)
-    return Check("KVM", answer.runs, answer.sentence, required=False)
+        odd = kvm_device.for_its_kernels()
+        detail = f"{odd or f'{kvm_probe.DEVICE} opens'}; the next run tries whether a kernel boots under it"
+        return Check("KVM", odd is None, detail, required=False)
+    detail = f"{answer.sentence}; {answer.seen}" if answer.seen else answer.sentence
+    return Check("KVM", answer.runs, detail, required=False)
 
 
 def _hosts_libvirt() -> Check:

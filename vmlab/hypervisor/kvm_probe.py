@@ -38,6 +38,8 @@ _SLOWNESS = 20.0
 _MOST_PATIENCE = 30.0
 _ASK = 20.0
 _MEMORY = "kvm-probe.json"
+_ONCE = "/once"
+"""Ends the key of an answer that does not last. It is kept for `remembered` alone."""
 DEVICE = kvm_device.DEVICE
 _PROOF = b"Kernel panic - not syncing: VFS"
 """Printed by a kernel that has booted as far as looking for its root disk."""
@@ -49,14 +51,21 @@ _CPU = {"kvm": "host", "tcg": "max"}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether a kernel runs; where it does not, `why` is the reason in a few words.
+    """Whether a kernel runs; where it does not, `why` is the reason in a few words, for anyone.
 
-    A `lasting` answer holds until the host boots again; another one may be different at the next try.
+    A `lasting` answer holds until the host boots again; another one may be different at the next try. `seen` is how
+    that kernel or its QEMU ended, in its own words: for `vmlab doctor` and the run's log, as it reads like an error.
     """
 
     runs: bool
     why: str = ""
     lasting: bool = False
+    seen: str = ""
+
+    @classmethod
+    def of_kernel(cls, seen: str, *, lasting: bool) -> Answer:
+        """That of a kernel which was tried, and did not boot if anything wrong was `seen`."""
+        return cls(not seen, kvm_device.no_boot_words() if seen else "", lasting, seen)
 
     @property
     def sentence(self) -> str:
@@ -93,7 +102,7 @@ def _heard(program: subprocess.Popen[bytes], patience: float, limit: float) -> A
     assert program.stdout is not None
     assert program.stderr is not None
     heard = {program.stdout.fileno(): b"", program.stderr.fileno(): b""}
-    late = Answer(False, f"a kernel was still booting after {limit:.0f} s")
+    late = Answer.of_kernel(f"a kernel was still booting after {limit:.0f} s", lasting=False)
     end = time.monotonic() + limit
     with selectors.DefaultSelector() as ears:
         for number in heard:
@@ -101,7 +110,7 @@ def _heard(program: subprocess.Popen[bytes], patience: float, limit: float) -> A
         while ears.get_map():
             left = end - time.monotonic()
             if not (ready := ears.select(max(0.0, min(patience, left)))):
-                silent = Answer(False, f"a kernel printed nothing for {patience:.0f} s", lasting=True)
+                silent = Answer.of_kernel(f"a kernel printed nothing for {patience:.0f} s", lasting=True)
                 return silent if patience < left else late
             for key, _ in ready:
                 if not (chunk := os.read(key.fd, _KEPT)):
@@ -113,7 +122,8 @@ def _heard(program: subprocess.Popen[bytes], patience: float, limit: float) -> A
                 return late
     lines = heard[program.stderr.fileno()].decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return Answer(False, f"QEMU ended: {last[-_LAST_WORDS:]}" if last else f"QEMU ended with status {_status(program)}")
+    ended = f": {last[-_LAST_WORDS:]}" if last else f" with status {_status(program)}"
+    return Answer.of_kernel(f"QEMU ended{ended}", lasting=False)
 
 
 def _status(program: subprocess.Popen[bytes]) -> int:
@@ -134,7 +144,8 @@ def _patience() -> float:
 def probe_kvm(kernel: Path, cache: Path) -> Answer:
     """Whether `kernel` runs under KVM here; any fault of KVM or QEMU is a negative answer with its reason.
 
-    A lasting answer is kept in the folder `cache` for this QEMU and kernel, until the host boots again.
+    The answer is kept in the folder `cache` for this QEMU, until the host boots again. A lasting one is not asked for
+    again with the same kernel.
     """
     try:
         return without_device() or _probed(kernel, cache)
@@ -152,29 +163,27 @@ def without_device() -> Answer | None:
 
 
 def remembered(cache: Path) -> Answer | None:
-    """The newest lasting answer for the QEMU that is installed, since the host booted; None where there is none."""
+    """The newest answer for the QEMU that is installed, since the host booted; None where there is none."""
     try:
-        known = [*_known(cache / _MEMORY, f"{_boot()}/{_emulator()}/").values()]
+        known = [*_known(cache / _MEMORY, f"{_boot()}/{_emulator()}/").items()]
     except OSError:
         return None
-    return _answer(known[-1]) if known else None
+    return Answer.of_kernel(known[-1][1], lasting=not known[-1][0].endswith(_ONCE)) if known else None
 
 
 def _probed(kernel: Path, cache: Path) -> Answer:
     memory = cache / _MEMORY
-    key = f"{_boot()}/{_emulator()}/{hashlib.sha256(kernel.read_bytes()).hexdigest()[:16]}"
+    here = f"{_boot()}/{_emulator()}"
+    key = f"{here}/{hashlib.sha256(kernel.read_bytes()).hexdigest()[:16]}"
     known = _known(memory, _boot())
     if key in known:
-        return _answer(known[key])
+        return Answer.of_kernel(known[key], lasting=True)
     answer = kernel_runs(kernel, "kvm")
-    if answer.lasting:
-        with contextlib.suppress(OSError):
-            _write(memory, {**known, key: answer.why})
+    # An earlier answer that held only once is gone, so that this one is the newest, and the last of them.
+    kept = {name: seen for name, seen in known.items() if not name.endswith(_ONCE)}
+    with contextlib.suppress(OSError):
+        _write(memory, {**kept, key if answer.lasting else here + _ONCE: answer.seen})
     return answer
-
-
-def _answer(why: str) -> Answer:
-    return Answer(not why, why, lasting=True)
 
 
 def _boot() -> str:
@@ -188,7 +197,7 @@ def _emulator() -> str:
 
 
 def _known(memory: Path, beginning: str) -> dict[str, str]:
-    """The stored answers under keys with that `beginning`: why KVM cannot be used, or the empty string."""
+    """The stored answers under keys with that `beginning`: what was seen to go wrong, or the empty string."""
     try:
         known = json.loads(memory.read_text())
     except (OSError, ValueError):

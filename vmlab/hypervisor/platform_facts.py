@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from vmlab.hypervisor.libvirt.domain_xml import Platform
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.places import cache_folder
 from vmlab.model.run import Accelerator
+from vmlab.model.visible import visible_line
 
+_LOG = logging.getLogger(__name__)
 _OPEN = 60.0
 
 
@@ -55,6 +58,8 @@ class PlatformFacts:
         except DeadlineExceeded as late:
             answer = kvm_probe.Answer(False, str(late))
         self._emulated = "" if answer.runs else answer.sentence
+        if answer.seen:
+            _LOG.warning("KVM is not used: %s", visible_line(answer.seen))
         return answer.accelerator
 
     def say_emulated(self) -> None:

@@ -11,6 +11,7 @@ START_SECONDS = 120.0
 _CPUINFO = Path("/proc/cpuinfo")
 _MODULES = Path("/sys/module")
 _OF_PROCESSOR = ("kvm_intel", "kvm_amd")
+_FOR_ITS_KERNELS = "kvm_pvm"
 
 
 def opens() -> bool:
@@ -27,6 +28,21 @@ def may_work() -> bool:
     if os.uname().machine != "x86_64":
         return True
     return bool({"vmx", "svm"} & set(_CPUINFO.read_text(errors="replace").split()))
+
+
+def for_its_kernels() -> str | None:
+    """What is wrong with KVM where it needs no extension of the processor, and guests made for that instead; else None.
+
+    It takes the device and a virtual machine, and QEMU aborts or hangs with any other kernel.
+    """
+    if not (_MODULES / _FOR_ITS_KERNELS).exists():
+        return None
+    return f"this host's KVM ({_FOR_ITS_KERNELS}) runs only kernels built for it (CONFIG_PVM_GUEST)"
+
+
+def no_boot_words() -> str:
+    """Why guests are emulated where the device opens and a kernel was seen not to boot."""
+    return for_its_kernels() or f"{DEVICE} opens, but no guest boots with it"
 
 
 def slow_start_words() -> str:
