@@ -20,6 +20,7 @@ _OF_API = frozenset(
         "export_runs",
         "import_run",
         "listing",
+        "note_run",
         "open_run",
         "record_host",
         "remove_runs",

@@ -52,6 +52,7 @@ ANSWERED = {
         "as_json": "Comparison.document",
     },
     "tag": {"run": "tag_run.run", "name": "tag_run.name", "removed": "remove_tag.name", "as_json": "tags"},
+    "note": {"run": "note_run.run", "text": "note_run.note Run.note", "removed": "note_run.note"},
     "report": {
         "runs": "report_runs.runs chart_runs.runs",
         "output": "report_runs.output",

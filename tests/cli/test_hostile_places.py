@@ -35,6 +35,8 @@ READING = (
     ("compare", f"{RUN}:1", f"{RUN}:2", "--fail-if", "web > +5 %"),
     ("tag",),
     ("tag", RUN, "baseline"),
+    ("note", RUN),
+    ("note", RUN, "after the update"),
     ("attach", RUN),
     ("stop",),
     ("replay",),

@@ -35,6 +35,7 @@ WORKS = (
     ("report", "last", "-o", "page.html"),
     ("export", "last", "-o", "run.vmlab"),
     ("tag", "last", "mine"),
+    ("note", "last", "mine"),
     ("reparse", "last"),
     ("validate", "tile"),
     ("plan", "tile", "--size", "smoke", "--tiles", "1"),

@@ -202,6 +202,12 @@ def test_the_id_must_be_one(packed: Path, run: object) -> None:
     refused(packed, "no proper id")
 
 
+@pytest.mark.parametrize("note", ["x" * 501, "\udcff", None, 7, ["x"], {}])
+def test_a_note_is_bounded(packed: Path, note: object) -> None:
+    rewrite(packed, contents(packed), lambda body: body.update(note=note))
+    refused(packed, "its note is no text of at most 500 characters")
+
+
 def test_the_store_must_be_that_of_the_run(packed: Path) -> None:
     rewrite(packed, contents(packed), lambda body: body.update(run="20261121-143000-other-7f3a"))
     refused(packed, "that of another run")

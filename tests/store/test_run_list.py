@@ -17,6 +17,7 @@ from tests.store.stories import Story
 from vmlab.model.event import RunEnded
 from vmlab.model.places import runs_folder
 from vmlab.store import run_list, run_summary
+from vmlab.store.notes import write_note
 from vmlab.store.run_list import RunList, kept_file, list_runs
 from vmlab.store.runs import RunSummary, remove_tag, write_tag
 from vmlab.store.writer import RunWriter, fold_in_dead
@@ -87,6 +88,13 @@ def test_names_are_those_of_now_and_not_kept(read: list[str]) -> None:
         assert [run.tags for run in list_runs()] == [(), tags]
     assert read == [NEW, OLD]
     assert b"baseline" not in kept_file().read_bytes()
+
+
+def test_a_note_is_that_of_now() -> None:
+    runs = RunList()
+    for note in ("", "before the update", "after it", ""):
+        write_note(_store(OLD).parent, note)
+        assert [run.note for run in list_runs()] == [run.note for run in runs.read()] == ["", note]
 
 
 def test_a_store_that_was_changed_is_read_again(read: list[str]) -> None:

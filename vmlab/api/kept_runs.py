@@ -10,7 +10,7 @@ from typing import Any
 from vmlab.api.opened_run import Run, named, open_run
 from vmlab.lab.process.dead_runs import clean, clean_document, demand_sight
 from vmlab.lab.process.measuring_runs import host_queue
-from vmlab.lab.process.removed_runs import demand_free, give_name, older_runs, removable, remove_for_good
+from vmlab.lab.process.removed_runs import demand_free, give_name, give_note, older_runs, removable, remove_for_good
 from vmlab.lab.process.reparse import reparse
 from vmlab.model.errors import UsageError
 from vmlab.report.exports.exporting import export_runs as write_export
@@ -92,6 +92,14 @@ def remove_tag(name: str) -> None:
     """Remove a name; its runs stay. Raises VmlabError where there is none."""
     if not stored.remove_tag(name):
         raise UsageError(f"there is no name {name[:64]!r}")
+
+
+def note_run(run: str | Run, note: str) -> None:
+    """Note what a run was, in the place of an earlier note; an empty one removes it.
+
+    Raises VmlabError, with one line, for more than 500 characters, and for what names no run in the folder of runs.
+    """
+    give_note(named(run), note)
 
 
 def remove_runs(*runs: str | Run, older: timedelta | None = None, tagged: bool = False) -> list[str]:

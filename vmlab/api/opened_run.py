@@ -42,6 +42,8 @@ class Run:
     """``passed``, ``failed``, ``invalid``, ``aborted`` or ``running``."""
     started: datetime | None
     """In UTC; None for a run that has not begun."""
+    note: str = ""
+    """What `note_run` or the command line noted of it before it was opened."""
 
     def cells(self) -> polars.DataFrame:
         """A row for each cell: its place, its axes, its outcome, and its wall clock in seconds."""
@@ -100,7 +102,7 @@ class Run:
         with RunReader(self.path) as reader:
             if cell is not None:
                 demand_cell(self.id, run_document(reader).cells, cell)
-            return frame_of(table(Exported(reader, cell=cell)))
+            return frame_of(table(Exported(reader, cell=cell, labelled=False)))
 
 
 def open_run(name: str | os.PathLike[str] = "last") -> Run:
@@ -112,7 +114,7 @@ def open_run(name: str | os.PathLike[str] = "last") -> Run:
     with RunReader(path) as reader:
         part = compared_document(reader).run
     started = None if part.started is None else datetime.fromisoformat(part.started)
-    return Run(path, part.id, part.scenario, part.size, part.outcome, started)
+    return Run(path, part.id, part.scenario, part.size, part.outcome, started, part.note)
 
 
 def runs() -> list[str]:

@@ -23,7 +23,8 @@ _LONGEST_TAGS = 16
 
 
 def runs_text(runs: Sequence[RunSummary], width: int = WIDTH, disk: Mapping[str, int] | None = None) -> str:
-    """One line for each run, the newest first; errors of unreadable stores are below.
+    """One line for each run, the newest first, where lines are cut with its note below; errors of unreadable stores
+    are at the end.
 
     `disk` is what each run takes on the disk, in bytes by its id.
     """
@@ -33,7 +34,14 @@ def runs_text(runs: Sequence[RunSummary], width: int = WIDTH, disk: Mapping[str,
         rows = [(*row, size) for row, size in zip(rows, taken, strict=True)]
     if any(run.tags for run in runs):
         rows = [(*row, tags) for row, tags in zip(rows, _tags(runs, width), strict=True)]
+    notes = [visible_line(run.note) for run in runs]
+    if any(notes) and width == UNCUT:
+        rows = [(*row, note) for row, note in zip(rows, ["NOTE", *notes], strict=True)]
+        notes = []
     lines = _in_columns(rows, width)
+    # Beside the other columns a terminal has no room for it.
+    for place in reversed([place for place, note in enumerate(notes, 2) if note]):
+        lines.insert(place, shorten(f"  {notes[place - 2]}", width))
     lines += [visible_line(run.problem) for run in runs if run.problem and run.runner_pid is None]
     return "\n".join(lines) + "\n"
 

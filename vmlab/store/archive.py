@@ -31,6 +31,7 @@ from vmlab.model.event import CellWithdrawn, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes
 from vmlab.store.life import LOCK, is_alive
+from vmlab.store.notes import LONGEST_NOTE, checked_note, note_of, write_note
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, demand_id
 from vmlab.store.samples import HostReaders, samples
@@ -75,7 +76,9 @@ def pack(reader: RunReader, run: str, file: BinaryIO) -> None:
             beside = folder / name
             if beside.is_file() and not beside.is_symlink() and beside.stat().st_size <= _MOST_BESIDE:
                 listed[name] = _packed(archive, beside, name)
-        archive.writestr(_MANIFEST, json.dumps({"schema": SCHEMA, "run": run, "files": listed}, indent=1))
+        # In the list, which earlier versions read without it; they refuse a file that they do not know.
+        noted = {"note": note} if (note := note_of(folder)) else {}
+        archive.writestr(_MANIFEST, json.dumps({"schema": SCHEMA, "run": run, **noted, "files": listed}, indent=1))
 
 
 def _packed(archive: zipfile.ZipFile, source: Path, name: str) -> dict[str, Any]:
@@ -105,7 +108,7 @@ def unpack(path: Path) -> str:
     here already or the disk has no room. Then nothing is left.
     """
     with _archive_errors(path), open_given(path) as file, _opened(file) as archive:
-        run, files = _manifest(archive)
+        run, note, files = _manifest(archive)
         _demand_room(files)
         folder = runs_folder() / run
         if owner_of(folder) == run and not (folder / STORE).exists() and not is_alive(folder):
@@ -123,6 +126,7 @@ def unpack(path: Path) -> str:
                 for listed in sorted(files, key=lambda one: one.name == STORE):
                     _unpacked(archive, listed, folder)
                 _demand_store(folder / _DRAFT, run)
+                write_note(folder, note)
                 # The store gets its name last, so that a folder without one is an import that did not come to its end.
                 (folder / _DRAFT).rename(folder / STORE)
         except BaseException:
@@ -183,8 +187,8 @@ def _archive_errors(path: Path) -> Iterator[None]:
         raise UsageError(f"{path}: is no exported run, or damaged: its list names places outside of it") from error
 
 
-def _manifest(archive: zipfile.ZipFile) -> tuple[str, list[_Listed]]:
-    """The run's id and the files that are listed; the archive has these, once each, and nothing else."""
+def _manifest(archive: zipfile.ZipFile) -> tuple[str, str, list[_Listed]]:
+    """The run's id, its note and the files that are listed; the archive has these, once each, and nothing else."""
     names = [entry.filename for entry in archive.infolist()]
     allowed = {_MANIFEST, STORE, *_BESIDE}
     if len(set(names)) != len(names) or not {_MANIFEST, STORE} <= set(names) <= allowed:
@@ -202,7 +206,16 @@ def _manifest(archive: zipfile.ZipFile) -> tuple[str, list[_Listed]]:
     demand_id(run)
     if not isinstance(files, dict) or {_MANIFEST, *files} != set(names):
         raise ValueError("its list does not name its files")
-    return run, [_listed(name, entry) for name, entry in files.items()]
+    return run, _note(body.get("note", "")), [_listed(name, entry) for name, entry in files.items()]
+
+
+def _note(note: Any) -> str:
+    try:
+        if isinstance(note, str):
+            return checked_note(note)
+    except UsageError:
+        pass
+    raise ValueError(f"its note is no text of at most {LONGEST_NOTE} characters")
 
 
 def _listed(name: str, entry: Any) -> _Listed:

@@ -1,7 +1,7 @@
 """The list of all runs, with what is known of those that were read before.
 
-What was read of a run is kept in one file beside the runs' folders. It counts only while the run's store and its log
-are still the files that were read, by inode, size and times; so the list never tells anything else than
+What was read of a run is kept in one file beside the runs' folders. It counts only while the run's store, its log and
+its note are still the files that were read, by inode, size and times; so the list never tells anything else than
 the stores. Whoever lists runs brings the file up to date. Where it is missing, damaged or cannot be written, stores are
 read. What runs take on the disk is kept likewise.
 """
@@ -22,9 +22,10 @@ from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.run import RUNNING
 from vmlab.store.kept_file import SETTLED_NANOSECONDS, KeptFile, file_stamp
 from vmlab.store.life import LOG, is_alive
+from vmlab.store.notes import NOTE
 from vmlab.store.runs import STORE, RunSummary, all_tags, run_names
 
-_SCHEMA = "vmlab.run-list/5"
+_SCHEMA = "vmlab.run-list/6"
 """Its number changes with the fields of `RunSummary`, and with what `summarise` makes of a store."""
 _FIELDS = tuple(name for name in RunSummary.__slots__ if name != "tags")
 """What is kept of a summary; names are kept elsewhere."""
@@ -32,8 +33,8 @@ _ENDED = _FIELDS.index("ended")
 _values_of = attrgetter(*_FIELDS)
 
 Stamp = list[list[int] | None]
-"""Of a store and its log, None for no log: inode, size, and when the content changed, in nanoseconds; of the store also
-when the inode changed.
+"""Of a store, its log and its run's note, None for what is not there: inode, size, and when the content changed, in
+nanoseconds; of the store and the note also when the inode changed.
 """
 _Kept = dict[str, list[Any]]
 """By the run's id: the stamp of what was read, and the values of `_FIELDS`."""
@@ -67,7 +68,7 @@ def summaries() -> list[RunSummary]:
     runs = runs_folder()
     place, unchanged = str(runs), True
     for name in run_names():
-        stamp = _stamp(f"{place}/{name}/{STORE}")
+        stamp = _stamp(f"{place}/{name}")
         kept = before.get(name)
         if kept is None or kept[0] != stamp or (kept[1][_ENDED] is None and is_alive(runs / name)):
             summary = _summarise(runs / name)
@@ -97,14 +98,15 @@ def _may_be_kept(summary: RunSummary, stamp: Stamp | None, settled: int) -> bool
     return all(file is None or max(file[2:]) < settled for file in stamp)
 
 
-def _stamp(store: str) -> Stamp | None:
-    """The stamp of a run's files; None where there is no store."""
+def _stamp(folder: str) -> Stamp | None:
+    """The stamp of the files in a run's folder; None where there is no store."""
+    store = f"{folder}/{STORE}"
     found = file_stamp(store)
     if found is None:
         return None
     log = file_stamp(f"{store}-wal")
     # Whenever root opens a log, SQLite gives it to the store's owner, which changes the last of the times and no more.
-    return [found, None if log is None else log[:3]]
+    return [found, None if log is None else log[:3], file_stamp(f"{folder}/{NOTE}")]
 
 
 class RunList:
@@ -117,7 +119,7 @@ class RunList:
         """The runs as they are now, with their names. Raises OSError where the names cannot be read."""
         place, names = runs_folder(), run_names()
         # Before a run is read: what is written meanwhile is found the next time.
-        stamps = {name: _stamp(f"{place}/{name}/{STORE}") for name in names}
+        stamps = {name: _stamp(f"{place}/{name}") for name in names}
         ended = self._ended
         if ended is None:
             found = summaries()
@@ -176,6 +178,8 @@ def _run_json(run: RunSummary, size: int) -> dict[str, Any]:
         body["runner_pid"] = run.runner_pid
     if run.problem is not None:
         body["problem"] = run.problem
+    if run.note:
+        body["note"] = run.note
     return body
 
 

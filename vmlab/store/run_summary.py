@@ -16,6 +16,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.run import DAMAGED, RUNNING, Outcome
 from vmlab.store.life import is_alive, process_ids
+from vmlab.store.notes import note_of
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import RunSummary
 
@@ -74,6 +75,7 @@ def summarise(store: Path) -> RunSummary:
         problem=problem,
         control=started is not None and started.control,
         cells_missed=sum(cell.missed > 0 for cell in ended_cells.values()),
+        note=note_of(folder),
     )
 
 

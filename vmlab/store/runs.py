@@ -46,6 +46,8 @@ class RunSummary:
     cells_missed: int = 0
     cells_aborted: int = 0
     """How many of the cells that ended were aborted, in a run of up to a thousand cells."""
+    note: str = ""
+    """What a user noted of the run; may hold any characters."""
 
     @property
     def cells(self) -> str:
@@ -317,6 +319,11 @@ def names_of_runs() -> dict[str, list[str]]:
         for run in runs:
             names.setdefault(run, []).append(name)
     return names
+
+
+def tags_of(folder: Path) -> list[str]:
+    """The names of the run in `folder`; none of a folder that is elsewhere. Raises OSError."""
+    return names_of_runs().get(folder.name, []) if folder.parent == runs_folder() else []
 
 
 def _plain(run: str) -> bool:

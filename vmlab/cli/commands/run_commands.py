@@ -9,7 +9,7 @@ import click
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.tiles.target_results import delivered
-from vmlab.cli.commands.upkeep_commands import give
+from vmlab.cli.commands.upkeep_commands import give, give_text
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, print_measured, say_killed, started
@@ -28,6 +28,7 @@ from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.target_text import missed_sentence
+from vmlab.store.notes import checked_note
 from vmlab.store.reader import RunReader
 
 
@@ -45,6 +46,7 @@ from vmlab.store.reader import RunReader
 @wait_option
 @concurrent_option
 @click.option("--tag", "name", metavar="NAME", help="Tag the run; see `vmlab tag`.")
+@click.option("--note", metavar="TEXT", help="Note what the run is; see `vmlab note`.")
 @click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def run(
@@ -58,6 +60,7 @@ def run(
     wait: bool,
     concurrent: bool,
     name: str | None,
+    note: str | None,
     as_json: bool,
 ) -> None:
     """Run every cell of SCENARIO, a file or the name of a shipped scenario, and print the results side by side.
@@ -75,6 +78,7 @@ def run(
             overrides = with_enough_repeats(overrides, file.scenario)
             if name is not None:
                 demand_free(name)
+            checked_note(note or "")
         if overrides.hosts is not None or HOST_PLACE in file.scenario.axes:
             if wait or concurrent:
                 raise UsageError("--wait and --concurrent are for a run on one host")
@@ -85,8 +89,7 @@ def run(
             raise UsageError(f"{words} is for --hosts, or a scenario with the axis host")
         else:
             folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
-        if name is not None:
-            _name(folder, name)
+        _label(folder, name, note or "")
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted)
@@ -159,12 +162,15 @@ def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, 
     return True
 
 
-def _name(folder: RunFolder, name: str) -> None:
-    """Name a run that has started, which goes on in any case."""
-    try:
-        give(folder.id, name)
-    except (VmlabError, OSError) as error:
-        say(visible_line(f"run {folder.id} goes on without the name {name}: {error}"))
+def _label(folder: RunFolder, name: str | None, note: str) -> None:
+    """Name and note a run that has started, which goes on in any case."""
+    for give_it, said, what in ((give, name, f"the name {name}"), (give_text, note, "its note")):
+        if not said:
+            continue
+        try:
+            give_it(folder.id, said)
+        except (VmlabError, OSError) as error:
+            say(visible_line(f"run {folder.id} goes on without {what}: {error}"))
 
 
 def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:

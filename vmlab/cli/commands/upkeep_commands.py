@@ -1,4 +1,4 @@
-"""`vmlab clean`, `rm` and `tag`: clear after dead runs, remove runs, name them."""
+"""`vmlab clean`, `rm`, `tag` and `note`: clear after dead runs, remove runs, name them, say what they were."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from vmlab.cli.options import hosts_option
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.lab.process.dead_runs import clean as sweep_all
 from vmlab.lab.process.dead_runs import clean_document, demand_sight
-from vmlab.lab.process.removed_runs import demand_free, give_name, older_runs, removable, remove_for_good
+from vmlab.lab.process.removed_runs import demand_free, give_name, give_note, older_runs, removable, remove_for_good
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text
 from vmlab.report.words import plural
+from vmlab.store.notes import note_of
 from vmlab.store.run_list import bytes_of, tags_document
-from vmlab.store.runs import all_tags, remove_tag, run_folders
+from vmlab.store.runs import all_tags, remove_tag, resolve_run, run_folders
 
 
 @click.command()
@@ -153,6 +154,35 @@ def give(run: str, name: str) -> None:
     found, before = give_name(run, name)
     moved = f", and no longer {', '.join(before)}" if before and before != found else ""
     say(f"{name} is {'run' if len(found) == 1 else 'runs'} {', '.join(found)}{moved}")
+
+
+@click.command()
+@click.argument("run")
+@click.argument("text", required=False)
+@click.option("--rm", "removed", is_flag=True, help="Remove the note; the run stays.")
+def note(run: str, text: str | None, removed: bool) -> None:
+    """Note what RUN was: TEXT takes the place of its note, an empty one removes it. Without TEXT, print the note.
+
+    Lists, reports and exports show it, and an exported run takes it along.
+    """
+    if removed and text:
+        raise UsageError("--rm removes the note, and no text goes with it")
+    if text is not None or removed:
+        give_text(run, text or "")
+        return
+    folder = resolve_run(run).parent
+    if found := note_of(folder):
+        write_text(visible_line(found))
+    else:
+        say(f"run {visible_line(folder.name)} has no note")
+
+
+def give_text(run: str, text: str) -> None:
+    """Note `text` of a run, and say so. Raises UsageError for one that it cannot have."""
+    found, noted, before = give_note(run, text)
+    now = f'the note "{noted}"' if noted else "no note"
+    moved = f', and no longer "{before}"' if before not in ("", noted) else ""
+    say(visible_line(f"run {found} has {now}{moved}"))
 
 
 def _list(as_json: bool) -> None:

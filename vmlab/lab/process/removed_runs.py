@@ -1,4 +1,4 @@
-"""What users do with runs that are over: they give them names, none of which may be a scenario's, or remove them."""
+"""What users do with runs: they give them names, none of which may be a scenario's, and notes, and remove them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.plan.scenario_file.loading import shipped_names
+from vmlab.store.notes import checked_note, note_of, write_note
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import demand_unlike_ids, name_runs, named_sides, names_of_runs, take_name
+from vmlab.store.runs import demand_unlike_ids, name_runs, named_sides, names_of_runs, resolve_run, take_name
 
 
 def demand_free(name: str) -> None:
@@ -31,6 +32,19 @@ def give_name(run: str, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if any(one.cell is not None for one in side.runs):
         raise UsageError(f"{run[:64]!r} is a cell; a name is of whole runs")
     return name_runs([one.store for one in side.runs], name)
+
+
+def give_note(run: str, text: str) -> tuple[str, str, str]:
+    """Note `text` of a run, nothing where it is empty; the run's id, its note, and the one that it had before.
+
+    Raises UsageError for what names no run in the folder of runs, and for a note that cannot be kept; OSError.
+    """
+    note, folder = checked_note(text), resolve_run(run).absolute().parent
+    if folder.parent.resolve() != runs_folder().resolve():
+        raise UsageError(f"{folder}: only runs in {runs_folder()} can have a note")
+    before = note_of(folder)
+    write_note(folder, note)
+    return folder.name, note, before
 
 
 def removable(references: Sequence[str], *, named_too: bool) -> list[str]:
