@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from vmlab.analysis.cell_shape import CellDocument
@@ -66,7 +68,9 @@ from vmlab.model.jsonable import carried, common_fields, fields_of, time_of_day
 from vmlab.model.run import OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive
+from vmlab.store.notes import note_of
 from vmlab.store.reader import RunReader
+from vmlab.store.runs import STORE, tags_of
 from vmlab.store.samples import HostReaders
 
 _UNTOLD = (
@@ -175,8 +179,19 @@ def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDo
         block[cell.block] += 1
         cells.append(replace(cell, position=block[cell.block], targets=target_documents(cell, targets)))
     run = _run_part(reader.path.parent.name, timeline, cells, _asked(said, timeline.repeats_ended), unended)
-    run = replace(run, written=written_of(texts))
+    run = replace(run, written=written_of(texts), **_labels(reader.path))
     return RunDocument(run=run, cells=cells, together=together_documents(timeline, cells)), timeline
+
+
+def _labels(store: Path) -> dict[str, Any]:
+    """What users said of a run, by the names of `RunPart`; nothing of a store that lies outside of its folder."""
+    if store.name != STORE:
+        return {}
+    folder, tags = store.absolute().parent, list[str]()
+    # Whoever may not read the names reads the run all the same.
+    with suppress(OSError):
+        tags = tags_of(folder)
+    return {"note": note_of(folder), "tags": tags}
 
 
 def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:

@@ -135,7 +135,8 @@ class RunPart:
     `added_images` has the ids of the images that users added and guests started from, by their names, `assets` the
     SHA-256 of users' own copies of suites.
 
-    `written` is None in runs of before scenarios had variables, and then JSON lacks it.
+    `written` is None in runs of before scenarios had variables, and then JSON lacks it. So it does a `note` and `tags`
+    of a run to which no user gave any.
 
     `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
     workload of a known kind; ``run_time`` stands for its inverse. A `control` run has one configuration on
@@ -172,11 +173,13 @@ class RunPart:
     throughput: dict[str, str]
     notices: list[str] = field(default_factory=list)
     measured_beside: list[BesideDocument] = field(default_factory=list)
+    note: str = ""
+    tags: list[str] = field(default_factory=list)
 
     def json_fields(self) -> dict[str, Any]:
         """The run as it stands in ``vmlab.run/1``."""
-        omitted = {"written": self.written is None, "extended": not self.extended}
-        return {name: one for name, one in fields_of(self).items() if not omitted.get(name)}
+        omitted = [name for name in ("written", "extended", "note", "tags") if not getattr(self, name)]
+        return {name: one for name, one in fields_of(self).items() if name not in omitted}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ def heading(document: RunDocument) -> list[str]:
     run = document.run
     lines = [" · ".join(_what(document))]
     lines.append(" · ".join(filter(None, [f"run {run.id}", moment(run.started), *_host(run)])))
+    lines += [f"note: {run.note}"] if run.note else []
+    lines += [f"tags: {', '.join(run.tags)}"] if run.tags else []
     if (speed := speed_words(run.speed)) is not None:
         lines.append(speed)
     lines += [*_emulation_notes(accelerators_of(document), "a part of the cells"), *ordered_sentences(run.host)]

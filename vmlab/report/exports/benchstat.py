@@ -16,7 +16,7 @@ from vmlab.analysis.figures.over_tiles import unit_direction
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
-from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, SIDE, Cell, Exported, measurements
+from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, SIDE, Cell, Exported, labels_of, measurements
 from vmlab.report.exports.tidy_tables import cell_text
 
 _CONFIGURATION = (SIDE, *(name for name in RUN_COLUMNS if name not in ("run", "started")))
@@ -52,6 +52,8 @@ def write_benchstat(runs: Sequence[Exported], file: BinaryIO) -> None:
 
 def _remarks(document: RunDocument) -> Iterator[str]:
     yield f"# run {visible_line(document.run.id)}, started {document.run.started or 'at a time that is not known'}"
+    # No configuration: readings of runs that were noted or tagged differently would be in two tables.
+    yield from (f"# {name}: {text}" for name, text in labels_of(document).items())
     for cell in document.cells:
         if not _is_counted(cell):
             why = "warm-up" if cell.warm_up else "loop" if cell.looped else visible_line(cell.outcome)

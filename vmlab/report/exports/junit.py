@@ -17,7 +17,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.visible import visible_values
-from vmlab.report.exports.tidy import Exported
+from vmlab.report.exports.tidy import Exported, labels_of
 from vmlab.report.gate_text import answer_lines
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import plural
@@ -74,6 +74,7 @@ def _properties(document: RunDocument, cell: CellDocument) -> Iterator[tuple[str
     run = document.run
     yield from (("run", run.id), ("size", run.size), ("accelerator", str(run.accelerator)))
     yield from (("ordered", word) for word in ordered_words(run.host))
+    yield from labels_of(document).items()
     yield from ((name, str(value)) for name, value in cell.axes.items())
     if cell.targets:
         yield "targets", verdict_words(cell)

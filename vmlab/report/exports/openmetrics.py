@@ -13,14 +13,14 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of
 from vmlab.report.exports.openmetrics_names import END, PART, family_of, head_of, labels_text
-from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Exported, measurements, of_run
+from vmlab.report.exports.tidy import AXIS, LABELS, RUN_COLUMNS, Exported, labels_of, measurements, of_run
 from vmlab.report.exports.tidy_tables import cell_text
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import HostReaders, series
 
 _READING = "reading"
 _VALUE_COLUMNS = ("metric", "unit", "value")
-_OF_RUN = {"run", "started", "host", "kernel", "qemu", "libvirt"}
+_OF_RUN = {"run", "started", "host", "kernel", "qemu", "libvirt", *LABELS}
 """Columns of a run that are labels of ``vmlab_run_info`` alone."""
 
 
@@ -102,6 +102,7 @@ def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator
         for host in hosts or [None]:
             values = dict(zip(RUN_COLUMNS, of_run(document, host), strict=True))
             labels = {name: cell_text(value) for name, value in values.items() if value is not None}
+            labels |= labels_of(document)
             began = values["started"]
             time = f" {began.timestamp():.3f}" if timed and isinstance(began, datetime) else ""
             yield f"vmlab_run_info{labels_text(labels)} 1{time}\n"

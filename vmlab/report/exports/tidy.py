@@ -41,11 +41,15 @@ class Tidy:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A run to be exported: its store, the side on which it stands where there are several, and its one cell or all."""
+    """A run to be exported: its store, the side on which it stands where there are several, and its one cell or all.
+
+    Where it is `labelled`, rows of its cells have the tags and the note that users gave to the run.
+    """
 
     reader: RunReader
     side: str = ""
     cell: int | None = None
+    labelled: bool = True
 
     def document(self) -> RunDocument:
         """The run with the cells that are exported. Raises StoreError for a damaged store."""
@@ -96,15 +100,18 @@ def _of_cells(
     """A table of `rows_of` each cell in `columns`, before which the side, the run and the cell stand."""
     documents = [run.document() for run in runs]
     axes = axis_kinds(documents)
+    said_of = [labels_of(document) for run, document in zip(runs, documents, strict=True) if run.labelled]
+    labels = [name for name in LABELS if any(name in one for one in said_of)]
     of_cell: dict[str, Kind] = {"cell": "whole", "repeat": "whole", "cell_outcome": "text"}
     rows = (
-        (*_of_side(run, runs), *of_run(document, cell.hypervisor), *_of_cell(cell, axes), *row)
+        (*_of_side(run, runs), *of_run(document, cell.hypervisor), *_of_cell(cell, axes), *row, *said)
         for run, document in zip(runs, documents, strict=True)
+        for said in [tuple(labels_of(document).get(name) for name in labels)]
         for cell in document.cells
         for row in rows_of(cell)
     )
     before = {**_side_column(runs), **RUN_COLUMNS, **of_cell, **_axis_columns(axes)}
-    return Tidy({**before, **columns}, _visible(rows))
+    return Tidy({**before, **columns, **dict.fromkeys(labels, "text")}, _visible(rows))
 
 
 def _axis_columns(axes: Mapping[str, Kind]) -> dict[str, Kind]:
@@ -139,6 +146,16 @@ RUN_COLUMNS: dict[str, Kind] = {
     "ordered": "text",
 }
 """What is the same in all rows of a run, or of one host of a fleet's run."""
+
+
+LABELS = ("tags", "note")
+"""The last columns of rows of cells, where a user gave any to one of the runs."""
+
+
+def labels_of(document: RunDocument) -> dict[str, str]:
+    """What users said of a run, by `LABELS`, each on one line."""
+    said = {"tags": ", ".join(document.run.tags), "note": document.run.note}
+    return {name: visible_line(text) for name, text in said.items() if text}
 
 
 def of_run(document: RunDocument, hypervisor: str | None = None) -> tuple[Cell, ...]:
