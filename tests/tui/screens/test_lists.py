@@ -16,8 +16,10 @@ from tests.tui.screens.test_screens import ROOMY, StillConsole
 from tests.tui.states import Place, runs
 from tests.waiting import until
 from vmlab.model.places import runs_folder
+from vmlab.store.notes import write_note
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import RunSummary
+from vmlab.system.text_width import width_of
 from vmlab.tui.feed.run_tables import results_of
 from vmlab.tui.screens.runs_screen import RunsScreen
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
@@ -147,6 +149,27 @@ async def test_runs_has_the_result_of_the_run_under_the_cursor_in_its_lower_half
         assert "total wall clock" not in screen_text(app)
         await pilot.press("escape")
         await until(lambda: "Result of" in screen_text(app) and "0 of 2" not in screen_text(app), "all of them")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (150, 40)])
+async def test_runs_has_a_note_in_its_line_and_all_of_it_in_the_result(
+    size: tuple[int, int], recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = "性能 after the BIOS update, power profile performance, fans replaced, \u202edoor closed"
+    write_note(recorded, "before")
+    app = StillConsole()
+    async with app.run_test(size=size):
+        await runs(Place(app, monkeypatch))
+        await until(lambda: "note: before" in screen_text(app), "the note in the result")
+        write_note(recorded, note)
+        app.screen.query_one(RowList).focus()
+        assert isinstance(app.screen, RunsScreen)
+        app.screen.on_screen_resume()
+        await until(lambda: "closed" in screen_text(app), "the note of now, to its end")
+        board = " ".join(app.screen.query_one(ResultBoard).text().split())
+        assert note.replace("\u202e", "\\u202e") in board
+        (line,) = [line for line in app.screen.query_one(RowList).text().splitlines() if "tile" in line]
+        assert "性能" in line and width_of(line) <= size[0]
 
 
 def test_results_of_runs_that_are_over_are_read_once(recorded: Path) -> None:

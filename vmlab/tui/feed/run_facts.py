@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import HostProbed
 from vmlab.model.ordered import behind, ordered_words
 from vmlab.model.run import RUNNING, AxisValue, Outcome
+from vmlab.model.visible import visible_line
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, RunSummary, by_time
 from vmlab.tui.state.views import CellView
@@ -130,6 +132,11 @@ class RunRow(NamedTuple):
         return names + (run.scenario or run.id) + (", targets missed" if run.cells_missed else "")
 
     @property
+    def said(self) -> str:
+        """The same with the run's note."""
+        return f"{self.what}: {visible_line(self.run.note)}" if self.cell is None and self.run.note else self.what
+
+    @property
     def took(self) -> float | None:
         """Seconds; None while it runs or where it is unknown."""
         if self.cell is not None:
@@ -154,12 +161,17 @@ def rows_of(
 
 
 def _searched(run: RunSummary) -> str:
-    return " ".join((run.id, run.scenario, run.size, run.outcome, *run.tags))
+    return " ".join((run.id, run.scenario, run.size, run.outcome, *run.tags, run.note))
 
 
 def has_words(text: str, wanted: str) -> bool:
-    """Whether every word of `wanted` is in `text`, in capital letters or small ones."""
-    return all(word in text.lower() for word in wanted.lower().split())
+    """Whether every word of `wanted` is in `text`, in capital letters or small ones, however accents are written."""
+    known = _alike(text)
+    return all(word in known for word in _alike(wanted).split())
+
+
+def _alike(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 def kept_marks(marked: Collection[str], runs: Iterable[RunSummary]) -> list[str]:

@@ -15,7 +15,9 @@ from vmlab.report.reference_text import reference_text
 from vmlab.report.run.run_page import run_table
 from vmlab.report.run.tiles_board import board_of, target_bars
 from vmlab.store.kept_file import file_stamp
+from vmlab.store.notes import note_of
 from vmlab.store.reader import RunReader
+from vmlab.store.runs import tags_of
 from vmlab.tui.state.views import Measured
 
 OfWidth = Callable[[int], str]
@@ -47,14 +49,15 @@ def results_of(store: Path, *, over: bool = False) -> ResultText:
     Those of runs that are `over` are kept: a cursor that comes back finds them at once.
     """
     try:
-        return _kept(store, tuple(file_stamp(str(store)) or ())) if over else _read(store)
-    except VmlabError as error:
+        said = (note_of(store.parent), *tags_of(store.parent))
+        return _kept(store, tuple(file_stamp(str(store)) or ()), said) if over else _read(store)
+    except (VmlabError, OSError) as error:
         problem = _always(str(error))
         return ResultText(problem, problem)
 
 
 @lru_cache(maxsize=32)
-def _kept(store: Path, stamp: tuple[int, ...]) -> ResultText:
+def _kept(store: Path, stamp: tuple[int, ...], said: tuple[str, ...]) -> ResultText:
     return _read(store)
 
 

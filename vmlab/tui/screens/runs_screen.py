@@ -21,6 +21,7 @@ from vmlab.model.errors import VmlabError, in_one_line
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import EMULATED, RUNNING
+from vmlab.model.visible import visible_line
 from vmlab.report.listing import queue_title
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
@@ -89,13 +90,14 @@ class RunsScreen(FilteredScreen):
         self._facts: dict[str, RunFacts] = {}
         self._earlier = EarlierRuns([], {})
         self._loaded = self._reading = False
-        self._previewed = ""
+        self._previewed: tuple[str, ...] = ()
+        """The run whose result is shown, with its note and its tags."""
         self._problem = ""
 
     def compose(self) -> ComposeResult:
         """The list, the filter under it while it is used, the result of the run under the cursor, the keys."""
         yield RowList(id="runs").titled("Runs")
-        yield FilterLine("words that a run must have: tag, scenario, size, outcome, date")
+        yield FilterLine("words that a run must have: tag, note, scenario, size, outcome, date")
         yield ResultBoard(id="preview", in_two=True).titled("Result")
         yield KeyBar(id="keys")
 
@@ -138,6 +140,7 @@ class RunsScreen(FilteredScreen):
         self.query_one(RowList).retitle("; ".join(filter(None, ["Runs", queue_title(queue)])))
         self._marked = kept_marks(self._marked, runs)
         self.draw_rows()
+        self._preview()
         self.refresh_bindings()
         # Reading while the list is drawn would hold up both.
         self.call_after_refresh(self._read_facts)
@@ -202,7 +205,8 @@ class RunsScreen(FilteredScreen):
         text += f"  {'started':<{self._date}} {'took':>{_TOOK}}"
         more = ""
         if self._is_wide:
-            varied = exactly("what it varied", self._varied_room)
+            noted = any(run.note for run in self._runs)
+            varied = exactly("note; what it varied" if noted else "what it varied", self._varied_room)
             more = f"  {'mean cell':>{_CELL}}{'':{_BEHIND}} {'to those before':>{_TO_BEFORE}}  {varied}"
         order = f"  {SORTS[self._sort][0]}"
         # An order of which only the first letters fit would read as a column.
@@ -230,7 +234,7 @@ class RunsScreen(FilteredScreen):
         figures = f"{run.cells:>6}  {started[-self._date :]:<{self._date}} {took_words:>{_TOOK}}"
         return [
             *left,
-            (f" {exactly(row.what, self._room)} ", "plain"),
+            (f" {exactly(row.what if self._is_wide else row.said, self._room)} ", "plain"),
             (f"{exactly(run.size, 9)} {figures}", "quiet"),
             *(self._beside(run) if self._is_wide else [behind]),
         ]
@@ -251,7 +255,8 @@ class RunsScreen(FilteredScreen):
         *before, own = (self._earlier.up_to(run, _BEFORE + 1) if known else []) or [0.0]
         more = f"{100 * (own / median(before) - 1):+.0f} % of {len(before)}" if before else ""
         yield (f"{more:>{_TO_BEFORE}}  ", "quiet")
-        yield (exactly("; ".join([*ordered, facts.varied]), self._varied_room), "quiet")
+        noted = [visible_line(run.note)] if run.note else []
+        yield (exactly("; ".join([*noted, *ordered, facts.varied]), self._varied_room), "quiet")
 
     def _current(self) -> RunRow | None:
         return self._rows.get(self.query_one(RowList).key or "")
@@ -264,8 +269,8 @@ class RunsScreen(FilteredScreen):
     def _preview(self) -> None:
         """Show the result of the run under the cursor, once it has stayed there for a moment."""
         run = self._run()
-        if run is not None and run.id != self._previewed:
-            self._previewed = run.id
+        if run is not None and (seen := (run.id, run.note, *run.tags)) != self._previewed:
+            self._previewed = seen
             self._read_result(_store_of(run.id), run.outcome != RUNNING)
 
     @work(thread=True, exclusive=True, group="preview")
@@ -283,7 +288,7 @@ class RunsScreen(FilteredScreen):
 
     def _show_result(self, run: str, found: ResultText | None) -> None:
         board = self.query_one(ResultBoard)
-        self._previewed = run
+        self._previewed = self._previewed if found else ()
         board.border_title = f"Result of {run}; t has all of it" if found else "Result"
         board.show(found.tables if found else lambda width: "")
 
