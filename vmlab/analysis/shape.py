@@ -135,8 +135,8 @@ class RunPart:
     `added_images` has the ids of the images that users added and guests started from, by their names, `assets` the
     SHA-256 of users' own copies of suites.
 
-    `written` is None in runs of before scenarios had variables, and then JSON lacks it. So it does a `note` and `tags`
-    of a run to which no user gave any.
+    `written` is None in runs of before scenarios had variables, and then JSON lacks it. It also lacks
+    `note` and `tags` where no user gave any.
 
     `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
     workload of a known kind; ``run_time`` stands for its inverse. A `control` run has one configuration on
