@@ -24,6 +24,7 @@ _VALUES = {
     "runs": "run",
     "RUN": "run",
     "CONDITION": "metric",
+    "METRIC": "metric",
     "PATH=VALUE": "change",
     "words": "change",
     "file": "file",

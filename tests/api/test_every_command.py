@@ -44,6 +44,8 @@ ANSWERED = {
         "cell": "compare.runs",
         "reference": "Run.reference",
         "control": "compare.control",
+        "baseline": "compare.baseline",
+        "metrics": "compare.metric",
         "explain": "compare.explain Comparison.explanation",
         "texts": "compare.fail_if",
         "strict": "compare.strict",

@@ -157,6 +157,50 @@ def test_compare_sets_a_run_beside_itself_by_its_axis(capsys: pytest.CaptureFixt
     assert compared["rows"][0]["candidates"][0]["difference"]["verdict"] == "one reading each"
 
 
+@pytest.mark.parametrize("value", ["writeback", "cache=writeback", "cache writeback"])
+def test_compare_takes_another_side_as_the_baseline(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    compared = _json(capsys, "compare", "last", "--baseline", value)
+    assert (compared["baseline"], compared["candidates"]) == ("cache writeback", ["cache none"])
+    assert compared["rows"][0]["candidates"][0]["difference"]["percent"] == pytest.approx(150.0)
+
+
+def test_the_baseline_of_several_runs_is_named_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = "20261121-143000-tile-aaaa", "20261121-150000-tile-bbbb"
+    _run(before)
+    _run(after, faster=0.5)
+    assert _json(capsys, "compare", before, "last", "--baseline", "last")["baseline"] == "last"
+    by_id = _json(capsys, "compare", before, "last", "--baseline", after)
+    assert (by_id["baseline"], by_id["candidates"]) == ("last", [before])
+    groups = (f"{before},{after}", "last")
+    assert _json(capsys, "compare", *groups, "--baseline", "last")["candidates"] == [groups[0]]
+
+
+def test_compare_tests_the_figures_that_are_chosen_as_one_family(capsys: pytest.CaptureFixture[str]) -> None:
+    story = Story(runs_folder() / "run" / "run.sqlite", run="run").begin({"cache": ["none", "writeback"]})
+    for repeat in range(1, 9):
+        for cache, times in (("none", 10.0), ("writeback", 4.0)):
+            story.start_cell({"cache": cache}, repeat)
+            for workload in ("web", "db"):
+                story.measure(workload, times + repeat / 100)
+                story.measure(workload, 20 * times + repeat, "latency_p95", "s")
+            story.end_cell(wall=times)
+    story.end()
+    compared = _json(capsys, "compare", "run", "--metric", "web.latency_p95", "--metric", "run_time")
+    rows = [(row["workload"], row["metric"], row["candidates"][0]["difference"]) for row in compared["rows"]]
+    assert compared["chosen"] == ["web.latency_p95", "run_time"]
+    assert [row[:2] for row in rows] == [("web", "run_time"), ("web", "latency_p95"), ("db", "run_time")]
+    assert {one["family"] for *_, one in rows} == {3}
+    alone = _json(capsys, "compare", "run", "--metric", "web.latency_p95")["rows"]
+    assert [row["candidates"][0]["difference"]["family"] for row in alone] == [1]
+    text = " ".join(_said(capsys, "compare", "run", "--metric", "latency_p95", "--explain").split())
+    assert "chosen after the results were seen, they are exploratory" in text
+    assert "total wall clock" not in text and "web latency_p95" in text and "db latency_p95" in text
+    assert "exploratory" not in _said(capsys, "compare", "run")
+    refused = _refused(capsys, "compare", "run", "--metric", "latency_p95", "--fail-if", "db.run_time > 0 %")
+    assert "db has no such figure; it has latency_p95" in refused
+
+
 def test_compare_explains_each_difference_and_names_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
     for name, slower in (("20261121-143000-tile-aaaa", 1.0), ("20261121-150000-tile-bbbb", 1.1)):
         story = Story(runs_folder() / name / "run.sqlite", run=name).begin({"cache": ["none", "writeback"]}, cells=16)
@@ -204,6 +248,27 @@ def test_compare_takes_several_runs_a_side(capsys: pytest.CaptureFixture[str]) -
         (("compare", "last:1"), "vmlab: a comparison needs two runs or cells; `vmlab ls` lists the runs\n"),
         (("compare", "last,nothing"), "vmlab: no run is called 'nothing'; `vmlab ls` lists them\n"),
         (("compare", "last:1", "last:9"), "vmlab: last:9: has no cell 9\n"),
+        (
+            ("compare", "last", "--baseline", "tiles=2"),
+            "vmlab: --baseline 'tiles=2' is none of the sides; there are cache none, cache writeback\n",
+        ),
+        (
+            ("compare", "last", "last", "--baseline", "last"),
+            "vmlab: --baseline 'last' names several of the sides; there are last, last\n",
+        ),
+        (
+            ("compare", "last", "--metric", "web.latency"),
+            "vmlab: --metric 'web.latency': no cell that is compared has this figure; there are run_time\n",
+        ),
+        (
+            ("compare", "last", "--metric", "run_time", "--metric", "\x1b[2J\u202e" + "x" * 100),
+            "vmlab: --metric '\\x1b[2J\\u202e" + "x" * 55 + "…': no cell that is compared has this figure; "
+            "there are run_time, wall_seconds\n",
+        ),
+        (
+            ("compare", "last", "--reference", "--metric", "run_time"),
+            "vmlab: --baseline and --metric compare what was measured; they do not go with --reference\n",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(arguments: tuple[str, ...], line: str, capsys: pytest.CaptureFixture[str]) -> None:

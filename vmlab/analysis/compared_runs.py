@@ -25,14 +25,27 @@ from vmlab.store.runs import named_sides, resolve_run
 if TYPE_CHECKING:
     from vmlab.analysis.reference.published import BesideReference
 
+_LONGEST_SHOWN = 60
 
-def sides_to_compare(references: Sequence[str], cell: int | None = None, *, whole: bool = False) -> list[Side]:
+
+def sides_to_compare(
+    references: Sequence[str], cell: int | None = None, *, whole: bool = False, baseline: str | None = None
+) -> list[Side]:
     """A side for each reference; a single run falls into the values of the axis that it varies.
 
-    With `whole` they have the resources at their limit, too. Raises UsageError for what names no run, StoreError for a
-    damaged store.
+    The first is the `baseline`: a reference, or the id of its only run, or of one run the value of its axis, also as
+    AXIS=VALUE; without one it is the first that is named. With `whole` they have the resources at their limit, too.
+    Raises UsageError for what names no run or no side, StoreError for a damaged store.
     """
-    return list(_sides(references, cell, whole=whole))
+    sides = list(_sides(references, cell, whole=whole))
+    if baseline is None:
+        return sides
+    named = [side for side in sides if baseline in side.names]
+    if len(named) != 1:
+        what = "names several of the sides" if named else "is none of the sides"
+        there = ", ".join(side.label for side in sides) or "none: the run varies no axis"
+        raise UsageError(f"--baseline {baseline[:_LONGEST_SHOWN]!r} {what}; there are {there}")
+    return [*named, *(side for side in sides if side not in named)]
 
 
 def _sides(references: Sequence[str], cell: int | None, *, whole: bool) -> Iterator[Side]:

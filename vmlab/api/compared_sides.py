@@ -129,13 +129,16 @@ def compare(
     strict: bool = False,
     lenient: bool = False,
     explain: bool = False,
+    baseline: str | Run | None = None,
+    metric: Sequence[str] = (),
 ) -> Comparison:
     """Compare runs as ``vmlab compare`` does: with the first of them, or one run by the values of the axis it varies.
 
     Each is a `Run`, or a name as the command line takes it: also ``RUN:CELL``, and ``A,B`` for one side of two runs.
     `control` is a control run, whose noise no proven difference is within. `fail_if` are conditions such as
     ``web.latency_p95 > +20 %``; what is undecided counts as met when `strict`, and as not met when `lenient`.
-    With `explain` it has an `explanation`.
+    With `explain` it has an `explanation`. `baseline` is the side to compare with, instead of the first; of one run a
+    value of its axis. `metric` are the figures to compare, METRIC or WORKLOAD.METRIC, instead of those of the scenario.
 
     Raises VmlabError, with one line, for what names no run, for runs without a common cell, and for a bad condition.
     """
@@ -143,17 +146,20 @@ def compare(
         raise UsageError("a comparison needs two runs or cells, or a run with an axis of two values")
     if isinstance(fail_if, str):
         raise UsageError("fail_if is a list of conditions")
+    if isinstance(metric, str):
+        raise UsageError("metric is a list of figures")
     if strict and lenient:
         raise UsageError("strict and lenient exclude each other")
     conditions = [Condition.parse(text) for text in fail_if]
     noise = noise_of_run(None if control is None else named(control))
-    sides = sides_to_compare([named(run) for run in runs], whole=explain)
-    found = judge(compare_sides(sides, noise), conditions, strict=strict)
-    baseline, *candidates = found.labels
+    first = None if baseline is None else named(baseline)
+    sides = sides_to_compare([named(run) for run in runs], whole=explain, baseline=first)
+    found = judge(compare_sides(sides, noise, metric), conditions, strict=strict)
+    label, *candidates = found.labels
     differences = tuple(one for row in (*found.rows, *found.fixed) for one in _differences(found, row))
     code = int(gate_code(found, lenient=lenient))
     return Comparison(
-        baseline=baseline,
+        baseline=label,
         candidates=tuple(candidates),
         differences=differences,
         accelerators=tuple(dict.fromkeys(filter(None, found.accelerators))),

@@ -24,6 +24,10 @@ from vmlab.system.text_width import width_of
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 
 _LONGEST_NAME = 24
+EXPLORATORY = (
+    "these figures were chosen, and are corrected together; chosen after the results were seen, they are exploratory: "
+    "measure again to confirm what they show"
+)
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)
 
 
@@ -120,7 +124,8 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
             found.append((f"{name} ({side})" if len(names) > 2 else name, one))
         figures += [(f"{name} ({side})", figure, row.unit) for side, figure in zip(names, row.figures, strict=True)]
     beside = _neighbour_notes(comparison, names)
-    return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures), *beside]
+    notes = [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures), *beside]
+    return [*notes, EXPLORATORY] if comparison.chosen else notes
 
 
 def behind_sides(comparison: Comparison) -> list[str]:

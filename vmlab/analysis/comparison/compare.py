@@ -35,12 +35,16 @@ from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.telemetry.domains.neighbours import mean_uses
 
+_LONGEST_SHOWN = 60
 
-def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
+
+def compare(sides: Sequence[Side], noise: Noise | None = None, chosen: Sequence[str] = ()) -> Comparison:
     """The first side is the baseline. Cells with the same axis values are compared; single cells are compared in any
     case. No difference is called real that is not beyond the `noise` of its figure.
 
-    Raises UsageError for less than two sides, and where no cells meet.
+    Of figures that are `chosen`, each by METRIC or WORKLOAD.METRIC, there are no other rows, and they are one family.
+
+    Raises UsageError for less than two sides, where no cells meet, and for a figure that none of them has.
     """
     if len(sides) < 2:
         raise UsageError("a comparison needs two runs or cells; `vmlab ls` lists the runs")
@@ -56,14 +60,17 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         here, index = list(_rows(meeting, timed)), _index(meeting, baseline)
         order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in here))}
         here.sort(key=lambda row: (order[row.workload], row.metric != timed.get(row.workload), row.fixed))
-        if index is not None:
+        if chosen:
+            here = [row for row in here if any(_is_chosen(row, name, timed) for name in chosen)]
+        elif index is not None:
             here.append(index[0])
             indexed.append(index[1])
-        rows += with_differences(here, asked, timed, noise)
+        rows += with_differences(here, asked, timed, noise, chosen=bool(chosen))
     results = tuple(row for row in rows if not row.fixed)
     of_runs = [list(chain.from_iterable(own)) for own in zip(*(one.of_runs for one in meetings), strict=True)]
     passed = [_passed(meetings, place) for place in range(len(sides))]
     timed = timed_of(list(chain.from_iterable(of_runs)), baseline.throughput)
+    _demand_known(chosen, results, meetings, timed)
     alone = tuple(_alone(sides, meetings))
     differs = tuple(differing([part.run for part in parts], [(one.axes, one.of_runs) for one in meetings]))
     doubts = noise.doubts(sides[0].label, baseline) if noise else ()
@@ -81,10 +88,30 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         accelerators=tuple(accelerator_of(part.run, own) for part, own in zip(parts, of_runs, strict=True)),
         bound=tuple(tuple(one.bound_by.resource for one in cells if one.bound_by is not None) for cells in passed),
         neighbours=tuple(map(_neighbours, passed)),
-        asked=_asked_here(asked, results, timed),
+        asked=tuple(dict.fromkeys(row.metric for row in results)) if chosen else _asked_here(asked, results, timed),
+        chosen=tuple(chosen),
         timed=timed,
         fixed=tuple(row for row in rows if row.fixed),
     )
+
+
+def _is_chosen(row: Row, name: str, timed: Mapping[str, str]) -> bool:
+    """Whether a user's name of a figure means a row: of a run time also the throughput that takes its place."""
+    metrics = {row.metric, *([RUN_TIME] if row.metric == timed.get(row.workload) else [])}
+    return any(name in (metric, f"{row.workload}.{metric}") for metric in metrics)
+
+
+def _demand_known(
+    chosen: Sequence[str], rows: Sequence[Row], meetings: Sequence[Meeting], timed: Mapping[str, str]
+) -> None:
+    """Raises UsageError for the first figure that none of the `rows` is, with those that there are."""
+    for name in chosen:
+        if not any(_is_chosen(row, name, timed) for row in rows):
+            every = [row for meeting in meetings for row in _rows(meeting, timed) if not row.fixed]
+            own = [row for row in every if name.startswith(f"{row.workload}.")]
+            there = ", ".join(dict.fromkeys(row.metric for row in own or every))
+            shown = repr(name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…")
+            raise UsageError(f"--metric {shown}: no cell that is compared has this figure; there are {there}")
 
 
 def _index(meeting: Meeting, baseline: RunPart) -> tuple[Row, Indexed] | None:

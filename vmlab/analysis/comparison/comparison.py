@@ -144,7 +144,7 @@ class Comparison:
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
     guests of each run that is compared, None for a run in which only the host worked. `timed` has the throughput of
     each workload of fixed duration, and the total wall clock where all workloads are of one; their times are `fixed`
-    rows, which no table has.
+    rows, which no table has. `chosen` are the names of the figures that a user asked for, instead of the scenario.
     """
 
     labels: tuple[str, ...]
@@ -164,6 +164,7 @@ class Comparison:
     asked: tuple[str, ...] = (RUN_TIME, WALL_SECONDS)
     timed: Mapping[str, str] = field(default_factory=dict)
     fixed: tuple[Row, ...] = ()
+    chosen: tuple[str, ...] = ()
 
     def told(self, metrics: Collection[str] = ()) -> list[Row]:
         """The rows that people are shown, of `metrics` or all; the tile index is for documents and gates alone."""
@@ -187,4 +188,5 @@ class Comparison:
             "rows": [*self.rows, *self.fixed],
             "gate": self.gate,
             "tile_index": self.indexed,
+            "chosen": self.chosen,
         }

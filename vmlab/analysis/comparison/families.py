@@ -1,9 +1,10 @@
 """Which figures are asked about together, so that their differences are corrected together: a family.
 
-Those that are asked for are one family, further ones of which an end is better another, and those of which neither is,
-such as amounts of work, a third. The tile index sums up the first ones and is a family by itself. Where run times are
-asked for, the throughput of a workload of fixed duration takes the place of its run time, which is fixed: that has no
-difference that means anything, and no family.
+A family is everything that one question asks. Those that are asked for are one, further ones of which an end is better
+another, and those of which neither is, such as amounts of work, a third. The tile index sums up the first ones and is a
+family by itself. Where run times are asked for, the throughput of a workload of fixed duration takes the place of its
+run time, which is fixed: that has no difference that means anything, and no family. Figures that a user chooses are the
+whole question, and one family.
 """
 
 from __future__ import annotations
@@ -41,13 +42,16 @@ def family_of(metric: str, has_better_end: bool, asked: frozenset[str], rate: st
 
 
 def with_differences(
-    rows: Sequence[Row], asked: frozenset[str], timed: Mapping[str, str], noise: Noise | None
+    rows: Sequence[Row], asked: frozenset[str], timed: Mapping[str, str], noise: Noise | None, *, chosen: bool = False
 ) -> list[Row]:
-    """The rows of one place with their differences; `timed` has the throughput of workloads of fixed duration."""
+    """The rows of one place with their differences; `timed` has the throughput of workloads of fixed duration.
+
+    All are one family where they were `chosen`.
+    """
     families: dict[object, list[int]] = {}
     for number, row in enumerate(rows):
         family = family_of(row.metric, row.more_is_better is not None, asked, timed.get(row.workload))
-        families.setdefault("fixed" if row.fixed else family, []).append(number)
+        families.setdefault("fixed" if row.fixed else chosen or family, []).append(number)
     found = list(rows)
     for family in families.values():
         raw = [rows[number] for number in family]

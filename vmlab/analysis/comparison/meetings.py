@@ -13,7 +13,7 @@ from vmlab.analysis.figures.table_layout import in_written_order, varied_axis
 from vmlab.analysis.shape import RunDocument, RunPart
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.analysis.tiles.throughput import TILES
-from vmlab.model.axes import axes_words, without
+from vmlab.model.axes import axes_words, axis_word, without
 from vmlab.model.errors import UsageError
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
 
@@ -25,12 +25,19 @@ class Side:
     """One side of a comparison: a run, or one cell of it, under the label that the user gave it.
 
     A side of several runs has each of them in `runs`, each of which counts once; `run` and `cells` are the first one's.
+    One value of the axis that a run varies has that in `values`, also as AXIS=VALUE.
     """
 
     label: str
     run: RunPart
     cells: tuple[CellDocument, ...]
     runs: tuple[Side, ...] = ()
+    values: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> set[str]:
+        """What a user may call it: by its label, one of its `values`, or else the id of its only run."""
+        return {self.label, *(self.values or (() if self.runs else (self.run.id,)))}
 
     @property
     def parts(self) -> tuple[Side, ...]:
@@ -153,5 +160,6 @@ def sides_by_axis(document: RunDocument) -> list[Side]:
         cells = [cell for cell in counted if cell.axes.get(axis) == value]
         rest = tuple(replace(cell, axes=without(cell.axes, axis)) for cell in cells)
         label = f"no {axis}" if value is None else axes_words({axis: value})
-        found.append(Side(label, document.run, rest))
+        word = label if value is None else axis_word(value)
+        found.append(Side(label, document.run, rest, values=(word, f"{axis}={word}")))
     return found

@@ -123,6 +123,19 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
 @_reference_option
 @click.option("--control", metavar="RUN", help="Ignore differences within the noise of the control run RUN.")
 @click.option(
+    "--baseline",
+    metavar="SIDE",
+    help="Compare with this side instead of the first: one of RUNS, or of one run a value of its axis, as 'writeback'.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="METRIC",
+    help="Compare this figure, METRIC or WORKLOAD.METRIC, instead of those of the scenario; can be repeated. All that "
+    "are named are tested as one family.",
+)
+@click.option(
     "--explain",
     is_flag=True,
     help="Explain what differs, what does not, how many repeats it takes, and what the host was short of.",
@@ -134,28 +147,34 @@ def compare(
     cell: int | None,
     reference: bool,
     control: str | None,
+    baseline: str | None,
+    metrics: tuple[str, ...],
     explain: bool,
     gate: GateOptions,
     as_json: bool,
 ) -> ExitCode:
-    """Compare RUNS; the first is the baseline.
+    """Compare RUNS; the first is the baseline, unless --baseline names another.
 
     One run is compared with itself by its first axis, such as cache modes; last:1 last:2 are two of its cells.
     A,B,C are several runs on one side, each of which counts once.
     """
     gate.demand_sense(reference=reference)
+    chosen = baseline is not None or bool(metrics)
+    if reference and chosen:
+        raise UsageError("--baseline and --metric compare what was measured; they do not go with --reference")
     if reference:
         if len(runs) > 1:
             raise UsageError("--reference sets one run beside what was published")
         name, named = split_cell(runs[0])
         _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
         return ExitCode.PASSED
-    plain = not (as_json or gate.conditions or control is not None or cell is not None)
+    plain = not (as_json or gate.conditions or control is not None or cell is not None or chosen)
     if len(runs) > 1 and plain and (recordings := named_recordings(runs)):
         write_figures("\n".join(compared_recordings(recordings, page_width())) + "\n")
         return ExitCode.PASSED
     noise = noise_of_run(control)
-    comparison = gate.judged(compare_sides(sides_to_compare(runs, cell, whole=explain), noise))
+    sides = sides_to_compare(runs, cell, whole=explain, baseline=baseline)
+    comparison = gate.judged(compare_sides(sides, noise, metrics))
     if as_json:
         write_json(jsonable(comparison))
     else:
