@@ -36,12 +36,13 @@ def _said(*command: str, folder: Path, **environment: str) -> str:
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The Python of an environment with the wheel of this checkout, and what this one has beside vmlab."""
     folder = tmp_path_factory.mktemp("wheel")
-    _said(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(ROOT), folder=folder)
-    (wheel,) = folder.glob("vmlab-*.whl")
+    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder)]
+    _said(*wheel, str(ROOT), folder=folder)
+    (built,) = folder.glob("vmlab-*.whl")
     _said(sys.executable, "-m", "venv", "--without-pip", "venv", folder=folder)
     inside = str(folder / "venv/bin/python")
-    install = [sys.executable, "-m", "pip", "--python", inside, "install", "--quiet", "--no-deps", str(wheel)]
-    _said(*install, folder=folder)
+    install = [sys.executable, "-m", "pip", "--python", inside, "install", "--quiet", "--no-deps", "--no-compile"]
+    _said(*install, str(built), folder=folder)
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(_said(inside, "-c", ask, folder=folder).strip())
     # A path in such a file is searched, and its own such files are not: so the checkout is no part of it.
@@ -51,18 +52,15 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return inside
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    """The code of the notebook as a program, in a folder of its own."""
+def _code() -> str:
+    """The code of the notebook as a program."""
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(code) > 2
-    path = tmp_path / "notebook.py"
-    path.write_text("\n".join(code) + "\n", encoding="utf-8")
-    return path
+    return "\n".join(code) + "\n"
 
 
-def test_its_code_draws_a_comparison(python: str, program: Path, tmp_path: Path) -> None:
+def test_its_code_draws_a_comparison(python: str, tmp_path: Path) -> None:
     story = Story(tmp_path / "state/vmlab/runs" / RUN / "run.sqlite", run=RUN)
     story.begin({"cache": ["none", "writeback"]}, cells=16)
     for repeat in range(1, 9):
@@ -71,43 +69,40 @@ def test_its_code_draws_a_comparison(python: str, program: Path, tmp_path: Path)
     story.end()
     state = str(tmp_path / "state")
     plain = {"PYTHONPATH": "", "MPLBACKEND": "svg", "MPLCONFIGDIR": state}
-    program.write_text(f"import matplotlib\nmatplotlib.rcParams['svg.fonttype'] = 'none'\n{program.read_text()}")
+    program = tmp_path / "notebook.py"
+    program.write_text(f"import matplotlib\nmatplotlib.rcParams['svg.fonttype'] = 'none'\n{_code()}", encoding="utf-8")
     _said(python, "-P", str(program), folder=tmp_path, XDG_STATE_HOME=state, **plain)
     picture = (tmp_path / "comparison.svg").read_text(encoding="utf-8")
     assert "web, cache writeback" in picture
     assert "run time against cache none, in percent (tcg)" in picture
 
 
-def _checked(python: str, program: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """What `mypy --strict` says of a program that has the built wheel."""
-    check = ["mypy", "--strict", "--python-executable", python, "--cache-dir", str(folder / "cache")]
-    return subprocess.run(
-        [sys.executable, "-m", *check, str(program)],
-        cwd=folder,
+def test_the_types_of_the_notebook_and_of_the_pages_examples_hold_from_outside(python: str, tmp_path: Path) -> None:
+    """By one `mypy --strict` with the built wheel, which finds what is wrong on the last lines, and nothing else."""
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
+    reading, following = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    programs = []
+    for name, right, wrong in (
+        ("notebook", _code(), "wrong: int = run.scenario"),
+        ("reading", reading, "comparison.differences[0].percent + 1"),
+        ("following", following, "run.cell + 1"),
+    ):
+        for program, text in ((f"{name}.py", right), (f"{name}_wrong.py", f"{right}{wrong}\n")):
+            (tmp_path / program).write_text(text, encoding="utf-8")
+            programs.append(program)
+    check = ["mypy", "--strict", "--python-executable", python, "--cache-dir", "cache", *programs]
+    done = subprocess.run(
+        [sys.executable, "-m", *check],
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": "", "MYPYPATH": ""},
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
-
-
-def test_its_types_hold_from_outside(python: str, program: Path, tmp_path: Path) -> None:
-    assert "no issues" in _checked(python, program, tmp_path).stdout
-    program.write_text(f"{program.read_text()}wrong: int = run.scenario\n")
-    assert 'expression has type "str", variable has type "int"' in _checked(python, program, tmp_path).stdout
-
-
-def test_the_types_of_the_pages_examples_hold_from_outside(python: str, tmp_path: Path) -> None:
-    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
-    reading, following = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    for name, example, wrong in (
-        ("reading", reading, "comparison.differences[0].percent + 1"),
-        ("following", following, "run.cell + 1"),
-    ):
-        program = tmp_path / f"{name}.py"
-        program.write_text(example)
-        done = _checked(python, program, tmp_path)
-        assert "no issues" in done.stdout, done.stdout
-        program.write_text(f"{example}{wrong}\n")
-        assert 'Left operand is of type "' in _checked(python, program, tmp_path).stdout
+    found = dict(re.findall(r"^(\w+\.py:\d+): error: (.*)$", done.stdout, re.MULTILINE))
+    last = {name: f"{name}:{len((tmp_path / name).read_text(encoding='utf-8').splitlines())}" for name in programs}
+    assert sorted(found) == sorted(last[name] for name in programs if "wrong" in name), done.stdout + done.stderr
+    assert 'expression has type "str", variable has type "int"' in found[last["notebook_wrong.py"]]
+    for name in ("reading_wrong.py", "following_wrong.py"):
+        assert f'{last[name]}: note: Left operand is of type "' in done.stdout
