@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import subprocess
 import sys
@@ -40,6 +41,13 @@ def _name_group(item: pytest.Item) -> None:
     known = getattr(item, "_id", None)
     if group and known is not None and "PYTEST_XDIST_WORKER" in os.environ:
         item._id = known.parse(f"{known}@{group.args[0]}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """No garbage is looked for in what is there before the first test: that took a sixth of the tests' CPU time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
