@@ -17,13 +17,15 @@ from typing import Any
 
 from tests.lab.programs.faked_launcher import BUILD_SECONDS
 from tests.lab.programs.faked_runner import CELL_FILE, CELL_SECONDS, DEAF, HUNG, LOAD
-from tests.lab.programs.faked_vmlab import HOST, MEMORY, PATIENCE, SIGNAL_IN
+from tests.lab.programs.faked_vmlab import HOST, LAST_WORD, MEMORY, PATIENCE, SIGNAL_IN
 from vmlab.store.runs import by_time
 
 ROOT = Path(__file__).parents[2]
 SOON = 240.0
 """Far above what a command takes on a busy machine, in seconds, and below the deadline of a test."""
 VMLAB = [sys.executable, "-m", "tests.lab.programs.faked_vmlab"]
+NO_LAST_WORD = {LAST_WORD: "0.1"}
+"""For a command that follows a run of which nothing is left that could still write an event."""
 __all__ = [
     "BUILD_SECONDS",
     "CELL_FILE",
@@ -32,6 +34,7 @@ __all__ = [
     "HUNG",
     "LOAD",
     "MEMORY",
+    "NO_LAST_WORD",
     "PATIENCE",
     "SIGNAL_IN",
     "Home",

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.conftest import NewHome
-from tests.lab.faked import BUILD_SECONDS, CELL_SECONDS, SOON, VMLAB, Home, until
+from tests.lab.faked import BUILD_SECONDS, CELL_SECONDS, NO_LAST_WORD, SOON, VMLAB, Home, until
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
@@ -273,9 +273,9 @@ def begun(home: Home, **said: str) -> subprocess.Popen[str]:
 
 
 def follows(command: subprocess.Popen[str], folder: Path) -> bool:
-    """Whether a command has the run's folder open."""
-    held = list(Path(f"/proc/{command.pid}/fd").iterdir())
-    return any(one.is_symlink() and str(one.readlink()) == str(folder) for one in held)
+    """Whether a command has the run's folder open, and has read in its store: SQLite opens this file then, by name."""
+    held = {str(one.readlink()) for one in Path(f"/proc/{command.pid}/fd").iterdir() if one.is_symlink()}
+    return {str(folder), str(folder / "run.sqlite-shm")} <= held
 
 
 def has_ended(home: Home, run: str) -> bool:
@@ -286,7 +286,7 @@ def has_ended(home: Home, run: str) -> bool:
 
 @pytest.mark.parametrize("how", ["removed", "moved", "a link", "run.sqlite"])
 def test_a_run_ends_when_its_folder_is_gone(home: Home, how: str) -> None:
-    process = begun(home)
+    process = begun(home, **NO_LAST_WORD)
     (folder,) = home.records()
     theirs = strike(folder, how)
     before = contents(theirs) if theirs else {}
@@ -303,7 +303,7 @@ def test_a_run_ends_when_its_folder_is_gone(home: Home, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["a link"])
 def test_a_run_whose_folder_goes_while_the_image_is_built_begins_no_cell(home: Home, how: str) -> None:
-    process = home.spawn(*RUN, **{BUILD_SECONDS: "5", CELL_SECONDS: "3600"})
+    process = home.spawn(*RUN, **{BUILD_SECONDS: "5", CELL_SECONDS: "3600"}, **NO_LAST_WORD)
     until(lambda: home.events("Notice"), "the building of the image")
     (folder,) = home.records()
     until(lambda: follows(process, folder), "the command that follows the run")
@@ -402,7 +402,7 @@ def test_a_run_ends_when_the_hosts_file_system_goes(how: str, homes: NewHome) ->
     home = homes("anna")
     state = home.folder / "mounted"
     with mounted(state) as (inside, root):
-        environment = home.environment(XDG_STATE_HOME=str(state), **{CELL_SECONDS: "3600"})
+        environment = home.environment(XDG_STATE_HOME=str(state), **{CELL_SECONDS: "3600"}, **NO_LAST_WORD)
         process = subprocess.Popen(
             [*inside, *VMLAB, *RUN], env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True
         )

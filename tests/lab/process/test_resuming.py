@@ -15,7 +15,7 @@ import pytest
 
 import vmlab
 from tests.lab.conftest import NewHome
-from tests.lab.faked import CELL_FILE, CELL_SECONDS, SOON, Home, until
+from tests.lab.faked import CELL_FILE, CELL_SECONDS, NO_LAST_WORD, SOON, Home, until
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunSpans
@@ -116,7 +116,7 @@ def killed(home: Home) -> str:
         # The kernel kills the one with the other.
         with suppress(ProcessLookupError):
             os.kill(home.pid(name), signal.SIGKILL)
-    until(lambda: home.run("attach", run)[0] == 1, "its end")
+    until(lambda: home.run("attach", run, **NO_LAST_WORD)[0] == 1, "its end")
     return run
 
 

@@ -38,6 +38,8 @@ def signal_in(number: int, function: str) -> None:
 
 PATIENCE = "FAKED_PATIENCE"
 """For how many seconds `vmlab stop` waits for a run that hears nothing."""
+LAST_WORD = "FAKED_LAST_WORD"
+"""For how many seconds a command that follows a run waits for its last event, once the run's processes have ended."""
 IMAGE = "FAKED_IMAGE"
 """Names the file that stands for the guests' disk, where a test has one."""
 SYS = "FAKED_SYS"
@@ -82,7 +84,7 @@ def main() -> None:
     import_into("vmlab.cli.commands.upkeep_commands", sweep_all=partial(sweep.clean, roots()))
     stopping.ANSWER_SECONDS = stopping.SILENT_SECONDS = float(os.environ.get(PATIENCE, "120"))
     watch: Any = import_module("vmlab.lab.process.event_feed")
-    watch._LAST_WORD_SECONDS = 10.0
+    watch._LAST_WORD_SECONDS = float(os.environ.get(LAST_WORD, "10"))
     if SIGNAL_IN in os.environ:
         number, _, function = os.environ[SIGNAL_IN].partition(" ")
         signal_in(int(number), function)
