@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from vmlab.model.jsonable import FLAT, fields_of
+from vmlab.model.jsonable import FLAT, INNER, fields_of
 from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, Summary
 from vmlab.model.run import AxisValue
 
@@ -360,6 +360,8 @@ class CellDocument:
     seen_in_guests: list[SeenDocument] = field(default_factory=list)
     attempt: int = 1
     replaced_by: int | None = None
+    level_divisor: int = field(default=1, metadata=INNER)
+    """What divides the level of each test of repeats within its run (`sample_size.level_divisor`)."""
 
     def json_fields(self) -> dict[str, Any]:
         """The cell as it stands in ``vmlab.run/1``."""

@@ -40,6 +40,7 @@ from vmlab.analysis.shape import (
     RunPart,
 )
 from vmlab.analysis.speed_spans import SpeedTrace
+from vmlab.analysis.statistics.sample_size import level_divisor
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.analysis.tiles.over_hosts import together_documents
 from vmlab.analysis.tiles.scores import scores_of
@@ -174,10 +175,12 @@ def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDo
     directions, targets = Directions(kinds_of(said)), targets_said(said)
     cells = []
     block: Counter[int] = Counter()
+    divisor = level_divisor(len(timeline.extensions))
     for known in timeline.cells.values():
         cell = known.document(unended, directions)
         block[cell.block] += 1
-        cells.append(replace(cell, position=block[cell.block], targets=target_documents(cell, targets)))
+        told = target_documents(cell, targets)
+        cells.append(replace(cell, position=block[cell.block], targets=told, level_divisor=divisor))
     run = _run_part(reader.path.parent.name, timeline, cells, _asked(said, timeline.repeats_ended), unended)
     run = replace(run, written=written_of(texts), **_labels(reader.path))
     return RunDocument(run=run, cells=cells, together=together_documents(timeline, cells)), timeline

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.figures.figure import Figure, OneReading
-from vmlab.analysis.statistics.sample_size import MOST
+from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, plural, relative_number
 
@@ -117,7 +117,9 @@ def _same_words(found: Difference) -> str:
 
 
 def _corrected(found: Difference) -> str:
-    return f" corrected for {plural(found.family, 'figure')}" if found.family > 1 else ""
+    over = [plural(found.family, "figure")] if found.family > 1 else []
+    over += ["added repeats"] if found.level_divisor > 1 else []
+    return f" corrected for {' and '.join(over)}" if over else ""
 
 
 def _noise(found: Difference) -> list[str]:
@@ -168,7 +170,19 @@ def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool
     if unproven:
         words = _joined([f"{name} {to_find_words(found)}" for name, found in unproven])
         yield f"{UNPROVEN}: no difference proven; {unit_of(unproven[0][1])} that one as large as seen takes: {words}"
+    if any(found.level_divisor > 1 for _, found in shown):
+        yield extended_words(max(found.level_divisor for _, found in shown))
     yield from _untested_notes([(name, found) for name, found in shown if _MARKS.get(found.verdict) == UNTESTED])
+
+
+def extended_words(level_divisor: int) -> str:
+    """At which level the tests of a run are made to which repeats were added, and at which all that were made."""
+    times = level_divisor.bit_length() - 1
+    often = {1: "once", 2: "twice"}.get(times, f"{times} times")
+    return (
+        f"repeats were added {often} after the run had ended: judged at {100 * ALPHA / level_divisor:.4g} %; "
+        f"over all {times + 1} looks a false positive has a chance of at most {100 * STATED:g} %"
+    )
 
 
 def _untested_notes(untested: Sequence[tuple[str, Difference]]) -> Iterator[str]:
@@ -206,7 +220,8 @@ def _interval_note(tested: Sequence[Difference]) -> str:
     tests = " or ".join(dict.fromkeys(str(found.test) for found in tested))
     families = {found.family for found in tested}
     corrected = f", corrected for {max(families)} figures by Holm" if max(families) > 1 else ""
-    return f"in brackets: interval of the difference, at 95 % confidence at least, by {tests}{corrected}"
+    least = 100 * (1 - ALPHA / max(found.level_divisor for found in tested))
+    return f"in brackets: interval of the difference, at {least:.4g} % confidence at least, by {tests}{corrected}"
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -40,13 +40,14 @@ class Difference:
 
     `interval` has its ends in percent at a confidence of `confidence` percent, and excludes 0 exactly where the verdict
     is ``PROVEN``; None where there are too few readings for one. `p` is the test's own, `p_adjusted` after Holm's
-    correction over `family` figures. `effect` is the rank-biserial correlation, from -1 to 1. `readings` are the pairs
-    that were compared, or the runs of the smaller side where nothing is `paired`. `needed` is how many it takes to
-    prove anything, `to_find` how many to prove a difference as large as this one in four of five cases, None for more
-    than are counted, and `detectable` the percentage that `readings` prove in four of five. `better` tells whether the
-    candidate is the better one, None unless that is proven. `noise` is the percentage up to which a difference counts
-    as none, if one was given; the interval of what is proven excludes it, too. `because` says why a verdict could not
-    be had. Of the ``SAME`` amount `tested` is the verdict by its readings alone, which documents have.
+    correction over `family` figures, for a run to which repeats were added also by `level_divisor`. `effect` is the
+    rank-biserial correlation, from -1 to 1. `readings` are the pairs that were compared, or the runs of the smaller
+    side where nothing is `paired`. `needed` is how many it takes to prove anything, `to_find` how many to prove a
+    difference as large as this one in four of five cases, None for more than are counted, and `detectable` the
+    percentage that `readings` prove in four of five. `better` tells whether the candidate is the better one, None
+    unless that is proven. `noise` is the percentage up to which a difference counts as none, if one was given; the
+    interval of what is proven excludes it, too. `because` says why a verdict could not be had. Of the ``SAME`` amount
+    `tested` is the verdict by its readings alone, which documents have.
     """
 
     verdict: Verdict = Verdict.NOT_COMPARED
@@ -69,6 +70,7 @@ class Difference:
     detectable: float | None = field(default=None, metadata=key("detectable_percent"))
     noise: float | None = field(default=None, metadata=key("noise_percent"))
     more_is_better: bool | None = field(default=None, metadata=INNER)
+    level_divisor: int = field(default=1, metadata=INNER)
 
     @property
     def proven(self) -> bool:
@@ -168,7 +170,8 @@ def differences(family: Sequence[Sides]) -> list[Difference]:
     Holm's correction (Scandinavian Journal of Statistics 6, 1979) goes from the smallest p to the largest: the first is
     proven if it is at most 5 % over the number of figures, the next one over one figure less, and so on until one is
     not. The interval of each is at the level at which that was decided, so that it excludes 0 where it is proven. Sides
-    of which one did not pass count for nothing.
+    of which one did not pass count for nothing. In a run to which repeats were added, all these levels are lower
+    (`sample_size.level_divisor`).
     """
     pairings = [pairing_of(sides.baseline, sides.candidate) for sides in family]
     size = sum(pairing is not None for pairing in pairings)
@@ -177,7 +180,8 @@ def differences(family: Sequence[Sides]) -> list[Difference]:
         _p_beyond(test, pairing.shifts_of(sides.noise or 0.0)) if test and pairing else 1.0
         for sides, pairing, test in zip(family, pairings, tests, strict=True)
     ]
-    decisions = _holm(chances, size)
+    divisor = max((pairing.level_divisor for pairing in pairings if pairing), default=1)
+    decisions = _holm(chances, size, divisor)
     found = [
         NO_DIFFERENCE if pairing is None else _difference(pairing, test, decision, sides)
         for sides, pairing, test, decision in zip(family, pairings, tests, decisions, strict=True)
@@ -203,20 +207,21 @@ class _Decision:
     p: float
     p_adjusted: float
     size: int
+    divisor: int
 
 
-def _holm(chances: Sequence[float], size: int) -> list[_Decision]:
+def _holm(chances: Sequence[float], size: int, divisor: int) -> list[_Decision]:
     """Holm's decisions; what cannot be tested has a p of 1, and `size` may be less than there are."""
     order = sorted(range(len(chances)), key=lambda place: chances[place])
     decisions: dict[int, _Decision] = {}
     adjusted, proven = 0.0, 0
     for step, place in enumerate(order):
-        left = max(1, size - step)
+        left = divisor * max(1, size - step)
         adjusted = max(adjusted, min(1.0, left * chances[place]))
         is_proven = proven == step and chances[place] <= ALPHA / left
         proven += is_proven
-        alpha = ALPHA / (left if is_proven else max(1, size - proven))
-        decisions[place] = _Decision(is_proven, alpha, chances[place], adjusted, size)
+        alpha = ALPHA / (left if is_proven else divisor * max(1, size - proven))
+        decisions[place] = _Decision(is_proven, alpha, chances[place], adjusted, size, divisor)
     return [decisions[place] for place in range(len(chances))]
 
 
@@ -231,9 +236,10 @@ def _difference(pairing: Pairing, test: ShiftTest | None, decision: _Decision, s
         paired=pairing.paired,
         readings=pairing.count,
         family=decision.size,
-        needed=readings_needed(decision.size, paired=pairing.paired),
+        needed=readings_needed(decision.divisor * decision.size, paired=pairing.paired),
         noise=sides.noise,
         more_is_better=more,
+        level_divisor=decision.divisor,
     )
     if test is None:
         return untested
@@ -270,14 +276,17 @@ def corrected_for(figures: int, baseline: Figure, candidate: Figure, found: Diff
 
     Each interval is then at 1 - 5 % / `figures` (Bonferroni), so that in 95 % of cases all of them together have the
     true differences in them, whatever these are. That of Holm's procedure promises so much only about 0. Where
-    the readings are too few for such an interval, it is None, and so is the verdict's proof.
+    the readings are too few for such an interval, it is None, and so is the verdict's proof. In a run to which repeats
+    were added the level is that much lower.
     """
     pairing = pairing_of(baseline, candidate)
     test = pairing.test if pairing else None
     if pairing is None or test is None:
-        needed = readings_needed(figures, paired=found.paired) if found.needed is not None else None
+        needed = (
+            readings_needed(found.level_divisor * figures, paired=found.paired) if found.needed is not None else None
+        )
         return replace(found, family=figures, needed=needed)
-    alpha = ALPHA / figures
+    alpha = ALPHA / (found.level_divisor * figures)
     reached = test.interval(alpha) is not None
     return replace(
         found,
@@ -285,7 +294,7 @@ def corrected_for(figures: int, baseline: Figure, candidate: Figure, found: Diff
         interval=pairing.interval(test, alpha),
         confidence=100 * (1 - alpha) if reached else None,
         family=figures,
-        needed=readings_needed(figures, paired=found.paired),
+        needed=readings_needed(found.level_divisor * figures, paired=found.paired),
     )
 
 
@@ -301,7 +310,7 @@ def readings_to_decide(figures: int, baseline: Figure, candidate: Figure, bound:
         return None
     near, far = pairing.shifts_of(bound)[1], pairing.shifts_of(noise)[1]
     size = max(0.0, abs(test.estimate - near) - far) / pairing.deviation
-    found = readings_to_find(size, figures, paired=pairing.paired)
+    found = readings_to_find(size, pairing.level_divisor * figures, paired=pairing.paired)
     return None if found is None else max(found, pairing.count + 1)
 
 
@@ -320,5 +329,5 @@ def _to_find(pairing: Pairing, test: ShiftTest, decision: _Decision, noise: floa
         return None
     low, high = pairing.shifts_of(noise or 0.0)
     beyond = max(test.estimate - high, low - test.estimate)
-    found = readings_to_find(beyond / deviation, decision.size, paired=pairing.paired)
+    found = readings_to_find(beyond / deviation, decision.divisor * decision.size, paired=pairing.paired)
     return None if found is None else max(found, pairing.count + 1)

@@ -144,7 +144,7 @@ def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: 
         state = condition.state_of_level(level.interval, bound) if level.interval else State.CANNOT_TELL
         to_decide = None
         if state == State.POSSIBLE and (deviation := standard_deviation(level_readings(figure))) > 0:
-            found = readings_to_find(abs(level.estimate - bound) / deviation, level.figures)
+            found = readings_to_find(abs(level.estimate - bound) / deviation, level.figures * figure.level_divisor)
             to_decide = None if found is None else max(found, level.readings + 1)
         yield Answer(*place_of, state, level=level, to_decide=to_decide)
 
@@ -152,20 +152,21 @@ def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: 
 def level_of(figure: Figure, bound: float, unit: str, figures: int) -> Level:
     """How large a figure with at least one reading is by itself, against a bound in its own `unit`.
 
-    Its interval is at 1 - 5 % / `figures` (Bonferroni), of so many that are asked about.
+    Its interval is at 1 - 5 % / `figures` (Bonferroni), of so many that are asked about, and nearer
+    to 1 where repeats were added to its run.
     """
     readings = level_readings(figure)
-    test = signed_rank(readings)
-    interval = test.interval(ALPHA / figures)
+    test, divided = signed_rank(readings), figures * figure.level_divisor
+    interval = test.interval(ALPHA / divided)
     return Level(
         bound=bound,
         unit=unit,
         estimate=test.estimate,
         interval=interval,
-        confidence=100 * (1 - ALPHA / figures) if interval else None,
+        confidence=100 * (1 - ALPHA / divided) if interval else None,
         readings=len(readings),
         figures=figures,
-        needed=readings_needed(figures),
+        needed=readings_needed(divided),
         runs=len({one.run for one in figure.readings}) > 1,
     )
 

@@ -141,7 +141,7 @@ def detectable_by(document: RunDocument, repeats: int) -> Detectable | None:
 
 def _with_repeats(found: Difference, repeats: int) -> float | None:
     """What a difference can detect with so many repeats, if the spread stays what it is."""
-    now = detectable((found.readings,), ALPHA / max(1, found.family)) if found.paired else None
+    now = detectable((found.readings,), ALPHA / (max(1, found.family) * found.level_divisor)) if found.paired else None
     if now is None or found.detectable is None:
         return None
     return detectable_percent(100 * log1p(found.detectable / 100) / now, repeats, found.family)

@@ -42,6 +42,7 @@ class OneReading:
     repeat: int = 1
     run: str = ""
     snapshots: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    level_divisor: int = field(default=1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,12 @@ class Figure:
     def comparable(self) -> Spread | None:
         """The spread, if the figure may be compared with another one; None unless it passed."""
         return self.spread if self.state == Outcome.PASSED else None
+
+    @property
+    def level_divisor(self) -> int:
+        """What divides the level of a test of its repeats; 1 for several runs, of which each is one reading."""
+        several = len({one.run for one in self.readings}) > 1
+        return 1 if several else max((one.level_divisor for one in self.readings), default=1)
 
     @property
     def outliers(self) -> tuple[OneReading, ...]:
@@ -116,7 +123,7 @@ def figure_of_runs(all_cells: Sequence[RunCells], value: Value, reduced: Reduced
 
 def _readings(run: str, cells: Sequence[CellDocument], value: Value, state: Outcome) -> list[OneReading]:
     return [
-        OneReading(taken, cell.repeat, run, cell.provision.snapshots)
+        OneReading(taken, cell.repeat, run, cell.provision.snapshots, cell.level_divisor)
         for cell in cells
         if counts(cell) and cell.outcome == state and (taken := finite(value(cell))) is not None
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import sub
 from typing import TypeVar
 
@@ -39,7 +39,8 @@ class Pairing:
 
     `before` and `after` belong together one by one if `paired`: each two are of one repeat. Otherwise each is the mean
     of one run. `obstacle` says why they cannot be tested, however many there are. `single` is true for one reading on
-    each side. `means` are those of both figures, over all their readings.
+    each side. `means` are those of both figures, over all their readings. `level_divisor` divides the level of a test
+    of pairs, where repeats were added to their run.
     """
 
     before: tuple[float, ...]
@@ -48,6 +49,7 @@ class Pairing:
     paired: bool = True
     single: bool = False
     obstacle: str = ""
+    level_divisor: int = 1
 
     @property
     def count(self) -> int:
@@ -157,7 +159,8 @@ def pairing_of(baseline: Figure, candidate: Figure) -> Pairing | None:
         return Pairing(means[:1], means[1:], means, _runs(before) == _runs(after), single=True)
     obstacle = ONE_SNAPSHOT if _other_snapshots(before, after) else ""
     if _runs(before) == _runs(after) and len(_runs(before)) == 1:
-        return _by_repeat(before, after, means, obstacle)
+        divisor = max(baseline.level_divisor, candidate.level_divisor)
+        return replace(_by_repeat(before, after, means, obstacle), level_divisor=divisor)
     return _by_run(before, after, means, obstacle)
 
 

@@ -113,7 +113,8 @@ class AnsweredClaim:
     @property
     def readings_needed(self) -> int:
         """How many repeats an answer takes at least."""
-        return readings_needed(self.looks * self.claim.comparisons)
+        divisor = max((one.figure.level_divisor for one in self.evidence), default=1)
+        return readings_needed(divisor * self.looks * self.claim.comparisons)
 
     @property
     def too_few(self) -> bool:

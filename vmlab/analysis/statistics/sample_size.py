@@ -18,6 +18,8 @@ from vmlab.model.run import MOST_LOOKS
 
 ALPHA = 0.05
 """How often at most a family of figures may show a difference where there is none."""
+STATED = 2 * ALPHA
+"""How often at most a family shows one at any of the looks at a run that is extended again and again."""
 POWER = 0.8
 """How often a detectable difference is found, as usual since Cohen (Statistical Power Analysis, 1988)."""
 MOST = 1000
@@ -43,6 +45,15 @@ def readings_needed(figures: int = 1, *, paired: bool = True) -> int:
     """How many readings a side the test needs at least to prove anything of one of so many figures."""
     counts = range(1, MOST)
     return next(count for count in counts if smallest_p(_sizes(paired, count)) <= ALPHA / figures)
+
+
+def level_divisor(extensions: int) -> int:
+    """What divides `ALPHA` in a run to which repeats were added so often after it had ended.
+
+    Whoever extends a run until something is proven tests again each time, so the k-th extension is judged at `ALPHA` /
+    2^k: all looks together err in less than twice `ALPHA` (`STATED`) of cases, however many there are.
+    """
+    return int(2**extensions)
 
 
 def planned_looks(figures: int = 1) -> tuple[int, int, int]:

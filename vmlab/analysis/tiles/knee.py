@@ -17,7 +17,7 @@ from typing import Any
 from vmlab.analysis.statistics.descriptive import compared
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed
-from vmlab.model.jsonable import key
+from vmlab.model.jsonable import INNER, key
 
 SHARE_PERCENT = 10.0
 """What a further tile adds at least before the knee, in percent of one tile's throughput."""
@@ -40,13 +40,14 @@ class Step:
     """From `before` to `after` tiles.
 
     `gains` has for each repeat what each of these further tiles added, in percent of what one tile does alone.
-    `obstacle` says why they decide nothing, however many there are.
+    `obstacle` says why they decide nothing, however many there are. `level_divisor` divides the level.
     """
 
     before: int
     after: int
     gains: tuple[float, ...]
     obstacle: str = ""
+    level_divisor: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Tested:
     """A step with the estimate of its gain and the 95 % interval, in percent of one tile's throughput.
 
     `enough` says whether the gain is above the limit, None where that is not proven and `because` says why. The
-    estimate is None without a repeat, the interval with fewer than it takes.
+    estimate is None without a repeat, the interval with fewer than the `needed` ones. In a run to which
+    repeats were added the interval is wider.
     """
 
     before: int = field(metadata=key("from_tiles"))
@@ -64,6 +66,7 @@ class Tested:
     repeats: int = field(metadata=key("readings"))
     enough: bool | None
     because: str = ""
+    needed: int = field(default=readings_needed(), metadata=INNER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class Knee:
             "up_to_tiles": self.up_to,
             "seen_after_tiles": self.seen,
             "because": self.decided.because if self.decided else "",
-            "readings_needed": readings_needed(),
+            "readings_needed": max(step.needed for step in self.steps),
             "steps": self.steps,
         }
 
@@ -120,16 +123,18 @@ def _tested(step: Step, share: float) -> Tested:
     """A step against the limit, by Wilcoxon's signed-rank test and its interval."""
     count = len(step.gains)
     if not count:
-        return Tested(step.before, step.after, None, None, 0, None, step.obstacle or NO_REPEAT)
+        needed = readings_needed(step.level_divisor)
+        return Tested(step.before, step.after, None, None, 0, None, step.obstacle or NO_REPEAT, needed)
     test = signed_rank(step.gains, size=100)
-    interval = test.interval(ALPHA)
+    interval = test.interval(ALPHA / step.level_divisor)
     enough = None
     because = step.obstacle or (ONE_REPEAT if count == 1 else TOO_FEW)
     if interval is not None and not step.obstacle:
         low, high = (_against(end, share) for end in interval)
         enough = True if low > 0 else False if high < 0 else None
         because = UNDECIDED if enough is None else ""
-    return Tested(step.before, step.after, test.estimate, interval, count, enough, because)
+    needed = readings_needed(step.level_divisor)
+    return Tested(step.before, step.after, test.estimate, interval, count, enough, because, needed)
 
 
 def _against(gain: float | None, share: float) -> int:

@@ -191,7 +191,8 @@ class _Scored:
         pairing = pairing_of(fewer, many)
         apart = any(ran_apart(self.together(count)) for count in (before, after))
         obstacle = NOT_TOGETHER if apart and pairing else pairing.obstacle if pairing else ""
-        return Step(before, after, tuple(one.value for one in self.gain(before, after).readings), obstacle)
+        gains = tuple(one.value for one in self.gain(before, after).readings)
+        return Step(before, after, gains, obstacle, many.level_divisor)
 
 
 def _of_repeats(figures: Sequence[Figure], value: Callable[..., float]) -> Figure:

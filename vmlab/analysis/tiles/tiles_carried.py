@@ -74,6 +74,7 @@ class Carried:
     range: tuple[int, int] | None
     interval: tuple[int, int] | None = field(metadata=key("interval_95"))
     because: str
+    level_divisor: int = field(default=1, metadata=INNER)
 
     @property
     def climbing(self) -> bool:
@@ -102,7 +103,11 @@ class Carried:
 
     def json_fields(self) -> dict[str, Any]:
         """The place as it stands in ``vmlab.scale/1``, without its steps."""
-        found = {"readings_needed": readings_needed(), "repeats": self.climbs, "ran_out": self.ran_out}
+        found = {
+            "readings_needed": readings_needed(self.level_divisor),
+            "repeats": self.climbs,
+            "ran_out": self.ran_out,
+        }
         return {**fields_of(self), **found}
 
 
@@ -136,6 +141,7 @@ def _carried(axes: dict[str, AxisValue], by_tiles: dict[int, list[CellDocument]]
     told = sorted(climb.tiles for climb in climbs if climb.end is not ClimbEnd.UNKNOWN)
     tiles = median_low(told) if told else None
     open_at = max((climb.tiles for climb in climbs if climb.end is ClimbEnd.OPEN), default=None)
+    divisor = max(climb.last.level_divisor for climb in climbs)
     return Carried(
         axes=axes,
         label=place_label(axes, next(iter(cells.values()))[0].settings.get("cache")),
@@ -144,8 +150,9 @@ def _carried(axes: dict[str, AxisValue], by_tiles: dict[int, list[CellDocument]]
         tiles=tiles,
         at_least=tiles is not None and tiles == open_at,
         range=(told[0], told[-1]) if told else None,
-        interval=_interval(told),
-        because="" if len(told) >= readings_needed() else ONE_REPEAT if len(told) == 1 else TOO_FEW,
+        interval=_interval(told, divisor),
+        level_divisor=divisor,
+        because="" if len(told) >= readings_needed(divisor) else ONE_REPEAT if len(told) == 1 else TOO_FEW,
     )
 
 
@@ -162,11 +169,11 @@ def _climb(repeat: int, cells: dict[int, tuple[CellDocument, ...]]) -> Climb:
     return Climb(repeat, reached, ClimbEnd.OPEN, last)
 
 
-def _interval(told: Sequence[int]) -> tuple[int, int] | None:
+def _interval(told: Sequence[int], divisor: int) -> tuple[int, int] | None:
     """The 95 % interval of the number of tiles, widened to whole ones; None with fewer repeats than it takes."""
-    if len(told) < readings_needed():
+    if len(told) < readings_needed(divisor):
         return None
-    interval = signed_rank(told).interval(ALPHA)
+    interval = signed_rank(told).interval(ALPHA / divisor)
     return None if interval is None else (math.floor(interval[0]), math.ceil(interval[1]))
 
 

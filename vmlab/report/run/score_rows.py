@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW, Knee, KneeVerdict, Tested
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow
 from vmlab.model.axes import axes_words
@@ -86,7 +85,7 @@ def knee_words(axes: Mapping[str, AxisValue], knee: Knee) -> str:
         return f"{where}: {after}; {_step(step)}, less than {share}, by {plural(step.repeats, 'repeat')}"
     seen = "" if knee.seen is None else f"; the estimates alone put it after {plural(knee.seen, 'tile')}"
     few = step.because in (ONE_REPEAT, TOO_FEW)
-    needed = f", and it takes {readings_needed()} repeats at least" if few else ""
+    needed = f", and it takes {step.needed} repeats at least" if few else ""
     return f"{where}: cannot tell; {_step(step)}, and the limit is {share}: {step.because}{needed}{seen}"
 
 

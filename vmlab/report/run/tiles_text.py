@@ -231,7 +231,8 @@ def _spread_words(place: Carried) -> str:
     if count < 2 or place.range is None:
         return " (one repeat, no spread known)"
     if place.interval is not None:
-        return f" (95 % interval {place.interval[0]} to {place.interval[1]}, {count} repeats)"
+        low, high = place.interval
+        return f" ({100 - 5 / place.level_divisor:.4g} % interval {low} to {high}, {count} repeats)"
     low, high = place.range
     found = f"in each of {count} repeats" if low == high else f"from {low} to {high} in {count} repeats"
     return f" ({found}, too few for an interval)"
