@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vmlab.analysis.comparison.compare import compare
-from vmlab.analysis.comparison.comparison import Key, Noise
+from vmlab.analysis.comparison.comparison import Key, Noise, Row
 from vmlab.analysis.comparison.meetings import Side, sides_by_axis
+from vmlab.analysis.comparison.overall import Overall
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
@@ -87,9 +88,11 @@ def noise_of(document: RunDocument) -> Noise:
     run, sides = document.run, sides_by_axis(document)
     if len(sides) != 2:
         raise UsageError(f"run {run.id} is no control run: it has not two sides")
-    rows = compare(sides).rows
+    found = compare(sides)
+    rows = found.rows
     percents: dict[Key, float] = {}
-    for row in (*rows, *(row.at_best_speed for row in rows if row.at_best_speed)):
+    every: list[Row | Overall] = [*rows, *(row.at_best_speed for row in rows if row.at_best_speed), *found.overall]
+    for row in every:
         if (interval := row.differences[0].interval) is not None:
             percents[row.key] = max(*map(abs, interval), percents.get(row.key, 0.0))
     if not percents:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from vmlab.analysis.comparison.comparison import AT_BEST, Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
-from vmlab.model.run import RUN_TIME
+from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.notice_text import at_best_notes, short_notices
-from vmlab.report.verdicts import difference_notes, difference_parts, outlier_notes, verdict_words
+from vmlab.report.verdicts import difference_notes, difference_parts, outlier_notes, overall_words, verdict_words
 from vmlab.report.words import MARK, moment, plural
 from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.system.text_width import width_of
@@ -93,7 +93,8 @@ def comparison_blocks(
         own = list(rows)
         units = [row.unit for row in own]
         labels = [row_name(one.row) for one in own]
-        yield Section(place, [Table("figure", labels, _columns(names, own), units=units)])
+        overall = overall_lines(comparison, own[0].row.axes)
+        yield Section(place, [Table("figure", labels, _columns(names, own), units=units), Notes(overall)])
     notes = [
         *behind_sides(comparison),
         *comparison_notes(comparison),
@@ -101,6 +102,18 @@ def comparison_blocks(
         *side_doubts(comparison),
     ]
     yield Section("", [Notes([note for note in notes if note not in told])])
+
+
+def overall_lines(comparison: Comparison, at: Mapping[str, AxisValue] | None = None) -> list[str]:
+    """The overall figures of a place, or of all with their places."""
+    baseline, *candidates = side_names(comparison.labels)
+    found = [one for one in comparison.overall if at is None or one.axes == at]
+    places = [f"{axes_words(one.axes)}: " if at is None and len(found) > 1 else "" for one in found]
+    return [
+        f"{place}{line}"
+        for place, one in zip(places, found, strict=True)
+        for line in overall_words(one, baseline, candidates)
+    ]
 
 
 def side_doubts(comparison: Comparison) -> list[str]:

@@ -97,6 +97,7 @@ def explanation(comparison: Comparison) -> list[str]:
             *_same(named),
             *_at_best_speed(named, others),
             *_limits(comparison, place),
+            *_no_overall(comparison, place),
         ]
         behind = ", ".join(behind_words(comparison.accelerators, comparison.ordered))
         under = f", {behind}" if behind else ""
@@ -105,6 +106,14 @@ def explanation(comparison: Comparison) -> list[str]:
 
 
 _Named = Sequence[tuple[str, Difference]]
+
+
+def _no_overall(comparison: Comparison, place: int) -> Iterator[str]:
+    """Why several workloads have no overall figure."""
+    for one in comparison.overall:
+        if one.because and one.differences[place].percent is None:
+            at = f" at {axes_words(one.axes)}" if one.axes else ""
+            yield f"No overall figure{at}: {one.because}."
 
 
 def _at(row: Row, *, several: bool) -> str:

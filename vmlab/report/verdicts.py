@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vmlab.analysis.comparison.difference import Difference, Verdict
+from vmlab.analysis.comparison.overall import Overall
 from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED
+from vmlab.model.run import RUN_TIME
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, plural, relative_number
 
@@ -129,6 +131,17 @@ def _noise(found: Difference) -> list[str]:
 def _interval_words(found: Difference) -> str:
     size = f"{long_text(found).removeprefix(UNPROVEN).lstrip()} " if found.percent is not None else ""
     return f"{size}at {found.confidence:.4g} % confidence"
+
+
+def overall_words(found: Overall, baseline: str, candidates: Sequence[str]) -> Iterator[str]:
+    """A line for each candidate: how many times as fast, or as good, it is as the baseline over all workloads."""
+    names = [name if metric == RUN_TIME else f"{name} {metric}" for name, metric in found.metrics.items()]
+    of = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) <= _NAMED else f"{len(names)} figures"
+    for candidate, one in zip(candidates, found.differences, strict=True):
+        if one.percent is not None:
+            size = f"{long_text(one, 'ratio')} times as {'fast' if found.speed else 'good'} as {baseline}"
+            words = "; ".join([f"{candidate} is {size}, {verdict_words(one)}", *_noise(one)])
+            yield f"overall, the geometric mean of {of}: {words}"
 
 
 def untested_words(found: Difference) -> str:

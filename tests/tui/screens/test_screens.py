@@ -284,7 +284,7 @@ async def test_the_cells_of_a_run_are_compared(recorded: Path, size: tuple[int, 
     app = StillConsole()
     async with app.run_test(size=size):
         text = await compared(app, [Pick(recorded / "run.sqlite")])
-        for word in ("cache none (base)", "cache writeback", "filecopy", "CPU user %", "disk await ms", " %"):
+        for word in ("cache none (base)", "cache writeback", "filecopy", "overall", "CPU user %", " %"):
             assert word in text
         rows = [row.strip("─━ ") for row in text.splitlines()]
         first = rows[1] if rows[0] == "Compare" else rows[0]

@@ -88,7 +88,7 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
             await until(
                 lambda: isinstance(app.screen, CompareScreen) and on_screen("filecopy", "total wall"), "a table"
             )
-            assert on_screen("cell 1: tiles 1", "cell 2: tiles 1", "CPU user %", "disk await ms", "(base)")
+            assert on_screen("cell 1: tiles 1", "cell 2: tiles 1", "overall", "CPU user %", "(base)")
             await until(lambda: on_screen("since the workloads started"), "the time series are drawn")
             compared_with_the_store(app, folder)
 

@@ -88,7 +88,8 @@ def test_what_is_not_proven_has_no_tone(repeats: int, tmp_path: Path) -> None:
 def test_the_baseline_has_no_difference(store: Path) -> None:
     compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
     assert compared.rows[1].entries[0][:2] == ("9.97 ± 0.37", "")
-    (note, *_) = (row.label for row in compared.rows if row.tone == "quiet")
+    (overall, note, *_) = (row.label for row in compared.rows if row.tone == "quiet")
+    assert overall.startswith("overall, the geometric mean of ")
     assert note.startswith("in brackets: interval of the difference")
 
 

@@ -11,6 +11,7 @@ from vmlab.analysis.comparison.comparison import AT_BEST, INDEX, Comparison, Noi
 from vmlab.analysis.comparison.conditions import Differing, differing
 from vmlab.analysis.comparison.families import asked_metrics, with_differences
 from vmlab.analysis.comparison.meetings import Meeting, Side, meetings_of, place_of
+from vmlab.analysis.comparison.overall import Overall, Part, overall_of
 from vmlab.analysis.figures.counted_cells import as_of
 from vmlab.analysis.figures.figure import (
     WALL_CLOCK,
@@ -55,11 +56,14 @@ def compare(sides: Sequence[Side], noise: Noise | None = None, chosen: Sequence[
     asked = asked_metrics(baseline)
     rows: list[Row] = []
     indexed: list[Indexed] = []
+    overall: list[Overall] = []
     for meeting in meetings:
         timed = timed_of(meeting.cells, baseline.throughput)
         here, index = list(_rows(meeting, timed)), _index(meeting, baseline)
         order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in here))}
         here.sort(key=lambda row: (order[row.workload], row.metric != timed.get(row.workload), row.fixed))
+        firsts = _parts(here, chosen or (baseline.table.metrics if baseline.table else ()) or (RUN_TIME,), timed)
+        overall += filter(None, [overall_of(meeting.axes, firsts, noise.percents if noise else None)])
         if chosen:
             here = [row for row in here if any(_is_chosen(row, name, timed) for name in chosen)]
         elif index is not None:
@@ -90,9 +94,21 @@ def compare(sides: Sequence[Side], noise: Noise | None = None, chosen: Sequence[
         neighbours=tuple(map(_neighbours, passed)),
         asked=tuple(dict.fromkeys(row.metric for row in results)) if chosen else _asked_here(asked, results, timed),
         chosen=tuple(chosen),
+        overall=tuple(overall),
         timed=timed,
         fixed=tuple(row for row in rows if row.fixed),
     )
+
+
+def _parts(rows: Sequence[Row], metrics: Sequence[str], timed: Mapping[str, str]) -> list[Part]:
+    """The first of `metrics` that each workload has, and of which an end is better."""
+    found: dict[str, Part] = {}
+    for name in metrics:
+        for row in rows:
+            more = row.more_is_better
+            if row.workload != WALL_CLOCK and not row.fixed and more is not None and _is_chosen(row, name, timed):
+                found.setdefault(row.workload, Part(row.workload, row.metric, row.unit, more, row.figures))
+    return list(found.values())
 
 
 def _is_chosen(row: Row, name: str, timed: Mapping[str, str]) -> bool:

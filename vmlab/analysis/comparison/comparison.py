@@ -9,6 +9,7 @@ from typing import Any
 from vmlab.analysis.comparison.conditions import Differing, differing
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Answer
+from vmlab.analysis.comparison.overall import OVERALL, Overall
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.shape import RunPart
 from vmlab.analysis.speed_spans import SpeedSpan
@@ -145,6 +146,7 @@ class Comparison:
     guests of each run that is compared, None for a run in which only the host worked. `timed` has the throughput of
     each workload of fixed duration, and the total wall clock where all workloads are of one; their times are `fixed`
     rows, which no table has. `chosen` are the names of the figures that a user asked for, instead of the scenario.
+    `overall` has the figure over all workloads at each place that has several.
     """
 
     labels: tuple[str, ...]
@@ -165,6 +167,16 @@ class Comparison:
     timed: Mapping[str, str] = field(default_factory=dict)
     fixed: tuple[Row, ...] = ()
     chosen: tuple[str, ...] = ()
+    overall: tuple[Overall, ...] = ()
+
+    @property
+    def judged(self) -> list[Row]:
+        """The rows that conditions are about: with those of the overall figure."""
+        of_all = [
+            Row(one.axes, OVERALL, OVERALL, "1", one.figures, more_is_better=True, differences=one.differences)
+            for one in self.overall
+        ]
+        return [*self.rows, *of_all]
 
     def told(self, metrics: Collection[str] = ()) -> list[Row]:
         """The rows that people are shown, of `metrics` or all; the tile index is for documents and gates alone."""
@@ -189,4 +201,5 @@ class Comparison:
             "gate": self.gate,
             "tile_index": self.indexed,
             "chosen": self.chosen,
+            "overall": self.overall,
         }

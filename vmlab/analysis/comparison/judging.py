@@ -8,6 +8,7 @@ from dataclasses import replace
 from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
 from vmlab.analysis.comparison.difference import Verdict, corrected_for, readings_to_decide
 from vmlab.analysis.comparison.gate import Answer, Condition, Level, State
+from vmlab.analysis.comparison.overall import OVERALL
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure
 from vmlab.analysis.statistics.descriptive import mean, standard_deviation
 from vmlab.analysis.statistics.rank_test import signed_rank
@@ -56,12 +57,12 @@ def gate_code(comparison: Comparison, *, lenient: bool = False) -> ExitCode:
 
 def _rows(comparison: Comparison, figures: Sequence[Sequence[str]]) -> list[Row]:
     """The rows of figures, each a workload and a metric."""
-    return [row for row in comparison.rows if [row.workload, row.metric] in figures]
+    return [row for row in comparison.judged if [row.workload, row.metric] in figures]
 
 
 def _figure(comparison: Comparison, condition: Condition) -> tuple[str, str]:
     """The workload and the metric that a condition names."""
-    known = [(row.workload, row.metric) for row in comparison.rows]
+    known = [(row.workload, row.metric) for row in comparison.judged]
     return figure_of_condition(condition, known, comparison.timed, comparison.workloads)
 
 
@@ -78,10 +79,15 @@ def figure_of_condition(
     """
     workload, _, metric = condition.figure.partition(".")
     metric = metric or (WALL_SECONDS if workload == WALL_CLOCK else RUN_TIME)
+    if condition.figure == OVERALL and (OVERALL, OVERALL) in known and OVERALL not in workloads:
+        if condition.level:
+            raise UsageError(f"{condition.named}: the overall figure is a ratio to the baseline; say overall < -10 %")
+        return OVERALL, OVERALL
     if workload in timed and metric in (RUN_TIME, WALL_SECONDS):
         raise UsageError(f"{condition.named}: {_fixed_words(condition, workload, timed)}")
-    metrics = list(dict.fromkeys(one for of, one in known if of == workload))
-    names = list(dict.fromkeys([*workloads, *(of for of, _ in known if of not in (WALL_CLOCK, INDEX))]))
+    metrics = list(dict.fromkeys(one for of, one in known if of == workload and one != OVERALL))
+    of_workloads = (of for of, one in known if of not in (WALL_CLOCK, INDEX) and one != OVERALL)
+    names = list(dict.fromkeys([*workloads, *of_workloads]))
     if workload not in (*names, WALL_CLOCK, *([INDEX] if metrics else [])):
         raise UsageError(f"{condition.named}: no such workload; there are {_list([*names, WALL_CLOCK])}")
     if metrics and metric not in metrics:

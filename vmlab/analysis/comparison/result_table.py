@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, differences
 from vmlab.analysis.comparison.families import asked_metrics
+from vmlab.analysis.comparison.overall import Overall, Part, overall_of
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, workloads_of
 from vmlab.analysis.figures.reading import Asked, Reading, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import Block, Place, TableLayout, absent_reason, cells_at, layout_of
@@ -58,7 +59,8 @@ class ResultTable:
     """One table. `axes` are those of its block, `fixed` the parts that are on neither side, such as its workload.
 
     `entries` has a row for each of `rows`, with an entry for each of `columns`. `absent` has the reason why a row has
-    no figures, and `absent_columns` why a column has none, by their number from 0.
+    no figures, and `absent_columns` why a column has none, by their number from 0. `overall` has the figure over all
+    workloads of each place that is compared, where the table has several of them.
     """
 
     axes: dict[str, AxisValue]
@@ -70,6 +72,7 @@ class ResultTable:
     baseline: dict[str, AxisValue]
     absent: dict[int, str]
     absent_columns: dict[int, str]
+    overall: tuple[Overall, ...] = ()
 
     def each(self) -> Iterator[tuple[Head, Head, Entry]]:
         """Every entry with the heads of its row and its column, row by row."""
@@ -89,6 +92,7 @@ class ResultTable:
             ],
             "relative": self.relative,
             "baseline": self.baseline,
+            "overall": self.overall,
         }
 
 
@@ -153,7 +157,33 @@ class _Maker:
             baseline=layout.baseline,
             absent=dict(self._reasons(rows)),
             absent_columns=dict(self._reasons(columns)),
+            overall=tuple(self._overall(itertools.product(rows, columns))),
         )
+
+    def _overall(self, heads: Iterable[tuple[Head, Head]]) -> Iterator[Overall]:
+        """That of each place that is compared with another; none in the table of one workload."""
+        if WORKLOADS in self.fixed or self.layout.relative is None:
+            return
+        known: list[dict[str, AxisValue]] = []
+        for row, column in heads:
+            place = {**dict(row), **dict(column)}
+            axes = {part: value for part, value in place.items() if part not in PARTS}
+            if place.get(STATISTICS, "mean") == "mean" and self._base(axes) != axes and axes not in known:
+                known.append(axes)
+                found = overall_of(axes, list(self._parts(axes)))
+                yield from [found] if found else []
+
+    def _parts(self, axes: Place) -> Iterator[Part]:
+        """Of each workload the first figure of the table that it has, and of which an end is better."""
+        for workload in workloads_of(self.block.cells):
+            for metric in self.layout.metrics:
+                place = {**axes, METRICS: metric, WORKLOADS: workload}
+                found, before = self._read(place), self._read(self._base(place))
+                more = before.more_is_better if found.more_is_better is None else found.more_is_better
+                if more is not None and not of_cells_alone(metric):
+                    unit = found.unit or before.unit
+                    yield Part(workload, self._metric(place), unit, more, (before.figure, found.figure))
+                    break
 
     def _row_heads(self) -> list[Head]:
         """The heads of the rows; simple rows of workloads have the mean and the worst of many tiles, and the wall."""

@@ -15,9 +15,10 @@ from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.quantities import Written, written
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.scenarios.table_words import METRICS, STATISTICS, WORKLOADS
-from vmlab.report.blocks import Column, Section, Table
+from vmlab.report.blocks import Block as ShownBlock
+from vmlab.report.blocks import Column, Notes, Section, Table
 from vmlab.report.figures import figure_text, with_unit
-from vmlab.report.verdicts import difference_words, long_text, relative_text, verdict_words
+from vmlab.report.verdicts import difference_words, long_text, overall_words, relative_text, verdict_words
 from vmlab.report.words import APART, MARK, NOT_MEASURED
 from vmlab.telemetry.host.host_figures import host_figures
 
@@ -146,8 +147,24 @@ def block_section(document: RunDocument, layout: TableLayout, block: Block) -> S
     """A block's tables, under the values of its axes where these are varied."""
     varied = {name: value for name, value in block.axes.items() if len(axis_values(document, name)) > 1}
     own = (table for table in document.tables if table.axes == block.axes)
-    shown = [_Shown(document, layout, block, table).table() for table in own]
+    shown: list[ShownBlock] = []
+    for table in own:
+        shown += (_Shown(document, layout, block, table).table(), Notes(_overall(table)))
     return Section(axes_words(varied) if varied else "", shown)
+
+
+def _overall(table: ResultTable) -> list[str]:
+    """The figure over all workloads of each place that is compared."""
+    lines: list[str] = []
+    for one in table.overall:
+        own = {part: value for part, value in one.axes.items() if part in table.baseline}
+        rest = {part: value for part, value in one.axes.items() if part not in own}
+        candidate, baseline = (
+            ", ".join(value_words(part, values[part]) for part in own) for values in (own, table.baseline)
+        )
+        place = f"{axes_words(rest)}: " if rest else ""
+        lines += [f"{place}{line}" for line in overall_words(one, baseline, [candidate])]
+    return lines
 
 
 def compares_below(layout: TableLayout) -> bool:

@@ -11,7 +11,7 @@ from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.meetings import Side, cells_alike
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, figure_of, host_mean
 from vmlab.model.run import RUN_TIME
-from vmlab.report.comparison_text import COLUMNS, compared_rows, comparison_notes
+from vmlab.report.comparison_text import COLUMNS, compared_rows, comparison_notes, overall_lines
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline, repeats_to_tell
 from vmlab.report.run.host_rows import mean_text, row_label
@@ -86,7 +86,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     compared = compare(sides)
     metrics = () if every_metric else compared.asked
     figures, bars = _figure_rows(compared, metrics, every_metric=every_metric)
-    notes = comparison_notes(compared, metrics=metrics)
+    notes = [*overall_lines(compared), *comparison_notes(compared, metrics=metrics)]
     if every_metric:
         notes += at_best_notes(compared.speed, compared.told())
     rows = [*figures, *(SideRow(note, tone="quiet") for note in notes), *_host_rows(sides), *_latency_rows(sides)]
