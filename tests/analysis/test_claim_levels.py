@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,17 @@ def test_levels_are_corrected_for_all_that_the_claim_names(tmp_path: Path) -> No
     two = answer_claim(run, _claim(at_least=[ONE, {"tiles": 4}], value="90"))
     assert (two.answer, two.readings_needed, two.claim.comparisons) == ("cannot tell", 7, 2)
     assert two.because[1] == "the run has no cell with tiles 4"
+
+
+def test_of_a_run_to_which_repeats_were_added_an_answer_takes_more(tmp_path: Path) -> None:
+    run = _run(tmp_path, {1: _about(100, 6)})
+    extended = replace(run, cells=[replace(cell, level_divisor=2) for cell in run.cells])
+    found = answer_claim(extended, _claim(at_least=[ONE], value="90"))
+    assert (found.answer, found.readings_needed) == ("cannot tell", 7)
+    seven = _run(tmp_path / "seven", {1: _about(100)})
+    extended = replace(seven, cells=[replace(cell, level_divisor=2) for cell in seven.cells])
+    found = answer_claim(extended, _claim(at_least=[ONE], value="90"))
+    assert (found.answer, found.comparisons[0].level and found.comparisons[0].level.confidence) == ("reproduced", 97.5)
 
 
 def test_a_unit_of_another_thing_is_the_reason_for_no_answer(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.overall import Overall
 from vmlab.analysis.figures.figure import Figure, OneReading
-from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED
+from vmlab.analysis.shape import ExtensionDocument
+from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED, level_divisor
 from vmlab.model.run import RUN_TIME
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, plural, relative_number
@@ -188,12 +189,18 @@ def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool
     yield from _untested_notes([(name, found) for name, found in shown if _MARKS.get(found.verdict) == UNTESTED])
 
 
-def extended_words(level_divisor: int) -> str:
+def extension_notes(extended: Sequence[ExtensionDocument]) -> Iterator[str]:
+    """What that means for the tests of a run to which repeats were added; nothing of any other run."""
+    if extended:
+        yield extended_words(level_divisor(len(extended)))
+
+
+def extended_words(divisor: int) -> str:
     """At which level the tests of a run are made to which repeats were added, and at which all that were made."""
-    times = level_divisor.bit_length() - 1
+    times = divisor.bit_length() - 1
     often = {1: "once", 2: "twice"}.get(times, f"{times} times")
     return (
-        f"repeats were added {often} after the run had ended: judged at {100 * ALPHA / level_divisor:.4g} %; "
+        f"repeats were added {often} after the run had ended: judged at {100 * ALPHA / divisor:.4g} %; "
         f"over all {times + 1} looks a false positive has a chance of at most {100 * STATED:g} %"
     )
 

@@ -61,6 +61,14 @@ def test_what_the_repeats_do_not_show_cannot_be_told(
     assert knee.seen == seen
 
 
+def test_of_repeats_that_were_added_it_takes_more() -> None:
+    first = Step(1, 2, CLEAR, level_divisor=2)
+    knee = knee_of([first])
+    assert knee_of([Step(1, 2, CLEAR)]).verdict == KneeVerdict.NOT_REACHED
+    assert knee.decided is not None
+    assert (knee.verdict, knee.decided.because, knee.decided.needed) == (KneeVerdict.CANNOT_TELL, TOO_FEW, 7)
+
+
 def test_nothing_is_said_of_steps_behind_one_that_is_not_known() -> None:
     assert _known(knee_of([Step(1, 2, AROUND), Step(2, 3, LITTLE)])) == ("cannot tell", None, None)
 
