@@ -53,7 +53,7 @@ GRID = "axes: {tiles: [1, 2], cache: [none, writeback]}\n"
 PASSED: tuple[str, list[str]] = ("passed", [])
 """Outcome and reasons of a cell that went well."""
 HOST = HostFacts(2**34, 2**34, 2**40, 2, "tcg")
-QUICK = Timing(cause=0.01, lead=0.02, lead_a_client=0.0)
+QUICK = Timing(cause=0.01, lead=0.02, lead_a_client=0.0, quiet=0.6, tick=0.05)
 Kind = TypeVar("Kind", bound=Event)
 
 

@@ -11,6 +11,7 @@ from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.commands.verbs import ChangeComing, ChangeRunning, ListComing, coming_document
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
+from vmlab.lab.process.resuming import More
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.model.errors import UsageError
@@ -137,11 +138,14 @@ def record_host(
     return start_recording(RecordingRequest(seconds, interval, keep_seconds, keep_bytes)).id
 
 
-def resume_run(run: str | Run, *, wait: bool = False, concurrent: bool = False) -> str:
+def resume_run(
+    run: str | Run, *, invalid: bool = False, repeats: int = 0, wait: bool = False, concurrent: bool = False
+) -> str:
     """Have a run go on that was stopped or killed, or a fleet's whose controller was, as ``vmlab resume`` does; its id.
 
     It goes on in the background; a run on this host needs root. With `wait` it begins, and this returns, when its turn
-    on this host has come; with `concurrent` it measures beside others. Raises VmlabError, with one line, for a run that
+    on this host has come; with `concurrent` it measures beside others. A run that has ended measures its `invalid` and
+    failed cells once more, or so many further `repeats`, or both. Raises VmlabError, with one line, for a run that
     has measured all cells or is under way, for one that did not begin here, where the host is another by now, and
     without both where another run measures or waits.
     """
@@ -150,5 +154,5 @@ def resume_run(run: str | Run, *, wait: bool = False, concurrent: bool = False) 
     from vmlab.fleet.starting import resume
 
     folder = run_meant(named(run))
-    resume(folder, concurrent=concurrent, tell=(lambda standing: None) if wait else None)
+    resume(folder, More(invalid, repeats), concurrent=concurrent, tell=(lambda standing: None) if wait else None)
     return folder.id

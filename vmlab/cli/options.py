@@ -13,7 +13,7 @@ import click
 
 from vmlab.cli.diagnostics import parsed
 from vmlab.model.quantities import format_seconds, parse_seconds
-from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_TILES
+from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_CELLS, MOST_TILES
 from vmlab.model.scenarios.scenario import HYPERVISORS, SIZES
 from vmlab.plan.changes import assignments_of
 from vmlab.plan.ordering import LONGEST_LOOP, USUAL_LOOP
@@ -120,6 +120,16 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         metavar="N|claims|claims-once",
         help="Repeats of every cell; claims: as many as a publication's claims need, of the cells that they name; "
         "claims-once: one more than the fewest that can answer them.",
+    ),
+    "--again": click.option(
+        "--again",
+        type=click.IntRange(0, MOST_CELLS),
+        metavar="N",
+        help="Measure a disturbed cell again, N times in all (a quarter of the cells, and at least 2).",
+    ),
+    "--again-failed": click.option("--again-failed", is_flag=True, help="Measure failed cells again, too."),
+    "--no-wait": click.option(
+        "--no-wait", is_flag=True, help="Do not wait, up to 30 s before each cell's workloads, for a quiet host."
     ),
     "--set": click.option(
         "--set",

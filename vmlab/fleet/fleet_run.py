@@ -16,7 +16,7 @@ from vmlab.fleet.hosts_file import FleetRequest
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
 from vmlab.fleet.taking import unstarted
-from vmlab.lab.process.run_ending import CODES, Verdict, counted
+from vmlab.lab.process.run_ending import CODES, Verdict, run_outcome
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
@@ -27,7 +27,7 @@ from vmlab.model.event import (
     HostProbed,
     Notice,
 )
-from vmlab.model.run import Outcome, worst
+from vmlab.model.run import Outcome
 from vmlab.plan.planning import settings_of
 from vmlab.plan.terms import CellPlan
 from vmlab.store.writer import FleetWriter, Source
@@ -312,14 +312,13 @@ class FleetRun:
 
     def _verdict(self, left: Sequence[str]) -> Verdict:
         cells = {cell.index: cell for unit in self._units.values() for cell in unit.cells}
-        outcomes = [counted(cells[index], outcome) for index, outcome in self._book.outcomes.items()]
+        outcome, lacking = run_outcome([(cells[index], outcome) for index, outcome in self._book.outcomes.items()])
         aborted = [cells[index] for index, one in sorted(self._book.outcomes.items()) if one is Outcome.ABORTED]
-        reasons = list(left)
+        reasons = [*filter(None, [lacking]), *left]
         if aborted:
             first = aborted[0]
             words = f"{axes_words(first.axes)}, {repeat_words(first.repeat)}"
             reasons.insert(0, f"{len(aborted)} cells have no figures, the first of them {words}")
-        outcome = worst(outcomes)
         code = CODES.get(outcome, ExitCode.FAILED)
         if left and code == ExitCode.PASSED:
             code = ExitCode.CLEANUP_INCOMPLETE

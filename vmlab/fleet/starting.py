@@ -7,7 +7,7 @@ from vmlab.fleet.hosts_file import FleetRequest, is_fleet
 from vmlab.fleet.placed_units import groups_of
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import RunRequest, kept_overrides, write_request
-from vmlab.lab.process.resuming import resume_run
+from vmlab.lab.process.resuming import NO_MORE, More, resume_run
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.waiting_runs import Tell
@@ -50,13 +50,15 @@ def start_fleet_run(
     return folder
 
 
-def resume(folder: RunFolder, *, concurrent: bool = False, tell: Tell | None = None) -> None:
-    """Have a run go on that was cut off, of a fleet or of this host. For `concurrent` and `tell`, which are for one
-    host, see `resume_run`. Raises what `resume_fleet_run` or `resume_run` raises.
+def resume(folder: RunFolder, more: More = NO_MORE, *, concurrent: bool = False, tell: Tell | None = None) -> None:
+    """Have a run go on that was cut off, of a fleet or of this host. For all else, which is for one host, see
+    `resume_run`. Raises what `resume_fleet_run` or `resume_run` raises.
     """
     if not is_fleet(folder.path):
-        resume_run(folder, concurrent=concurrent, tell=tell)
+        resume_run(folder, more, concurrent=concurrent, tell=tell)
         return
+    if more.asked:
+        raise UsageError("--invalid and --repeats are for a run on one host")
     if concurrent or tell is not None:
         raise UsageError("--wait and --concurrent are for a run on one host")
     resume_fleet_run(folder)

@@ -236,10 +236,11 @@ class CommandReceived(Event):
 
 @event
 class CellsReplanned(Event):
-    """A viewer changed the cells to come: `next_axes` are the axis values of the next one, none where none follows.
+    """The cells to come are others, as a viewer asked or because one is measured again.
 
-    `cells` is the number of the last cell, which is their total where none is skipped. `coming` has every cell to come
-    as it is now; None in records of older versions.
+    `next_axes` are the axis values of the next one, none where none follows. `cells` is the number of the last cell,
+    which is their total where none is skipped. `coming` has every cell to come as it is now; None in records of older
+    versions.
     """
 
     cells: Cell
@@ -268,6 +269,13 @@ class MeasuredAgain(Event):
 
     cell: Cell
     again_of: Cell
+
+
+@event
+class AttemptsAsked(Event):
+    """The cells with these numbers are measured again, as was asked after the run had ended."""
+
+    cells: list[Cell]
 
 
 @event

@@ -141,6 +141,7 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         document = _once(document)
     for key, value, option in (
         (("seed",), overrides.seed, "--seed"),
+        (("again",), overrides.again, "--again"),
         (("allow", "memory_overcommit"), overrides.allow_overcommit or None, "--allow-overcommit"),
         (("allow", "unsafe_cache"), overrides.allow_unsafe or None, "--allow-unsafe"),
         (("allow", "noise"), overrides.allow_noise or None, "--allow-noise"),

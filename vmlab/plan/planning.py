@@ -5,6 +5,7 @@ A scenario is valid that makes a plan of every size, as far as that can be known
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key, guest_of
-from vmlab.model.run import MOST_CELLS, AxisValue
+from vmlab.model.run import MOST_CELLS, WARM_UP, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.model.scenarios.reference import Claim, claims_name, named_values
@@ -47,6 +48,7 @@ __all__ = [
     "read_host_facts",
 ]
 
+_LEAST_ATTEMPTS = 2
 MOST_GUESTS = 250
 """In one cell; a larger number is most likely a typing error."""
 _MEASURED = ("order",)
@@ -97,8 +99,19 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         control=overrides.control,
         loop=overrides.loop,
         targets_decide=overrides.targets,
+        again=_attempts(scenario, cells, overrides),
+        again_failed=overrides.again_failed,
+        waits=not overrides.no_wait,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
+
+
+def _attempts(scenario: Scenario, cells: Sequence[CellPlan], overrides: Overrides) -> int:
+    """How many times cells may be measured again; never in a loop, whose figures do not count."""
+    if overrides.loop is not None:
+        return 0
+    counted = sum(cell.repeat != WARM_UP for cell in cells)
+    return max(_LEAST_ATTEMPTS, math.ceil(counted / 4)) if scenario.again is None else scenario.again
 
 
 def _at_claimed_places(file: ScenarioFile, size: str) -> Document:

@@ -49,6 +49,9 @@ class Overrides:
     hosts: tuple[str, ...] | None = None
     repeats: int | ForClaims | None = None
     looks: tuple[int, ...] | None = None
+    again: int | None = None
+    again_failed: bool = False
+    no_wait: bool = False
     sets: tuple[str, ...] = ()
     seed: int | None = None
     allow_overcommit: bool = False
@@ -133,8 +136,8 @@ class CellPlan:
     also the number of the cell's block: the cells of one repeat follow each other. Repeat 0 is the warm-up.
 
     `memory_bytes` is what the guests are given, `disk_bytes` what is written, `seconds` an estimate, `host` the host's
-    settings for it, `targets` what each of its tiles must deliver. `guests` are virtual machines, and `bare` are the
-    guests that run on the host itself.
+    settings for it, `targets` what each of its tiles must deliver. `guests` are virtual machines, `bare` are guests on
+    the host itself. `again_of` is the number of the cell that it measures again, 0 for none.
     """
 
     index: int
@@ -146,6 +149,7 @@ class CellPlan:
     memory_bytes: int
     disk_bytes: int
     seconds: float
+    again_of: int = 0
     host: HostSettings = field(default_factory=HostSettings)
     targets: tuple[Target, ...] = ()
     bare: tuple[GuestPlan, ...] = ()
@@ -160,6 +164,14 @@ class CellPlan:
         """The cache mode of all guests; None where they differ, and where there is no guest."""
         modes = {guest.resources.cache for guest in self.guests}
         return modes.pop() if len(modes) == 1 else None
+
+
+Place = tuple[object, ...]
+
+
+def place_of(axes: Mapping[str, AxisValue], repeat: int) -> Place:
+    """What identifies a planned cell, whatever the number under which it is recorded."""
+    return (repeat, *sorted((name, str(value)) for name, value in axes.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +197,9 @@ class Plan:
     that belong on the results, such as memory overcommit. A `control` run has one point on both sides. `loop` is for
     how many seconds the workloads of each cell start again, None where they do not. `targets_decide` is whether a
     missed target fails the run for whoever started it.
+
+    `again` is how many times at most a cell is measured again that something outside of it disturbed, or, with
+    `again_failed`, one that failed. A plan that `waits` has its workloads start in a quiet second.
     """
 
     scenario: Scenario
@@ -201,6 +216,9 @@ class Plan:
     control: bool = False
     loop: float | None = None
     targets_decide: bool = False
+    again: int = 0
+    again_failed: bool = False
+    waits: bool = True
 
     @property
     def repeats_at_least(self) -> int:

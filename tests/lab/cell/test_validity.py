@@ -14,7 +14,7 @@ from tests.lab.one_cell import REPORT, Lab, lab_of, scenario_plan
 from vmlab.guests.held_client import HostSpan, start_line_program
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.undisturbed import LONGEST_STOP, STOPPED_SHARE, Stood, told_of
-from vmlab.lab.cell.validity import broken_rules
+from vmlab.lab.cell.validity import broken_rules, proof_faults
 from vmlab.lab.cell.workload_instance import disagreement
 from vmlab.model.cell_event import WorkloadStarted
 from vmlab.model.event import Notice
@@ -28,7 +28,7 @@ LIMITS = Limits()
 
 
 def broken(skew: float = 0.0) -> list[str]:
-    return list(broken_rules(LIMITS, [], [], StartSkew(skew, 0.001)))
+    return list(broken_rules(LIMITS, [], StartSkew(skew, 0.001)))
 
 
 def test_at_its_limit_a_rule_holds_and_above_it_is_broken() -> None:
@@ -62,15 +62,15 @@ def test_what_was_changed_is_told_once_for_the_threads_of_a_process_and_the_rest
 
 def test_a_late_start_says_in_milliseconds_how_late_and_what_the_limit_is() -> None:
     limits = LIMITS.model_copy(update={"start_skew": 0.25})
-    reasons = list(broken_rules(limits, [], [], StartSkew(1.5, 0.001)))
+    reasons = list(broken_rules(limits, [], StartSkew(1.5, 0.001)))
     assert reasons == ["clients started 1500 ms apart; the limit is 250 ms"]
-    assert list(broken_rules(limits, [], [], None)) == []
+    assert list(broken_rules(limits, [], None)) == []
 
 
 def test_each_file_whose_cache_mode_is_not_in_force_is_named_with_what_qemu_has() -> None:
     right = CacheProof("web", "/a.raw", True, True, True, False, "none: o_direct=yes", agrees=True)
     proofs = [right, replace(right, file="/b.raw", o_direct=False, agrees=False), right]
-    reasons = list(broken_rules(LIMITS, [], proofs, None))
+    reasons = list(proof_faults(proofs))
     assert reasons == [
         "web: cache=none: o_direct=yes is not what QEMU has on /b.raw: O_DIRECT off, write cache on, no-flush off"
     ]
@@ -90,7 +90,7 @@ class Client:
 def test_a_clock_at_its_limit_holds_and_above_it_its_workload_is_named() -> None:
     limit = LIMITS.clock_drift_percent / 100
     clients: Any = [Client("tile 1 web", limit), Client("tile 2 web", math.nextafter(limit, 1))]
-    (reason,) = broken_rules(LIMITS, clients, [], None)
+    (reason,) = broken_rules(LIMITS, clients, None)
     assert reason.startswith("tile 2 web: its guest's clock and the host's disagree by 5.0 % over the run time")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import re
+from dataclasses import replace
 
 import pytest
 
@@ -11,15 +14,19 @@ from tests.lab.runs import REPORT, MemoryRun
 from vmlab.lab.process.run_ending import Verdict
 from vmlab.model.cell_event import (
     CellEnded,
+    CellStarted,
     MeasurementTaken,
+    PhaseEnded,
     PhaseStarted,
+    StepEnded,
 )
 from vmlab.model.errors import ExitCode
-from vmlab.model.event import Event, Notice
+from vmlab.model.event import Event, MeasuredAgain, Notice
 from vmlab.model.run import Outcome
+from vmlab.plan.terms import Overrides
 from vmlab.telemetry.host_counters import HostCounters
 
-CELL = "axes: {cache: [none]}\n"
+CELL = "axes: {cache: [none]}\nagain: 0\n"
 OTHER, STEAL = "cpu_outside_lab_percent", "cpu_steal_percent"
 LIMITS = {OTHER: 20.0, STEAL: 25.0}
 """What holds where the scenario says nothing."""
@@ -27,7 +34,7 @@ ABOVE = {
     OTHER: "the host's other work took 20 % of the CPUs; the limit is 20 %",
     STEAL: "steal: the hypervisor that this host runs on took 25 % of the CPUs; the limit is 25 %",
 }
-INVALID = Verdict(Outcome.INVALID, ExitCode.INVALID)
+INVALID = Verdict(Outcome.INVALID, ExitCode.INVALID, "cache none: no valid repeat")
 PASSED = Verdict(Outcome.PASSED, ExitCode.PASSED)
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -131,7 +138,7 @@ async def test_a_guest_that_stood_still_spoils_a_cell_only_while_its_workloads_r
     )
 
 
-async def test_one_invalid_cell_among_passed_ones_makes_the_run_invalid() -> None:
+async def test_one_invalid_cell_among_passed_ones_makes_the_run_incomplete() -> None:
     run = MemoryRun(CELL + "repeats: 3\n")
 
     def disturb(event: Event, run: MemoryRun) -> None:
@@ -139,5 +146,58 @@ async def test_one_invalid_cell_among_passed_ones_makes_the_run_invalid() -> Non
             run.host[OTHER] = 99.0 if event.cell == 2 else 0.0
 
     run.on.append(disturb)
-    assert await run.run() == INVALID
+    assert await run.run() == Verdict(Outcome.INCOMPLETE, ExitCode.INVALID, "cache none: 2 of 3 repeats valid")
     assert [outcome for outcome, _ in run.outcomes()] == ["passed", "invalid", "passed"]
+
+
+async def test_a_disturbed_cell_is_measured_again_when_its_block_has_ended_and_then_at_the_end() -> None:
+    run = MemoryRun("axes: {cache: [none, writeback]}\norder: as written\nrepeats: 2\nagain: 3\n")
+
+    def disturb(event: Event, run: MemoryRun) -> None:
+        if isinstance(event, PhaseStarted) and event.phase == "execute":
+            run.host[OTHER] = 99.0 if event.cell in (1, 5) else 0.0
+
+    run.on.append(disturb)
+    assert await run.run() == PASSED
+    assert [event.cell for event in run.of(CellStarted)] == [1, 2, 5, 3, 4, 6]
+    assert [(event.cell, event.again_of) for event in run.of(MeasuredAgain)] == [(5, 1), (6, 5)]
+    assert [event.disturbed for event in run.of(CellEnded)] == [True, False, True, False, False, False]
+
+
+async def test_attempts_are_as_many_as_the_plan_allows() -> None:
+    run = MemoryRun("axes: {cache: [none]}\n")
+    run.host[OTHER] = 99.0
+    verdict = await run.run()
+    assert verdict == replace(INVALID, reason="cache none: no valid repeat after 2 further attempts")
+    assert len(run.of(CellEnded)) == 3
+
+
+async def test_workloads_wait_for_a_quiet_host_and_the_run_says_so_in_one_line() -> None:
+    run = MemoryRun(CELL)
+    run.host[OTHER] = 50.0
+
+    def prepared(event: Event, run: MemoryRun) -> None:
+        if isinstance(event, PhaseEnded) and event.phase == "prepare":
+            asyncio.get_running_loop().call_later(0.1, run.host.update, {OTHER: 0.0})
+
+    run.on.append(prepared)
+    assert await run.run() == PASSED
+    (told,) = [event for event in run.of(Notice) if "quiet" in event.text]
+    assert told.level == "info"
+    assert re.fullmatch(r"cell 1: waited \d s for a quiet host: the host's other work took 50 % .*", told.text)
+
+
+@pytest.mark.parametrize("overrides", [{"no_wait": True}, {"allow_noise": True}])
+async def test_nobody_waits_who_does_not_want_to(overrides: dict[str, bool]) -> None:
+    run = MemoryRun(CELL, Overrides(size="full", cold=True, **overrides))
+    run.host[OTHER] = 99.0
+    await run.run()
+    assert not [event for event in run.of(StepEnded) if event.step == "wait for a quiet host"]
+
+
+async def test_after_so_long_workloads_start_on_a_busy_host_all_the_same() -> None:
+    run = MemoryRun(CELL)
+    run.host[OTHER] = 99.0
+    assert await run.run() == INVALID
+    (told,) = [event for event in run.of(Notice) if "quiet" in event.text]
+    assert told.level == "warning" and told.text.startswith("cell 1: the host was not quiet within ")

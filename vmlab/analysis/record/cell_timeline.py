@@ -147,6 +147,8 @@ class CellTimeline:
     changes: list[Switched | TilesChanged] = field(default_factory=list)
     """What was changed under running guests, in order."""
     rounds: list[RoundEnded] = field(default_factory=list)
+    disturbed: bool = False
+    """Whether it is invalid for causes outside of it alone."""
     half: HalfEnded | None = None
     """In a record of an older version, how a cell with guests on two hosts has ended on the other one."""
 
@@ -261,6 +263,7 @@ class CellTimeline:
                 self.told.phases[event.phase] = event.seconds
             case CellEnded():
                 self._end_phase(event.mono)
+                self.disturbed = event.disturbed
                 self._end(event)
             case HalfEnded():
                 self.half = event

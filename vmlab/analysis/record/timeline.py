@@ -18,6 +18,7 @@ from vmlab.model.domain import Domain
 from vmlab.model.event import (
     RESUME,
     AnotherRunSeen,
+    AttemptsAsked,
     CellPlaced,
     CellsReplanned,
     CellWithdrawn,
@@ -68,6 +69,8 @@ class RunTimeline:
     left_out: dict[str, HostLeftOut] = field(default_factory=dict)
     together: list[TogetherEnded] = field(default_factory=list)
     """The cells that hosts ran together, as far as they have ended."""
+    asked_again: set[int] = field(default_factory=set)
+    """The cells that were asked to be measured again, by their numbers."""
     again: dict[int, int] = field(default_factory=dict)
     """The cell that each further attempt measures again, by their numbers."""
     placed: dict[int, str] = field(default_factory=dict)
@@ -160,6 +163,8 @@ class RunTimeline:
             case RepeatsEnded():
                 self.repeats_ended = event
                 self.cells_planned = event.cells
+            case AttemptsAsked():
+                self.asked_again |= set(event.cells)
             case RepeatsAdded():
                 self.extensions.append(event)
                 self.cells_planned = event.cells

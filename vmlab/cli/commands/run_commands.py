@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
 
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
+from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.upkeep_commands import give, give_text
 from vmlab.cli.diagnostics import say
@@ -20,10 +22,12 @@ from vmlab.fleet.hosts_file import is_fleet
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.removed_runs import demand_free
+from vmlab.lab.process.resuming import More
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.run import MOST_REPEATS
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -129,14 +133,28 @@ def stop(run: str | None) -> None:
         say(f"run {folder.id} has stopped")
 
 
+def _further(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
+    """The number of ``+4``."""
+    if value is None:
+        return 0
+    if not re.fullmatch(r"\+[1-9][0-9]{0,3}", value) or int(value) > MOST_REPEATS:
+        raise click.BadParameter(f"{value!r} is no number of further repeats, such as +4", ctx, param)
+    return int(value)
+
+
 @click.command()
 @click.argument("run")
+@click.option("--invalid", is_flag=True, help="Measure invalid and failed cells of a run that has ended once more.")
+@click.option("--repeats", metavar="+N", callback=_further, help="Add N repeats of every cell to a run that has ended.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @wait_option
 @concurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
-def resume(run: str, detach: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
-    """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept."""
+def resume(run: str, invalid: bool, repeats: int, detach: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
+    """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept.
+
+    With --invalid or --repeats a run that has ended goes on, in the same record.
+    """
     demand_one_way(wait=wait, concurrent=concurrent)
     folder = run_meant(run)
     with InterruptedLater() as interrupted:
@@ -144,7 +162,7 @@ def resume(run: str, detach: bool, wait: bool, concurrent: bool, as_json: bool) 
             # Imported late: it loads SSH, which a fleet's run needs.
             from vmlab.fleet.starting import resume as resume_any
 
-            resume_any(folder, concurrent=concurrent, tell=line.show if wait else None)
+            resume_any(folder, More(invalid, repeats), concurrent=concurrent, tell=line.show if wait else None)
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted)
@@ -191,7 +209,8 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
     if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) and not is_fleet(folder.path):
         say(f"`vmlab resume {folder.id}` measures the cells that are left")
     if invalid:
-        say("vmlab: invalid cells are not compared; for a busy host there are --wait, --steady and --allow-noise")
+        once_more = "" if is_fleet(folder.path) else f"; `vmlab resume {folder.id} --invalid` measures them once more"
+        say(f"vmlab: invalid cells are not compared{once_more}")
     return code
 
 
@@ -199,7 +218,7 @@ def _by_targets(folder: RunFolder) -> ExitCode:
     """Of a run that passed, the exit code by its targets: PASSED unless the run was started with `--targets`."""
     with RunReader(folder.store) as reader:
         document = run_document(reader)
-    cells = document.cells
+    cells = [cell for cell in document.cells if is_final(cell)]
     if not document.run.targets_decide:
         return ExitCode.PASSED
     if missed := missed_sentence(cells):

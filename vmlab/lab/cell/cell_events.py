@@ -25,6 +25,7 @@ from vmlab.model.cell_event import (
 from vmlab.model.event import (
     CommandReceived,
     Event,
+    MeasuredAgain,
     Notice,
 )
 from vmlab.model.results import CacheProof, Measurement, Provision, RawOutput
@@ -54,6 +55,7 @@ class CellEvents:
         self._raw = raw
         self._reasons: list[str] = []
         self._outcomes: list[Outcome] = []
+        self._inside = False
         self._changes: dict[str, list[str]] = {}
         self._of_changes: dict[str, str] = {}
         self._missed = 0
@@ -63,15 +65,23 @@ class CellEvents:
         """The worst outcome reported so far; passed where there is none."""
         return worst(self._outcomes)
 
-    def end_as(self, outcome: Outcome, reason: str) -> None:
-        """The cell ends with no better outcome than this one, for this reason."""
+    @property
+    def disturbed(self) -> bool:
+        """Whether the cell is invalid for causes outside of it alone."""
+        return self.outcome is Outcome.INVALID and not self._inside
+
+    def end_as(self, outcome: Outcome, reason: str, *, outside: bool = False) -> None:
+        """The cell ends with no better outcome than this one, for this reason, whose cause may be `outside` of it."""
         self._outcomes.append(outcome)
         self._reasons.append(reason)
+        self._inside |= not outside
 
     def started(self, host: Mapping[str, str | int | None], *, looped: bool = False) -> None:
         """The cell begins, with these settings of the host in force."""
         plan, guests = self._plan, len(self._plan.guests)
         settings = {**settings_of(plan), "host": dict(host)}
+        if plan.again_of:
+            self.emit(MeasuredAgain(cell=plan.index, again_of=plan.again_of))
         self.emit(
             CellStarted(
                 cell=plan.index, axes=plan.axes, repeat=plan.repeat, guests=guests, settings=settings, looped=looped
@@ -179,5 +189,6 @@ class CellEvents:
                 skew_uncertainty_ms=None if skew is None else skew.uncertainty * 1e3,
                 provision=provision,
                 missed=self._missed if self.outcome == Outcome.PASSED else 0,
+                disturbed=self.disturbed,
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from vmlab.model.quantities import format_bytes
@@ -46,6 +46,20 @@ async def until_steady(extremes: Callable[[str, float, float], tuple[float, floa
         if not lowest < TOLD_SPEED_PERCENT or now >= end:
             return lowest
         await asyncio.sleep(min(_LOOK_SECONDS, end - now))
+
+
+async def until_quiet(disturbing: Callable[[], Awaitable[str]], most: float) -> tuple[float, str]:
+    """Return as soon as nothing is `disturbing`, or after `most` seconds.
+
+    Gives how many seconds that took, and what disturbed at first; nothing where the host was quiet at once.
+    """
+    began, first = time.monotonic(), ""
+    while why := await disturbing():
+        first = first or why
+        if (waited := time.monotonic() - began) >= most:
+            return waited, first
+        await asyncio.sleep(_LOOK_SECONDS)
+    return time.monotonic() - began, first
 
 
 @dataclass(frozen=True, slots=True)

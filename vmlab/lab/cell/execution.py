@@ -12,14 +12,14 @@ from typing import Any
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, HostsStart, StartSkew, start_together
-from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
+from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_quiet, until_steady
 from vmlab.lab.cell.latency_readings import LatencyReadings
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.undisturbed import Undisturbed
-from vmlab.lab.cell.validity import broken_rules
+from vmlab.lab.cell.validity import broken_rules, proof_faults
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.cell_event import CountersRead, NeighboursCounted, NetworkProved
@@ -77,6 +77,7 @@ class Execution:
         """
         first = tuple(instances)
         await self._wait_for_steady_speed()
+        await self._wait_for_quiet_host()
         moment = await self._hosts_moment(len(first))
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
@@ -179,6 +180,33 @@ class Execution:
                 "workloads started"
             )
 
+    async def _wait_for_quiet_host(self) -> None:
+        """Wait for a second that would disturb no cell; hosts that start together are not waited for one by one."""
+        plan, timing = self._around.plan, self._around.timing
+        if not plan.waits or plan.scenario.allow.noise or self._hosts_start is not None:
+            return
+        with self._events.step(Part.START, "wait for a quiet host"):
+            waited, why = await until_quiet(self._disturbing, timing.quiet)
+        if why and waited < timing.quiet:
+            self._events.note(f"cell {self._plan.index}: waited {waited:.0f} s for a quiet host: {why}")
+        elif why:
+            self._events.doubt(f"the host was not quiet within {timing.quiet:g} s: {why}")
+
+    async def _disturbing(self) -> str:
+        """What would make a cell of the last second invalid, or of the next one where the last tells no more."""
+        last = time.monotonic() - self._around.timing.tick
+        if not self._broken_in((last, math.inf), Between()):
+            return ""
+        # The recorder's figure has the kernel's threads in it, which are told apart by counters alone.
+        before, now = await self._host_counters(), time.monotonic()
+        await asyncio.sleep(self._around.timing.tick)
+        return self._broken_in((now, math.inf), before.until(await self._host_counters()))
+
+    def _broken_in(self, span: tuple[float, float], between: Between) -> str:
+        host, scenario = self._around.host, self._around.plan.scenario
+        found = Disturbance.of(host.mean, span, between, host.extremes)
+        return next((one.text for one in found.findings(scenario.limits, scenario.allow, None) if one.breaks), "")
+
     def _follow(self, instances: Sequence[WorkloadInstance], start: CommonStart) -> None:
         for instance in instances:
             task = asyncio.ensure_future(self.loop.follow(instance, start.lead))
@@ -224,8 +252,10 @@ class Execution:
         Called late, because the tick in which the workloads ended comes up to a second after their end.
         """
         scenario = self._around.plan.scenario
-        for reason in broken_rules(scenario.limits, instances, proofs, self.skew):
+        for reason in proof_faults(proofs):
             self._events.end_as(Outcome.INVALID, reason)
+        for reason in broken_rules(scenario.limits, instances, self.skew):
+            self._events.end_as(Outcome.INVALID, reason, outside=True)
         for proof in self._network.proofs(instances):
             self._events.emit(NetworkProved(cell=self._plan.index, proof=proof))
             if (fault := fault_of(proof)) is not None:
@@ -237,7 +267,7 @@ class Execution:
             *disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds),
         ):
             if finding.breaks:
-                self._events.end_as(Outcome.INVALID, finding.text)
+                self._events.end_as(Outcome.INVALID, finding.text, outside=True)
             else:
                 self._events.doubt(finding.text)
         self._judge_work(instances, disturbance)

@@ -14,13 +14,8 @@ from vmlab.model.results import CacheProof
 from vmlab.model.scenarios.scenario import Limits
 
 
-def broken_rules(
-    limits: Limits,
-    instances: Sequence[WorkloadInstance],
-    proofs: Sequence[CacheProof],
-    skew: StartSkew | None,
-) -> Iterator[str]:
-    """One reason for each rule that the cell itself broke; none for a valid cell."""
+def proof_faults(proofs: Sequence[CacheProof]) -> Iterator[str]:
+    """One reason for each disk that has another cache mode than was asked for."""
     for proof in proofs:
         if not proof.agrees:
             yield (
@@ -28,6 +23,10 @@ def broken_rules(
                 f"O_DIRECT {_word(proof.o_direct)}, write cache {_word(proof.writeback)}, "
                 f"no-flush {_word(proof.no_flush)}"
             )
+
+
+def broken_rules(limits: Limits, instances: Sequence[WorkloadInstance], skew: StartSkew | None) -> Iterator[str]:
+    """One reason for each limit on the common start and on guests' clocks that was exceeded."""
     if skew is not None and skew.seconds > limits.start_skew:
         yield f"clients started {skew.seconds * 1e3:.0f} ms apart; the limit is {limits.start_skew * 1e3:.0f} ms"
     for instance in instances:

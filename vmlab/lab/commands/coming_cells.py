@@ -44,7 +44,12 @@ def replanned(folder: RunFolder, planned: Sequence[CellPlan], change: dict[str, 
     kept = plan.scenario.axes.keys() & make_plan(file, request.overrides, host).scenario.axes.keys() - change.keys()
     by_place = {_place(cell, kept): cell for cell in plan.cells}
     found = [by_place.get(_place(cell, kept)) for cell in planned]
-    return [cell and replace(cell, index=before.index) for before, cell in zip(planned, found, strict=True)]
+    return [cell and _numbered_as(before, cell) for before, cell in zip(planned, found, strict=True)]
+
+
+def _numbered_as(before: CellPlan, cell: CellPlan) -> CellPlan:
+    """A changed cell under its number; it measures another one again as long as it is the same."""
+    return replace(cell, index=before.index, again_of=before.again_of if cell.axes == before.axes else 0)
 
 
 def widened(folder: RunFolder, cell: CellPlan, tiles: int) -> CellPlan:
@@ -136,14 +141,40 @@ class _Coming:
 class ComingCells:
     """The cells in order, until they are taken or changed; changes are emitted as events."""
 
-    def __init__(self, folder: RunFolder, cells: Iterable[CellPlan], emit: Callable[[Event], object]) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        cells: Iterable[CellPlan],
+        emit: Callable[[Event], object],
+        begun: Collection[int] = (),
+    ) -> None:
+        """`begun` are the numbers of recorded cells, which no cell to come has."""
         self._folder = folder
-        self._planned = tuple(cells)
+        self._highest = self._newest = max(begun, default=0)
+        self._planned = tuple(cell if cell.index not in begun else self._numbered_anew(cell) for cell in cells)
+        self._highest = max([self._highest, *(cell.index for cell in self._planned)])
         self._cells = [_Coming(cell, cell) for cell in self._planned]
         self._begun: list[tuple[dict[str, AxisValue], int]] = []
         self._emit = emit
         self._taken = 0
         self._numbered_before: dict[int, CellPlan] = {}
+
+    def again(self, cell: CellPlan, *, at_end: bool) -> int | None:
+        """Have a cell measured again: after those of its repeat that are to come, or `at_end`; its number.
+
+        None where there are no numbers left.
+        """
+        if self._highest >= MOST_NUMBERED:
+            return None
+        further = self._numbered_anew(cell)
+        same = [place for place, one in enumerate(self._cells, start=1) if one.cell.repeat == cell.repeat]
+        self._cells.insert(len(self._cells) if at_end else max(same, default=0), _Coming(further, further))
+        self.tell()
+        return further.index
+
+    def _numbered_anew(self, cell: CellPlan) -> CellPlan:
+        self._highest += 1
+        return replace(cell, index=self._highest)
 
     def take(self) -> CellPlan | None:
         """Remove and return the next cell, with those before it that are skipped; None after the last."""
@@ -151,7 +182,8 @@ class ComingCells:
             return None
         while (one := self._cells.pop(0)).skipped:
             pass
-        self._taken = one.number
+        self._taken = self._taken if one.cell.again_of else one.number
+        self._newest = max(self._newest, one.number)
         self._begun.append((dict(one.cell.axes), one.cell.repeat))
         return one.cell
 
@@ -179,7 +211,7 @@ class ComingCells:
         active = self._active
         self._emit(
             CellsReplanned(
-                cells=active[-1].number if active else self._taken,
+                cells=max((one.number for one in active), default=self._taken),
                 next_axes=dict(active[0].cell.axes) if active else {},
                 expected_seconds=sum(one.cell.seconds for one in active),
                 coming=[one.to_json() for one in self._cells],
@@ -287,8 +319,10 @@ class ComingCells:
         left = [cell for cell in self._planned if (dict(cell.axes), cell.repeat) not in self._begun]
         if not left:
             raise UsageError("all planned cells have begun; none is to come")
+        further = [one for one in self._cells if one.cell.again_of]
         if left[0].index <= self._taken:
-            if self._taken + len(left) > MOST_NUMBERED:
+            self._highest = max([self._newest, *(one.number for one in further)])
+            if self._highest + len(left) > MOST_NUMBERED:
                 raise UsageError(f"a run has no cells beyond number {MOST_NUMBERED}")
-            left = [replace(cell, index=self._taken + place) for place, cell in enumerate(left, start=1)]
-        return [_Coming(cell, cell) for cell in left]
+            left = [self._numbered_anew(cell) for cell in left]
+        return [*(_Coming(cell, cell) for cell in left), *further]

@@ -125,17 +125,22 @@ def scenario_of(folder: RunFolder, request: RunRequest) -> ScenarioFile:
     return load_kept(folder.scenario, request.overrides.variables)
 
 
-def plan_of(folder: RunFolder) -> Plan:
-    """The plan of the run in `folder`, from what is kept there."""
-    request = RunRequest.of(folder)
+def plan_of(folder: RunFolder, request: RunRequest | None = None) -> Plan:
+    """The plan of the run in `folder`, from what is kept there, or for another `request`."""
+    request = RunRequest.of(folder) if request is None else request
     return make_plan(scenario_of(folder, request), request.overrides, host_of(folder))
 
 
 def write_request(folder: RunFolder, request: RunRequest, scenario_text: str, host: HostFacts) -> None:
     """Store the request and the host's facts before anything starts. Raises OSError."""
     _keep(folder.scenario, scenario_text)
-    _keep(folder.request, request.to_json())
+    keep_request(folder, request)
     _keep(folder.path / _HOST, json.dumps(_host_document(host)))
+
+
+def keep_request(folder: RunFolder, request: RunRequest) -> None:
+    """Store the request alone. Raises OSError."""
+    _keep(folder.request, request.to_json())
 
 
 def _host_document(host: HostFacts) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.axes import axes_words
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded, RunnerFinished
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import WARM_UP, Outcome, worst
 from vmlab.plan.terms import CellPlan
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
@@ -19,9 +21,11 @@ from vmlab.system.held_folder import demand
 
 CODES = {
     Outcome.PASSED: ExitCode.PASSED,
+    Outcome.INCOMPLETE: ExitCode.INVALID,
     Outcome.INVALID: ExitCode.INVALID,
     Outcome.FAILED: ExitCode.FAILED,
 }
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,32 @@ def failure(error: VmlabError | OSError) -> Verdict:
 def counted(cell: CellPlan, outcome: Outcome) -> Outcome:
     """What the outcome of a cell is for its run: a warm-up is not counted, so it need not be valid."""
     return Outcome.PASSED if cell.repeat == WARM_UP and outcome is Outcome.INVALID else outcome
+
+
+def run_outcome(ended: Iterable[tuple[CellPlan, Outcome]]) -> tuple[Outcome, str]:
+    """What the newest attempts at a run's cells make of it, and why.
+
+    It has passed where every planned repeat of every point is valid. It is incomplete where some are not and figures
+    can be compared all the same: two points, or the only one, are valid in a common repeat; else it is invalid.
+    """
+    cells = [(cell, counted(cell, outcome)) for cell, outcome in ended]
+    if (outcome := worst(one for _, one in cells)) is not Outcome.INVALID:
+        return outcome, ""
+    points: dict[str, list[Outcome]] = {}
+    valid: Counter[int] = Counter()
+    for cell, one in cells:
+        if cell.repeat != WARM_UP:
+            points.setdefault(axes_words(cell.axes), []).append(one)
+            valid[cell.repeat] += one is Outcome.PASSED
+    answered = max(valid.values(), default=0) >= min(2, len(points))
+    named = [f"{point}: {_valid_words(those)}" for point, those in points.items() if Outcome.INVALID in those]
+    more = f", and {len(named) - _MOST_NAMED} further points" if len(named) > _MOST_NAMED else ""
+    return Outcome.INCOMPLETE if answered else Outcome.INVALID, ", ".join(named[:_MOST_NAMED]) + more
+
+
+def _valid_words(repeats: Sequence[Outcome]) -> str:
+    valid = repeats.count(Outcome.PASSED)
+    return f"{valid} of {len(repeats)} repeats valid" if valid else "no valid repeat"
 
 
 def ended(folder: RunFolder) -> RunEnded | None:

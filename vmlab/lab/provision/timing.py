@@ -11,7 +11,7 @@ from vmlab.workloads.contract import Client
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Spans in seconds. All but the last eight are deadlines; exceeding one is a failure.
+    """Spans in seconds. All but the last nine are deadlines; exceeding one is a failure.
 
     Calls to a shell or to the hypervisor have their own deadlines, given by the caller.
     """
@@ -57,6 +57,8 @@ class Timing:
     lead: float = 0.3
     """From the broadcast of the start to the start, and `lead_a_client` more for each client."""
     lead_a_client: float = 0.05
+    quiet: float = 30.0
+    """For a quiet second before the workloads of a cell start; after that they start all the same."""
     tick: float = 1.0
     """Between two samples of the recorder."""
     latency: float = 10.0

@@ -87,6 +87,11 @@ class CellRun:
         self._began = time.monotonic()
         self._snapshots: dict[str, Snapshot] = {}
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether the cell has ended as invalid for causes outside of it alone."""
+        return self._events.disturbed
+
     async def run(self) -> Outcome:
         """The cell's outcome. Raises CancelledError, after clean-up, when the run is stopped."""
         self._events.started(self._around.host.settings(), looped=self.loop.on)

@@ -16,17 +16,14 @@ from vmlab.model.event import (
     HostProbed,
     ImageReady,
 )
-from vmlab.model.run import Outcome
 
 
 class MeasuredBefore:
-    """Events of a run, in order; `outcomes` are those of the cells that have ended, by number."""
+    """Events of a run, in order; `timeline` is the run as far as they show it."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
-        timeline = RunTimeline.of(events)
-        ended = {number: cell.told for number, cell in timeline.cells.items() if cell.ended is not None}
-        self.outcomes = {number: Outcome(told.outcome) for number, told in ended.items()}
+        self.timeline = timeline = RunTimeline.of(events)
         self.goes_on = any(isinstance(one, CommandReceived) and one.command == RESUME for one in events)
         self.decided = timeline.repeats_ended is not None
         """Whether it was decided that no repeat follows."""
@@ -40,7 +37,7 @@ class MeasuredBefore:
                 self._now[event.name] = event.image
             elif isinstance(event, HostProbed):
                 probed = event
-            elif isinstance(event, CellEnded) and event.cell in self.outcomes:
+            elif isinstance(event, CellEnded) and event.cell in timeline.cells:
                 self._probed, self._then = probed, dict(self._now)
 
     def demand_same(self, accelerator: str, host: dict[str, Any]) -> None:

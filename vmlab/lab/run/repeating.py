@@ -21,6 +21,7 @@ from vmlab.model.cell_event import (
 from vmlab.model.event import (
     CellWithdrawn,
     Event,
+    MeasuredAgain,
     Notice,
     RepeatsEnded,
     TogetherEnded,
@@ -32,6 +33,7 @@ from vmlab.plan.terms import Plan
 _HEARD = (
     CellStarted,
     CellWithdrawn,
+    MeasuredAgain,
     *SWITCHED,
     WorkloadStarted,
     WorkloadEnded,
@@ -57,7 +59,7 @@ class Repeating:
 
     def hear(self, event: Event) -> None:
         """Take one event of the run."""
-        self._cells += isinstance(event, CellStarted) - isinstance(event, CellWithdrawn)
+        self._cells += isinstance(event, CellStarted) - isinstance(event, CellWithdrawn | MeasuredAgain)
         if self._until is not None and self._until.looks is None and isinstance(event, _HEARD):
             self._timeline.apply(event)
 

@@ -31,11 +31,12 @@ from vmlab.lab.commands.released_cells import ReleasedCells
 from vmlab.lab.commands.verbs import Obeying, SharedStart
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
 from vmlab.lab.process.prepared import PreparedRun, read_prepared
-from vmlab.lab.process.run_ending import CODES, Verdict, counted, failure
+from vmlab.lab.process.run_ending import CODES, Verdict, failure
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import STOPPING, released
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
+from vmlab.lab.run.attempts import Attempts
 from vmlab.lab.run.cell_run import CellRun
 from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.run.measured_before import MeasuredBefore
@@ -51,7 +52,7 @@ from vmlab.model.event import (
     HostProbed,
     Notice,
 )
-from vmlab.model.run import Outcome, worst
+from vmlab.model.run import Outcome
 from vmlab.plan.terms import CellPlan
 from vmlab.store.kept_file import CpuNeeds, needs_file
 from vmlab.store.outbox import Outbox
@@ -72,7 +73,7 @@ class Runner(Obeying):
     """Gives the runs that measure on this host at the same time."""
     recorded: Sequence[Event] = ()
     """The record so far."""
-    _work: asyncio.Task[Outcome] | None = field(default=None, init=False)
+    _work: asyncio.Task[None] | None = field(default=None, init=False)
     _interrupted: ExitCode | None = field(default=None, init=False)
     _ended_early: str = field(default="", init=False)
     _cpu_floor: CpuFloor | None = field(default=None, init=False)
@@ -83,8 +84,13 @@ class Runner(Obeying):
         folder, plan, held = self._folder, self._prepared.plan, self._prepared.request.held
         self._places = HostPlaces(folder, self._prepared.image, self._parts)
         self._before = MeasuredBefore(self.recorded)
-        to_come = [cell for cell in plan.cells if cell.index not in self._before.outcomes]
-        self.coming = ComingCells(folder, to_come, self._outbox.append)
+        self._attempts = Attempts(plan)
+        due = self._attempts.take(self._before.timeline)
+        self._begun = list(self._attempts.begun(plan.cells))
+        to_come = [cell for cell in plan.cells if cell not in self._begun]
+        self.coming = ComingCells(folder, to_come, self._outbox.append, self._before.timeline.cells)
+        for further in due:
+            self.coming.again(further.cell, at_end=further.at_end)
         self._repeating = Repeating(plan, self._answered_claims)
         self._released = None if held is None else ReleasedCells(held)
         self._disk = self._parts.guest_disk(folder, plan)
@@ -114,8 +120,11 @@ class Runner(Obeying):
             if self._interrupted is not None:
                 return self._stopped()
             self._work = asyncio.ensure_future(self._until_overdue())
-            outcome = await self._work
-            return Verdict(outcome, CODES[outcome], self._ended_early)
+            await self._work
+            outcome, lacking = self._attempts.verdict()
+            if self._ended_early and outcome is Outcome.INCOMPLETE:
+                outcome = Outcome.INVALID
+            return Verdict(outcome, CODES[outcome], "; ".join(filter(None, [self._ended_early, lacking])))
         except asyncio.CancelledError:
             return self._stopped()
         except (VmlabError, OSError) as error:
@@ -126,10 +135,10 @@ class Runner(Obeying):
     def _stopped(self) -> Verdict:
         return Verdict(Outcome.ABORTED, self._interrupted or ExitCode.INTERRUPTED, "stopped")
 
-    async def _until_overdue(self) -> Outcome:
-        return await run_with_alarm(self._outbox.overdue(), self._open_and_run())
+    async def _until_overdue(self) -> None:
+        await run_with_alarm(self._outbox.overdue(), self._open_and_run())
 
-    async def _open_and_run(self) -> Outcome:
+    async def _open_and_run(self) -> None:
         # Close only when opening has finished or failed, and no call for the hypervisor's facts is running.
         await shielded(self._hypervisor.open())
         opening = shielded(self._disk.begin(self._prepared.image.disk, _notices(self._outbox, "info")))
@@ -137,7 +146,7 @@ class Runner(Obeying):
             if isinstance(done, BaseException):
                 raise done
         await self._probe()
-        return await self._run_cells()
+        await self._run_cells()
 
     async def _ask_hypervisor(self) -> None:
         """Have it find out what it keeps, which may take seconds."""
@@ -172,10 +181,9 @@ class Runner(Obeying):
             text = f"the lab's CPU weight stays that of the host's own guests: {why}"
             self._outbox.append(Notice(level="warning", text=text))
 
-    async def _run_cells(self) -> Outcome:
-        outcomes, enough = self._measured_before()
-        if enough:
-            return worst(outcomes)
+    async def _run_cells(self) -> None:
+        if self._enough_before():
+            return
         timing = self._parts.timing
         ordered = None if self._ordered is None else self._ordered.files()
         recorded = self._parts.recording(
@@ -191,9 +199,11 @@ class Runner(Obeying):
                 self._cell = CellRun(cell, around, self._hosts_start)
                 try:
                     outcome = await self._cell.run()
+                    further = self._attempts.ended(cell, outcome, disturbed=self._cell.disturbed)
                 finally:
                     self._cell = self._hosts_start = None
-                outcomes.append(counted(cell, outcome))
+                if further is not None and self._released is None:
+                    self.coming.again(further.cell, at_end=further.at_end)
                 await self._outbox.settled()
                 if self._disk.dead:
                     # It may have died after the figures were taken: then no cell has failed, but the run has.
@@ -203,15 +213,12 @@ class Runner(Obeying):
                 if integrity.image_fault is not None:
                     self._ended_early = integrity.image_fault
                     break
-        return worst(outcomes)
 
-    def _measured_before(self) -> tuple[list[Outcome], bool]:
-        """How the cells ended that are recorded, and whether these are enough."""
-        cells = [cell for cell in self._prepared.plan.cells if cell.index in self._before.outcomes]
+    def _enough_before(self) -> bool:
+        """Whether the cells that are recorded are enough."""
         for event in self._before.events:
             self._repeating.hear(event)
-        outcomes = [counted(cell, self._before.outcomes[cell.index]) for cell in cells]
-        return outcomes, self._before.decided or (bool(cells) and self._enough(cells[-1].repeat))
+        return self._before.decided or (bool(self._begun) and self._enough(self._begun[-1].repeat))
 
     async def _next_cell(self) -> CellPlan | None:
         """The next cell; of a held run, once it is released."""

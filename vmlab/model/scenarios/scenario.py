@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.roles import ROLES
-from vmlab.model.run import HIGHEST_SEED, MOST_AXES, MOST_OF_EACH, MOST_REPEATS
+from vmlab.model.run import HIGHEST_SEED, MOST_AXES, MOST_CELLS, MOST_OF_EACH, MOST_REPEATS
 from vmlab.model.scenarios.axis import RESERVED_NAMES, Axis, AxisName
 from vmlab.model.scenarios.guest import GuestAttributes
 from vmlab.model.scenarios.host_settings import Host
@@ -167,6 +167,9 @@ class Scenario(ScenarioPart):
     """How often every cell is run."""
     until: Annotated[Until | None, BeforeValidator(as_until)] = None
     """In place of `repeats`: the spread up to which repeats go on, such as 2 %, or a mapping with bounds."""
+    again: Annotated[int, Field(ge=0, le=MOST_CELLS)] | None = None
+    """How many times at most a cell is measured again that something outside of it disturbed: by default a quarter of
+    the cells, and at least 2."""
     order: Order = "random"
     """Order of the cells in each repeat: random, from the seed, or as written."""
     warm_up: bool = False

@@ -83,7 +83,7 @@ class RunState:
         self._freezing: dict[str, FreezingView] = {}
         self._loop: tuple[LoopRow, ...] = ()
         self._changed: CellsReplanned | None = None
-        self._resumed = False
+        self._asked = False
         self._abandoned: tuple[float, str] | None = None
         self.domains: tuple[Domain, ...] | None = None
         """The host's own guests that run now, in a recording of the host; None in every other run."""
@@ -102,10 +102,10 @@ class RunState:
             self.domains = tuple(event.domains)
         moment = _moment(event)
         if isinstance(event, CommandReceived):
-            self._resumed = event.command == RESUME
-        elif isinstance(event, CellsReplanned) and self._resumed:
-            # What is to come is as planned, and is told once more.
-            moment, self._resumed = None, False
+            self._asked = event.command != RESUME
+        elif isinstance(event, CellsReplanned) and not self._asked:
+            # Nobody changed what is to come: the run goes on, or measures a cell again.
+            moment = None
         self._changed = event if isinstance(event, CellsReplanned) else self._changed
         if moment is not None:
             self._moments.append(moment)
