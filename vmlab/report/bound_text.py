@@ -124,8 +124,8 @@ def replaced_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
 def _cells_words(cells: Sequence[CellDocument]) -> str:
     """``cells 3, 7 and 11 (cache none)``: with what all of them have of the axes."""
     axes = cells[0].axes
-    shared = axes_words({name: axes[name] for name in axes if all(one.axes.get(name) == axes[name] for one in cells)})
-    return cells_words([cell.cell for cell in cells]) + (f" ({shared})" if shared else "")
+    shared = {name: axes[name] for name in axes if all(one.axes.get(name) == axes[name] for one in cells)}
+    return cells_words(sorted(cell.cell for cell in cells)) + (f" ({axes_words(shared)})" if shared else "")
 
 
 def _did(outcome: str, count: int) -> str:

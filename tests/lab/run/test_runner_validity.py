@@ -187,9 +187,9 @@ async def test_workloads_wait_for_a_quiet_host_and_the_run_says_so_in_one_line()
     assert re.fullmatch(r"cell 1: waited \d s for a quiet host: the host's other work took 50 % .*", told.text)
 
 
-@pytest.mark.parametrize("overrides", [{"no_wait": True}, {"allow_noise": True}])
-async def test_nobody_waits_who_does_not_want_to(overrides: dict[str, bool]) -> None:
-    run = MemoryRun(CELL, Overrides(size="full", cold=True, **overrides))
+@pytest.mark.parametrize(("no_wait", "noise"), [(True, False), (False, True)])
+async def test_nobody_waits_who_does_not_want_to(no_wait: bool, noise: bool) -> None:
+    run = MemoryRun(CELL, Overrides(size="full", cold=True, no_wait=no_wait, allow_noise=noise))
     run.host[OTHER] = 99.0
     await run.run()
     assert not [event for event in run.of(StepEnded) if event.step == "wait for a quiet host"]
