@@ -68,7 +68,8 @@ class BesideDocument:
 class UntilDocument:
     """What a run is repeated up to, a spread or answers to its claims, and what came of it: None while it is not known.
 
-    `looks` are the numbers of repeats after which the claims are looked at; one of the two is None.
+    `looks` are the numbers of repeats after which the claims are looked at; one of the two is None, or both where the
+    time of `seconds` alone ends the run. JSON has `seconds` where there is such a time.
     """
 
     spread_percent: float | None
@@ -78,6 +79,11 @@ class UntilDocument:
     repeats: int | None
     widest_percent: float | None
     reached: bool | None
+    seconds: float | None = None
+
+    def json_fields(self) -> dict[str, Any]:
+        """As it stands in ``vmlab.run/1``."""
+        return {name: one for name, one in fields_of(self).items() if name != "seconds" or one is not None}
 
 
 @dataclass(frozen=True, slots=True)

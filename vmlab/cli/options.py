@@ -121,6 +121,13 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         help="Repeats of every cell; claims: as many as a publication's claims need, of the cells that they name; "
         "claims-once: one more than the fewest that can answer them.",
     ),
+    "--for": click.option(
+        "--for",
+        "for_seconds",
+        metavar="TIME",
+        callback=parsed(parse_seconds),
+        help="Add repeats of every cell for as long as they fit into TIME, such as 1h.",
+    ),
     "--again": click.option(
         "--again",
         type=click.IntRange(0, MOST_CELLS),

@@ -25,6 +25,9 @@ from vmlab.system.text_width import left, width_of
 SCHEMA = "vmlab.plan/1"
 
 
+_SHOWN_REPEATS = 2
+
+
 def plan_document(
     plan: Plan, host: HostFacts, refusal: str | None, gate: Sequence[GateNeeded] = (), finds: Detectable | None = None
 ) -> dict[str, Any]:
@@ -89,7 +92,8 @@ def _detectable(finds: Detectable) -> dict[str, Any]:
 
 def _until(until: Until) -> dict[str, Any]:
     looks = None if until.looks is None else list(until.looks)
-    return {"spread_percent": until.spread, "looks": looks, "at_least": until.at_least, "at_most": until.at_most}
+    body = {"spread_percent": until.spread, "looks": looks, "at_least": until.at_least, "at_most": until.at_most}
+    return body if until.time is None else {**body, "seconds": until.time}
 
 
 def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:
@@ -171,8 +175,17 @@ def _cells(plan: Plan, host: HostFacts, finds: Detectable | None) -> list[str]:
         "",
         *_largest(largest),
         "cells in order",
-        *(_line(cell) for cell in plan.cells),
+        *_in_order(plan),
     ]
+
+
+def _in_order(plan: Plan) -> list[str]:
+    """A line for each cell; of a run that ends with its time, those of the first repeats."""
+    until = plan.scenario.until
+    if until is None or until.time is None:
+        return [_line(cell) for cell in plan.cells]
+    shown = [cell for cell in plan.cells if cell.repeat <= _SHOWN_REPEATS]
+    return [*map(_line, shown), *(["  and so on, for as long as repeats fit"] if len(shown) < len(plan.cells) else [])]
 
 
 def _ordered(plan: Plan) -> list[str]:
@@ -196,10 +209,17 @@ def _count(plan: Plan) -> str:
             return f"{len(plan.cells)} (claims are looked at once, after {until.looks[0]} repeats)"
         wanted = f"repeats go on until every claim has an answer, looked at after {', '.join(map(str, until.looks))}"
     else:
-        wanted = (
-            f"repeats go on until every figure is known to ± {until.spread:g} %, {until.at_least} to {until.at_most}"
-        )
+        wanted = _until_words(plan, until)
     return f"{len(plan.cells_at_least)} to {len(plan.cells)} ({wanted})"
+
+
+def _until_words(plan: Plan, until: Until) -> str:
+    """Up to which spread, or for how long, repeats go on."""
+    known = "" if until.spread is None else f"until every figure is known to ± {until.spread:g} %"
+    if until.time is None:
+        return f"repeats go on {known}, {until.at_least} to {until.at_most}"
+    limit = f"for {about_seconds(until.time)} at most: about {plan.repeats_expected} by the estimate"
+    return f"repeats go on {known}, {limit}" if known else f"repeats go on {limit}"
 
 
 def _control(plan: Plan) -> list[str]:
@@ -225,6 +245,8 @@ def _repeats(plan: Plan) -> list[str]:
     if len(places) < 2:
         return []
     least, most, needed = plan.repeats_at_least, plan.cells[-1].repeat, repeats_needed(plan.scenario)
+    if plan.scenario.until is not None and plan.scenario.until.time is not None:
+        least = most = plan.repeats_expected
     runs = f"{least}" if least == most else f"{least} to {most}"
     of = f" in one of {needed.figures} figures" if needed.figures > 1 else ""
     words = f"to prove a difference{of} takes {needed.difference} at least"

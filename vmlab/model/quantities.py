@@ -13,7 +13,7 @@ _SIZES: dict[str, int] = {
     **{f"{p}iB": 1024**n for n, p in enumerate(("K", "M", "G", "T", "P", "E"), start=1)},
 }
 _BIT_RATES: dict[str, int] = {f"{prefix}bit/s": 1000**n for n, prefix in enumerate(("", "k", "M", "G"))}
-_DURATIONS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_DURATIONS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 _QUANTITY = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+(?:/s)?)"
 """Compiled when a quantity is first read: the console only writes them until its first picture is there."""
 _PACES: dict[str, float] = {"s": 1.0, "min": 60.0}

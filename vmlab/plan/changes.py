@@ -137,6 +137,8 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         raise UsageError(f"--repeats {overrides.repeats} is for `vmlab run` and `vmlab plan`")
     if overrides.repeats is not None:
         document = _set_plain(document, "repeats", overrides.repeats, Origin(option="--repeats"))
+    if overrides.for_seconds is not None:
+        document = _limited(document, overrides)
     if overrides.loop is not None:
         document = _once(document)
     for key, value, option in (
@@ -153,6 +155,21 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         if value is not None:
             document = document.assigned([key], value, Origin(option=option))
     return document
+
+
+def _limited(document: Document, overrides: Overrides) -> Document:
+    """The time that a run may take, beside what its scenario or the command line says of its repeats."""
+    time, origin = f"{overrides.for_seconds:g} s", Origin(option="--for")
+    if overrides.loop is not None or overrides.control:
+        raise UsageError("--for is for repeats, and excludes --loop and --control")
+    if overrides.repeats is not None:
+        return _set_plain(document, "until", {"time": time, "at_most": overrides.repeats}, origin)
+    until = document.value.get("until")
+    if until is None:
+        return _set_plain(document, "until", {"time": time}, origin)
+    if isinstance(until, dict):
+        return document.assigned([("until", "time")], time, origin)
+    return _set_plain(document, "until", {"spread": until, "time": time}, origin)
 
 
 def _once(document: Document) -> Document:

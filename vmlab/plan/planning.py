@@ -17,6 +17,7 @@ from vmlab.model.run import MOST_CELLS, WARM_UP, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.model.scenarios.reference import Claim, claims_name, named_values
+from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
@@ -31,7 +32,7 @@ from vmlab.plan.placing import PlacedAxis, Point, absent_values, place_axes, poi
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document
-from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
+from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan, repeats_within
 from vmlab.system.kvm_device import removal_command, slow_start_words
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, targets_of
@@ -89,7 +90,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         size=size,
         seed=scenario.seed,
         cells=cells,
-        seconds=sum(cell.seconds for cell in cells),
+        seconds=_seconds(scenario, cells),
         memory_bytes=max((cell.memory_bytes for cell in cells), default=0),
         disk_bytes=max((cell.disk_bytes for cell in cells), default=0),
         guests=max((len(cell.guests) for cell in cells), default=0),
@@ -106,11 +107,18 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
 
+def _seconds(scenario: Scenario, cells: Sequence[CellPlan]) -> float:
+    every = sum(cell.seconds for cell in cells)
+    return every if scenario.until is None or scenario.until.time is None else min(every, scenario.until.time)
+
+
 def _attempts(scenario: Scenario, cells: Sequence[CellPlan], overrides: Overrides) -> int:
     """How many times cells may be measured again; never in a loop, whose figures do not count."""
     if overrides.loop is not None:
         return 0
-    counted = sum(cell.repeat != WARM_UP for cell in cells)
+    within = scenario.until.time if scenario.until is not None else None
+    most = MOST_CELLS if within is None else repeats_within(within, [cell for cell in cells if cell.repeat == 1])
+    counted = sum(WARM_UP < cell.repeat <= most for cell in cells)
     return max(_LEAST_ATTEMPTS, math.ceil(counted / 4)) if scenario.again is None else scenario.again
 
 
@@ -168,13 +176,24 @@ def _cells(
     cold = scenario.provision == "cold"
     chosen = (one for one in points(document, axes) if named is None or claims_name(named, one.values))
     once = [_cell(point, host, cold=cold) for point in chosen]
-    repeats = scenario.repeats if scenario.until is None else scenario.until.at_most
+    repeats = scenario.repeats if scenario.until is None else _most_repeats(scenario.until, once)
     count = len(once) * repeats
     if count > MOST_CELLS:
         message = f"{repeats} repeats of {len(once)} cells are {count}; at most {MOST_CELLS} are allowed"
         raise document.error(Problem(("repeats",) if scenario.until is None else ("until",), message))
     every = ordered(once, repeats, scenario)
     return tuple(replace(cell, index=index) for index, cell in enumerate(every, start=1))
+
+
+_ROOM = 3
+"""How many times as many repeats are planned as would fit into a run's time by the estimate."""
+
+
+def _most_repeats(until: Until, once: Sequence[CellPlan]) -> int:
+    if until.time is None or not once:
+        return until.at_most
+    fitting = repeats_within(until.time, once)
+    return min(until.at_most, max(1, MOST_CELLS // len(once)), _ROOM * fitting)
 
 
 def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:

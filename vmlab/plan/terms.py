@@ -34,6 +34,7 @@ class Overrides:
 
     `repeats` of `FOR_CLAIMS` stand for the `looks` of the scenario (`with_enough_repeats`).
     With `looks`, only cells that the scenario's claims need are run, and claims are looked at after so many repeats.
+    The run may take `for_seconds`, and ends after `repeats` too where both are given.
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
     run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
     `loop`, workloads start again for so many seconds of each cell. With `targets`, a missed target fails the run for
@@ -49,6 +50,7 @@ class Overrides:
     hosts: tuple[str, ...] | None = None
     repeats: int | ForClaims | None = None
     looks: tuple[int, ...] | None = None
+    for_seconds: float | None = None
     again: int | None = None
     again_failed: bool = False
     no_wait: bool = False
@@ -166,6 +168,11 @@ class CellPlan:
         return modes.pop() if len(modes) == 1 else None
 
 
+def repeats_within(seconds: float, once: Sequence[CellPlan]) -> int:
+    """How many repeats of the cells in `once` fit into a time by the estimate; one in any case."""
+    return max(1, int(seconds / max(1e-3, sum(cell.seconds for cell in once))))
+
+
 Place = tuple[object, ...]
 
 
@@ -224,6 +231,15 @@ class Plan:
     def repeats_at_least(self) -> int:
         """How many repeats run in any case."""
         return self.scenario.repeats if self.scenario.until is None else self.scenario.until.at_least
+
+    @property
+    def repeats_expected(self) -> int:
+        """How many repeats there are by the estimate, where the run ends with its time; else `repeats_at_least`."""
+        until = self.scenario.until
+        if until is None or until.time is None or not self.cells:
+            return self.repeats_at_least
+        fitting = repeats_within(until.time, [cell for cell in self.cells if cell.repeat == 1])
+        return min(fitting, self.cells[-1].repeat)
 
     @property
     def cold(self) -> bool:

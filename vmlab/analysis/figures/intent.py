@@ -123,7 +123,15 @@ def table_document(said: Mapping[str, Any]) -> TableDocument:
 _is_until = check_of(
     Annotated[
         dict[str, Any],
-        Keys({"spread": float | None, "looks": list[Repeat] | None, "at_least": Repeat, "at_most": Repeat}),
+        Keys(
+            {
+                "spread": float | None,
+                "looks": list[Repeat] | None,
+                "at_least": Repeat,
+                "at_most": Repeat,
+                "time": float | None,
+            }
+        ),
         Condition(lambda until: {"spread", "at_least", "at_most"} <= until.keys()),
     ]
 )
@@ -145,6 +153,7 @@ def until_of(said: Mapping[str, Any], ended: RepeatsEnded | None) -> UntilDocume
         repeats=ended.repeats if ended else None,
         widest_percent=ended.widest_percent if ended else None,
         reached=ended.reached if ended else None,
+        seconds=until.get("time"),
     )
 
 

@@ -73,7 +73,7 @@ def _detectable(planned: Plan) -> Detectable | None:
     for run in same[:_MOST_RUNS]:
         try:
             with RunReader(runs_folder() / run.id / STORE) as reader:
-                found = detectable_by(run_document(reader), planned.repeats_at_least)
+                found = detectable_by(run_document(reader), planned.repeats_expected)
         except VmlabError:
             continue  # `vmlab ls` names a damaged store.
         if found is not None:

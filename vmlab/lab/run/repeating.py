@@ -1,20 +1,24 @@
-"""Whether a run needs more repeats, where its scenario names no number of them but a spread, or looks at its claims."""
+"""Whether a run needs more repeats, where its scenario names no number of them but a spread, looks at its claims, or a
+time.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
-from vmlab.analysis.comparison.repeats_needed import widest_percent
+from vmlab.analysis.comparison.repeats_needed import repeats_needed, widest_percent
 from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.tiles.throughput import throughput_metrics
+from vmlab.model.axes import axes_words
 from vmlab.model.cell_event import (
     SWITCHED,
     CellEnded,
     CellStarted,
     MeasurementTaken,
+    SnapshotMade,
     WorkloadEnded,
     WorkloadStarted,
 )
@@ -26,6 +30,7 @@ from vmlab.model.event import (
     RepeatsEnded,
     TogetherEnded,
 )
+from vmlab.model.quantities import format_seconds
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.scenarios.repetition import Until
 from vmlab.plan.terms import Plan
@@ -43,6 +48,35 @@ _HEARD = (
 )
 
 
+class BlockClock:
+    """How long the blocks of a run take, on the clock of its events; freezing guests is counted apart."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._freezing = 0.0
+        self._first: dict[int, float] = {}
+        self._now = 0.0
+
+    def hear(self, event: Event) -> None:
+        """Take one event of the run."""
+        self._began = event.mono if self._began is None else self._began
+        self._now = event.mono
+        if isinstance(event, SnapshotMade):
+            self._freezing += event.seconds
+        elif isinstance(event, CellStarted):
+            self._first.setdefault(event.repeat, event.mono)
+
+    def has_room(self, seconds: float, repeat: int) -> bool:
+        """Whether, after `repeat` has ended, another one fits that takes as long as the last, or as all on average."""
+        if self._began is None or not self._first:
+            return True
+        last = self._now - self._first.get(repeat, self._now)
+        spent = self._now - min(self._first.values())
+        average = max(0.0, spent - self._freezing) / max(1, repeat)
+        block = average if repeat == 1 else max(last, average)
+        return self._now - self._began + block <= seconds
+
+
 class Repeating:
     """Hears the events of a run, and decides after each block of cells whether there are enough."""
 
@@ -56,9 +90,15 @@ class Repeating:
         self._directions = Directions(kind_of)
         self._timeline = RunTimeline()
         self._cells = 0
+        self._clock = BlockClock()
+        compared = len({axes_words(cell.axes) for cell in plan.cells}) > 1
+        self._least = repeats_needed(plan.scenario).difference if compared else 1
+        self.short = ""
+        """Why the run has fewer repeats than its table's question takes, where its time was up."""
 
     def hear(self, event: Event) -> None:
         """Take one event of the run."""
+        self._clock.hear(event)
         self._cells += isinstance(event, CellStarted) - isinstance(event, CellWithdrawn | MeasuredAgain)
         if self._until is not None and self._until.looks is None and isinstance(event, _HEARD):
             self._timeline.apply(event)
@@ -66,7 +106,27 @@ class Repeating:
     def ended_by(self, repeat: int) -> list[Event]:
         """What is to be emitted if the run ends with this repeat, all cells of which have run; else nothing."""
         until = self._until
-        if until is None or repeat < until.at_least:
+        if until is None:
+            return []
+        found = self._ended_by_figures(until, repeat)
+        if not found and until.time is not None and not self._clock.has_room(until.time, repeat):
+            return self._ended_by_time(until.time, repeat)
+        return found
+
+    def _ended_by_time(self, seconds: float, repeat: int) -> list[Event]:
+        fit = f"{repeat} repeat{'s fit' if repeat > 1 else ' fits'} into {format_seconds(seconds)}"
+        if repeat < self._least:
+            self.short = f"{fit}; to prove a difference takes {self._least} at least"
+        notice = Notice(level="warning" if self.short else "info", text=self.short or fit)
+        return [self._ended(repeat, None, reached=self._until_is_met(repeat)), notice]
+
+    def _until_is_met(self, repeat: int) -> bool:
+        """Whether a time that is up ends no question: there was none but the table's, and it has its repeats."""
+        until = self._until
+        return until is not None and until.spread is None and until.looks is None and repeat >= self._least
+
+    def _ended_by_figures(self, until: Until, repeat: int) -> list[Event]:
+        if repeat < until.at_least or (until.spread is None and until.looks is None):
             return []
         if until.spread is None:
             return self._ended_by_claims(until, repeat)

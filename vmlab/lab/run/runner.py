@@ -124,7 +124,10 @@ class Runner(Obeying):
             outcome, lacking = self._attempts.verdict()
             if self._ended_early and outcome is Outcome.INCOMPLETE:
                 outcome = Outcome.INVALID
-            return Verdict(outcome, CODES[outcome], "; ".join(filter(None, [self._ended_early, lacking])))
+            if self._repeating.short and outcome is Outcome.PASSED:
+                outcome = Outcome.INCOMPLETE
+            reasons = filter(None, [self._ended_early, lacking, self._repeating.short])
+            return Verdict(outcome, CODES[outcome], "; ".join(reasons))
         except asyncio.CancelledError:
             return self._stopped()
         except (VmlabError, OSError) as error:

@@ -8,14 +8,14 @@ from pydantic import Field, model_validator
 
 from vmlab.model.run import MOST_LOOKS, MOST_REPEATS
 from vmlab.model.scenarios.scenario_part import ScenarioPart
-from vmlab.model.units import Percent
+from vmlab.model.units import Percent, Seconds
 
 Order = Literal["random", "as written"]
 Warm = Literal[False, True, "host"]
 
 
 class Until(ScenarioPart):
-    """Repeats go on until figures are known well enough, or claims answered, or there are enough repeats."""
+    """Repeats go on until figures are known well enough, or claims answered, or the time is up, or there are enough."""
 
     spread: Annotated[Percent, Field(gt=0, le=100)] | None = None
     """Half the width of the 95 % interval of the mean, as a share of it, that every figure of the tables must reach."""
@@ -23,26 +23,37 @@ class Until(ScenarioPart):
         default=None, strict=False, min_length=1, max_length=MOST_LOOKS
     )
     """In place of `spread`: after how many repeats the claims are looked at; it ends once all have an answer."""
-    at_least: Annotated[int, Field(ge=2, le=MOST_REPEATS)] = 5
+    time: Annotated[Seconds, Field(gt=0, le=7 * 86400)] | None = None
+    """How long the run may take, such as 1 h, alone or beside one of the two: it ends before a repeat that would not
+    fit, whatever the others ask for."""
+    at_least: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 5
     """How many repeats there are in any case: the spread of fewer is a matter of chance."""
-    at_most: Annotated[int, Field(ge=2, le=MOST_REPEATS)] = 20
+    at_most: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 20
     """After how many repeats it ends, whatever the spread."""
 
     @model_validator(mode="before")
     @classmethod
-    def _bounded_by_looks(cls, value: object) -> object:
-        if not (isinstance(value, dict) and isinstance(value.get("looks"), list) and value["looks"]):
+    def _bounded(cls, value: object) -> object:
+        if not isinstance(value, dict):
             return value
-        return {"at_least": value["looks"][0], "at_most": value["looks"][-1], **value}
+        if isinstance(value.get("looks"), list) and value["looks"]:
+            return {"at_least": value["looks"][0], "at_most": value["looks"][-1], **value}
+        if value.get("time") is not None and value.get("spread") is None:
+            return {"at_least": 1, "at_most": MOST_REPEATS, **value}
+        return value
 
     @model_validator(mode="after")
     def _in_order(self) -> Until:
-        if (self.spread is None) == (self.looks is None):
+        if self.spread is not None and self.looks is not None:
             raise ValueError("needs `spread` or `looks`, and not both")
+        if self.spread is None and self.looks is None and self.time is None:
+            raise ValueError("needs `spread`, `looks` or `time`")
         if self.looks is not None and list(self.looks) != sorted(set(self.looks)):
             raise ValueError("needs numbers of `looks` that rise")
         if self.looks is not None and (self.at_least, self.at_most) != (self.looks[0], self.looks[-1]):
             raise ValueError("has `at_least` and `at_most` by its `looks`: leave them out")
+        if self.time is None and min(self.at_least, self.at_most) < 2:
+            raise ValueError("needs `at_least` and `at_most` of 2 or more")
         if self.at_least > self.at_most:
             raise ValueError("needs `at_least` no greater than `at_most`")
         return self
