@@ -90,6 +90,13 @@ def test_invalid_and_failed_cells_of_a_run_that_has_ended_are_measured_once_more
     assert (code, "has no cell that is invalid or has failed" in words) == (2, True), words
 
 
+def test_a_warm_up_comes_before_what_is_measured_once_more(home: Home) -> None:
+    _, document = ran(home, scenario=SCENARIO + "warm_up: true\n", c3="failed")
+    code, output, words = resumed(home, document, "--invalid", "--json")
+    assert code == 0, words
+    assert [(cell["cell"], cell["repeat"]) for cell in json.loads(output)["cells"]][-2:] == [(1, 0), (6, 1)]
+
+
 def test_repeats_are_added_with_new_orders_and_judged_at_half_the_level(home: Home) -> None:
     _, document = ran(home, c1="disturbed")
     code, output, words = resumed(home, document, "--repeats", "+3", "--json")

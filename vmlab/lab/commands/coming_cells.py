@@ -18,7 +18,7 @@ from vmlab.model.event import (
     Event,
 )
 from vmlab.model.event_fields import CellToCome
-from vmlab.model.run import CACHE_MODES, MOST_NUMBERED, AxisValue
+from vmlab.model.run import CACHE_MODES, MOST_NUMBERED, WARM_UP, AxisValue
 from vmlab.model.units import format_bytes
 from vmlab.plan.estimate import guest_memory
 from vmlab.plan.hosting import left_free_bytes
@@ -167,7 +167,8 @@ class ComingCells:
         if self._highest >= MOST_NUMBERED:
             return None
         further = self._numbered_anew(cell)
-        same = [place for place, one in enumerate(self._cells, start=1) if one.cell.repeat == cell.repeat]
+        # A warm-up comes before all others.
+        same = [place for place, one in enumerate(self._cells, start=1) if one.cell.repeat in (cell.repeat, WARM_UP)]
         self._cells.insert(len(self._cells) if at_end else max(same, default=0), _Coming(further, further))
         self.tell()
         return further.index

@@ -39,10 +39,16 @@ from vmlab.telemetry.host.host_figures import headlines
 def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> str:
     """The heading of the run, then one cell: outcome, phases, every measurement, the host, the proofs."""
     document, cell = visible_values(document), visible_values(cell)
-    what = f"cell {cell.cell} ({axes_words(cell.axes)}), {repeat_words(cell.repeat)}: {cell.outcome}"
+    what = f"cell {cell.cell} ({axes_words(cell.axes)}), {repeat_words(cell.repeat)}{_attempt(cell)}: {cell.outcome}"
     told = [what, *(f"  {reason}" for reason in cell.reasons), *cell_facts(cell)]
     blocks: list[Block] = [Notes(heading(document)), Section("", [Notes(told)]), *cell_sections(cell)]
     return "\n".join(text_lines(blocks, width)) + "\n"
+
+
+def _attempt(cell: CellDocument) -> str:
+    """Which attempt a cell is, and what became of it, where there is more than one."""
+    of = f", attempt {cell.attempt}" if cell.attempt > 1 else ""
+    return of if cell.replaced_by is None else f"{of}, measured again as cell {cell.replaced_by}"
 
 
 def cell_sections(cell: CellDocument) -> Iterator[Section]:
