@@ -80,7 +80,13 @@ def test_a_warm_up_is_the_first_cell_once_more_and_ahead() -> None:
 def test_until_plans_all_repeats_that_there_may_be() -> None:
     made = plan(f"{SIX}until: 2 %\n")
     assert made.scenario.until is not None
-    assert made.scenario.until.model_dump() == {"spread": 2.0, "looks": None, "at_least": 5, "at_most": 20}
+    assert made.scenario.until.model_dump() == {
+        "spread": 2.0,
+        "looks": None,
+        "time": None,
+        "at_least": 5,
+        "at_most": 20,
+    }
     assert (len(made.cells_at_least), len(made.cells)) == (30, 120)
     text = plan_text(made, HOST)
     assert "cells    30 to 120 (repeats go on until every figure is known to ± 2 %, 5 to 20), one after another" in text
@@ -123,7 +129,7 @@ def test_a_number_of_repeats_and_a_spread_take_each_others_place() -> None:
         ("until: 0 %", ":8:1: until.spread: must be more than 0 %, not '0 %'"),
         ("until: {spread: 2 %, at_least: 9, at_most: 8}", ":8:8: until: needs `at_least` no greater than `at_most`"),
         ("until: {spread: 2 %, looks: [3]}", ":8:8: until: needs `spread` or `looks`, and not both"),
-        ("until: {at_most: 9}", ":8:8: until: needs `spread` or `looks`, and not both"),
+        ("until: {at_most: 9}", ":8:8: until: needs `spread`, `looks` or `time`"),
         ("until: {looks: [7, 7]}", ":8:8: until: needs numbers of `looks` that rise"),
         ("until: {looks: [7, 9], at_most: 8}", ":8:8: until: has `at_least` and `at_most` by its `looks`: leave them"),
         ("until: {looks: [2, 3, 4, 5]}", ":8:16: until.looks: "),

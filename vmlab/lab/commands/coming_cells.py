@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from vmlab.hypervisor.isolation.namespace import host_proc
@@ -150,9 +151,12 @@ class ComingCells:
     ) -> None:
         """`begun` are the numbers of recorded cells, which no cell to come has."""
         self._folder = folder
-        self._highest = self._newest = max(begun, default=0)
-        self._planned = tuple(cell if cell.index not in begun else self._numbered_anew(cell) for cell in cells)
-        self._highest = max([self._highest, *(cell.index for cell in self._planned)])
+        cells = tuple(cells)
+        # From the first number that is taken on, all follow the highest.
+        clash = min((cell.index for cell in cells if cell.index in begun), default=MOST_NUMBERED + 1)
+        self._newest = max(begun, default=0)
+        self._highest = max([self._newest, *(cell.index for cell in cells if cell.index < clash)])
+        self._planned = tuple(cell if cell.index < clash else self._numbered_anew(cell) for cell in cells)
         self._cells = [_Coming(cell, cell) for cell in self._planned]
         self._begun: list[tuple[dict[str, AxisValue], int]] = []
         self._emit = emit
@@ -167,9 +171,10 @@ class ComingCells:
         if self._highest >= MOST_NUMBERED:
             return None
         further = self._numbered_anew(cell)
-        # A warm-up comes before all others.
-        same = [place for place, one in enumerate(self._cells, start=1) if one.cell.repeat in (cell.repeat, WARM_UP)]
-        self._cells.insert(len(self._cells) if at_end else max(same, default=0), _Coming(further, further))
+        same = [place for place, one in enumerate(self._cells, start=1) if one.cell.repeat == cell.repeat]
+        first = takewhile(lambda one: one.cell.again_of or one.cell.repeat == WARM_UP, self._cells)
+        place = max(same) if same else len(list(first))
+        self._cells.insert(len(self._cells) if at_end else place, _Coming(further, further))
         self.tell()
         return further.index
 

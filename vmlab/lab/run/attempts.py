@@ -29,7 +29,7 @@ class Attempts:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._made = 0
+        self._granted = 0
         self._asked: frozenset[int] = frozenset()
         self._ended: dict[Place, tuple[CellPlan, Outcome]] = {}
 
@@ -55,11 +55,12 @@ class Attempts:
     def ended(self, cell: CellPlan, outcome: Outcome, *, disturbed: bool) -> Further | None:
         """Take the end of an attempt; the next attempt at the same cell, None where there is none."""
         self._ended[place_of(cell.axes, cell.repeat)] = cell, outcome
-        self._made += bool(cell.again_of) and cell.again_of not in self._asked
         wanted = disturbed or (outcome is Outcome.FAILED and self._plan.again_failed)
-        allowed = cell.repeat != WARM_UP and self._made < self._plan.again
-        if cell.index not in self._asked and not (wanted and allowed):
-            return None
+        allowed = cell.repeat != WARM_UP and self._granted < self._plan.again
+        if cell.index not in self._asked:
+            if not (wanted and allowed):
+                return None
+            self._granted += 1
         # A run that looks at its figures after each block has all attempts of a block before that.
         at_end = bool(cell.again_of) and self._plan.scenario.until is None
         return Further(replace(cell, again_of=cell.index), at_end)
@@ -67,5 +68,5 @@ class Attempts:
     def verdict(self) -> tuple[Outcome, str]:
         """How the run ends by its cells, and the reason."""
         outcome, reason = run_outcome(self._ended.values())
-        made = f" after {self._made} further attempt{'s' if self._made > 1 else ''}" if reason and self._made else ""
-        return outcome, reason + made
+        made = f" after {self._granted} further attempt{'s' if self._granted > 1 else ''}"
+        return outcome, reason + made if reason and self._granted else reason

@@ -91,6 +91,7 @@ class Repeating:
         self._timeline = RunTimeline()
         self._cells = 0
         self._clock = BlockClock()
+        self._most = max((cell.repeat for cell in plan.cells), default=0)
         compared = len({axes_words(cell.axes) for cell in plan.cells}) > 1
         self._least = repeats_needed(plan.scenario).difference if compared else 1
         self.short = ""
@@ -109,12 +110,15 @@ class Repeating:
         if until is None:
             return []
         found = self._ended_by_figures(until, repeat)
-        if not found and until.time is not None and not self._clock.has_room(until.time, repeat):
-            return self._ended_by_time(until.time, repeat)
+        if not found and until.time is not None:
+            if repeat == self._most:
+                return self._ended_by_time(repeat, f"at most {repeat} repeats were planned")
+            if not self._clock.has_room(until.time, repeat):
+                fit = f"{repeat} repeat{'s fit' if repeat > 1 else ' fits'}"
+                return self._ended_by_time(repeat, f"{fit} into {format_seconds(until.time)}")
         return found
 
-    def _ended_by_time(self, seconds: float, repeat: int) -> list[Event]:
-        fit = f"{repeat} repeat{'s fit' if repeat > 1 else ' fits'} into {format_seconds(seconds)}"
+    def _ended_by_time(self, repeat: int, fit: str) -> list[Event]:
         if repeat < self._least:
             self.short = f"{fit}; to prove a difference takes {self._least} at least"
         notice = Notice(level="warning" if self.short else "info", text=self.short or fit)
