@@ -253,7 +253,8 @@ def _repeats(plan: Plan) -> list[str]:
     if needed.claims:
         ends = dict.fromkeys((min(needed.claims), max(needed.claims)))
         words += f", to answer its claims {' to '.join(map(str, ends))}"
-    asked = f" (--repeats {needed.most})" if least < needed.most else ""
+    option = "--for a longer time" if plan.scenario.until and plan.scenario.until.time else f"--repeats {needed.most}"
+    asked = f" ({option})" if least < needed.most else ""
     lines = [f"repeats  {runs}; {words}{asked}"]
     if _guests_differ(plan):
         lines.append("         where each side's guests begin from a snapshot of its own, it takes --cold as well")

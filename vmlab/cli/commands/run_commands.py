@@ -27,7 +27,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.run import MOST_REPEATS
+from vmlab.model.run import MOST_REPEATS, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -208,10 +208,16 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
             raise
     if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) and not is_fleet(folder.path):
         say(f"`vmlab resume {folder.id}` measures the cells that are left")
-    if invalid:
+    if invalid and _has_invalid_cells(folder):
         once_more = "" if is_fleet(folder.path) else f"; `vmlab resume {folder.id} --invalid` measures them once more"
         say(f"vmlab: invalid cells are not compared{once_more}")
     return code
+
+
+def _has_invalid_cells(folder: RunFolder) -> bool:
+    """Whether the last attempt at some cell is invalid; a run that lacks repeats for want of time has none."""
+    with RunReader(folder.store) as reader:
+        return any(is_final(cell) and cell.outcome == Outcome.INVALID for cell in run_document(reader).cells)
 
 
 def _by_targets(folder: RunFolder) -> ExitCode:
