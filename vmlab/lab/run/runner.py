@@ -84,7 +84,8 @@ class Runner(Obeying):
         folder, plan, held = self._folder, self._prepared.plan, self._prepared.request.held
         self._places = HostPlaces(folder, self._prepared.image, self._parts)
         self._before = MeasuredBefore(self.recorded)
-        self._attempts = Attempts(plan)
+        # The cells of a held run are those that are released, and no others.
+        self._attempts = Attempts(plan if held is None else replace(plan, again=0))
         due = self._attempts.take(self._before.timeline)
         self._begun = list(self._attempts.begun(plan.cells))
         to_come = [cell for cell in plan.cells if cell not in self._begun]
@@ -205,7 +206,7 @@ class Runner(Obeying):
                     further = self._attempts.ended(cell, outcome, disturbed=self._cell.disturbed)
                 finally:
                     self._cell = self._hosts_start = None
-                if further is not None and self._released is None:
+                if further is not None:
                     self.coming.again(further.cell, at_end=further.at_end)
                 await self._outbox.settled()
                 if self._disk.dead:

@@ -131,6 +131,8 @@ def counted(suite: etree._Element) -> etree._Element:
     """A suite, or all of them, with the numbers of its cases and of those that did not pass."""
     for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
         suite.set(name, str(len(suite.findall(f".//{tag}"))))
+    if skipped := len(suite.findall(".//skipped")):
+        suite.set("skipped", str(skipped))
     return suite
 
 
