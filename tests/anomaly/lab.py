@@ -69,6 +69,7 @@ workloads:
   bare:  {{kind: cpu, on: host,  threads: 1, max_prime: 1000, events: {EVENTS}}}
 axes:
   cache: [none, writeback]
+again: 0
 limits: {{start_skew: 5 s, clock_drift_percent: 100}}
 allow: {{noise: true}}
 """

@@ -84,6 +84,8 @@ ANSWERED = {
     "advise": {"run": "open_run.name", "as_json": "Run.advice"},
     "resume": {
         "run": "resume_run.run",
+        "invalid": "resume_run.invalid",
+        "repeats": "resume_run.repeats",
         "detach": "",
         "wait": "resume_run.wait",
         "concurrent": "resume_run.concurrent",

@@ -21,7 +21,10 @@ def test_a_user_of_a_busy_host_is_shown_what_helps(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     story = Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none"]})
-    story.cell({"cache": "none"}, {"web": 10.0}, wall=11.0)
+    story.start_cell({"cache": "none"})
+    story.end_cell("invalid", ["the host was busy"])
     story.end()
     assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code) == code
-    assert ("--allow-noise" in capsys.readouterr().err) == (code == ExitCode.INVALID)
+    told = capsys.readouterr().err
+    helped = f"`vmlab resume {RUN} --invalid` measures them once more, and --allow-noise accepts other load"
+    assert (helped in told) == (code == ExitCode.INVALID)

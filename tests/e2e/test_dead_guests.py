@@ -21,6 +21,7 @@ guests:
 workloads:
   cpu: {kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 10000}
 repeats: 3
+again: 0
 """
 PROMPT = 60.0
 """Seconds from a death to the cell's end; two are promised, on a machine that does nothing else. It is far below every

@@ -78,7 +78,7 @@ def _gone_on(folder: Path, text: str, repeats: int, seconds: float, options: lis
     done = sum(1 for one in _events(folder) if one["kind"] == "CellEnded" and one["outcome"] != "aborted")
     if done >= repeats:
         return True
-    file.write_text(f"name: control-{folder.name}\n{text}repeats: {repeats}\n")
+    file.write_text(f"name: control-{folder.name}\n{text}repeats: {repeats}\nagain: 0\n")
     runs = home.runs()
     words = ["resume", str(runs[0]["id"])] if runs else ["run", str(file), *options]
     with (folder / "output.log").open("ab") as output:

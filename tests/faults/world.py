@@ -31,6 +31,7 @@ from vmlab.telemetry.setting_files import KSM, THP
 CHECKOUT = Path(__file__).parents[2]
 TWO_CELLS = """\
 repeats: 2
+again: 0
 limits: {start_skew: 1 h, clock_drift_percent: 100}
 allow: {noise: true}
 """

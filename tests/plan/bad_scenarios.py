@@ -56,8 +56,8 @@ BAD = [
         "another file",
         "root: {password: secret}\nxyz: secret\n",
         ":1:1: is no scenario: it has none of its keys, which are name, summary, hypervisor, guests, workloads, "
-        "provision, helper, host, axes, repeats, until, order, warm_up, warm, steady, seed, sizes, targets, limits, "
-        "table, reference, allow",
+        "provision, helper, host, axes, repeats, until, again, order, warm_up, warm, steady, seed, sizes, targets, "
+        "limits, table, reference, allow",
     ),
     added("unknown key", "sedd: 3", ":7:1: unknown key 'sedd' in the scenario; did you mean 'seed'?"),
     added("duplicate key", "name: again", ":7:1: the key 'name' stands twice; the first is on line 1"),

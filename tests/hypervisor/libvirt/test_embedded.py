@@ -57,7 +57,7 @@ def test_five_modes_are_proven_and_close_leaves_nothing(isolated: Start, runtime
     rest, complaints = lab.communicate(timeout=600)
     assert lab.returncode == 0, complaints
     assert json.loads(rest) == {"left": []}
-    assert complaints == ""
+    assert [line for line in complaints.splitlines() if not line.startswith("KVM is not used: ")] == []
     assert traces(runtime) == []
     assert list(runtime.iterdir()) == []
     assert Journal(tmp_path / "journal.jsonl").open_entries() == []

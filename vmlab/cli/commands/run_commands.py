@@ -209,8 +209,8 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
     if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) and not is_fleet(folder.path):
         say(f"`vmlab resume {folder.id}` measures the cells that are left")
     if invalid and _has_invalid_cells(folder):
-        once_more = "" if is_fleet(folder.path) else f"; `vmlab resume {folder.id} --invalid` measures them once more"
-        say(f"vmlab: invalid cells are not compared{once_more}")
+        again = "" if is_fleet(folder.path) else f"`vmlab resume {folder.id} --invalid` measures them once more, and "
+        say(f"vmlab: invalid cells are not compared; {again}--allow-noise accepts other load")
     return code
 
 
