@@ -52,7 +52,7 @@ def wait_for(home: Home, kind: str, **fields: Any) -> dict[str, Any]:
 def test_killed_in_prepare_killed_in_execute_and_stopped_for_a_while(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "mortal.yaml"
     file.write_text(SCENARIO)
-    running = home.spawn("run", str(file), "--size", "full", "--cold")
+    running = home.spawn("run", str(file), "--size", "full", "--cold", "--no-wait")
     for cell, (kind, fields) in enumerate(
         (("PhaseStarted", {"phase": "prepare"}), ("WorkloadStarted", {"workload": "cpu"})), start=1
     ):
