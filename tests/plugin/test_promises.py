@@ -18,7 +18,7 @@ from vmlab.workloads.registry import kinds
 PROMISED = Path(__file__).with_name("promised_v1.txt")
 MODULES = ("workload", "export", "host_figure")
 NOT_PROMISED = {
-    "export.Exported": {"reader", "cell"},
+    "export.Exported": {"reader", "cell", "labelled"},
     "export.ExportFormat": {"options"},
     "host_figure.FigureSource": {"place"},
     "host_figure.HostFigure": {"chart", "tone", "minor", "drawn", "idle", "added", "area", "of_stages"},
