@@ -244,7 +244,9 @@ def test_cells_phases_and_changes_are_marked_on_the_time_axis() -> None:
         *beginning(),
         CellStarted(cell=1, axes={"cache": "none"}, repeat=1, guests=4, mono=20.0),
         PhaseStarted(cell=1, phase="provision", mono=21.0),
+        CommandReceived(command="set cache none", origin="me", mono=25.0),
         CellsReplanned(cells=2, next_axes={"cache": "none"}, expected_seconds=1, mono=25.0),
+        CellsReplanned(cells=3, next_axes={"cache": "none"}, expected_seconds=1, mono=25.5),
         CacheSwitched(
             cell=1, origin="me", before="none", after="writeback", pauses_ms={}, drained_seconds=0.0, mono=26.0
         ),

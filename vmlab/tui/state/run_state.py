@@ -103,9 +103,9 @@ class RunState:
         moment = _moment(event)
         if isinstance(event, CommandReceived):
             self._asked = event.command != RESUME
-        elif isinstance(event, CellsReplanned) and not self._asked:
-            # Nobody changed what is to come: the run goes on, or measures a cell again.
-            moment = None
+        elif isinstance(event, CellsReplanned):
+            # Where nobody asked, the run goes on, or measures a cell again.
+            moment, self._asked = moment if self._asked else None, False
         self._changed = event if isinstance(event, CellsReplanned) else self._changed
         if moment is not None:
             self._moments.append(moment)
