@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -77,7 +78,7 @@ class Lab:
         self.image = BootImage(Path("/none"), Path("/none"), Path("/none"), "")
         self.snapshot_provider: SnapshotProvider | None = None
         self.integrity: Integrity | None = None
-        self.timing = USUAL
+        self.timing = replace(USUAL, quiet=0.1, tick=0.05)
         self.ksm: HostKsm | None = None
         self.counters: list[HostCounters] = []
         self.read_at: ReadAt = nothing_read

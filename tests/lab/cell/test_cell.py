@@ -11,7 +11,6 @@ import pytest
 from tests.fakes.boot import AS_THE_LAB
 from tests.lab.one_cell import lab_of
 from vmlab.guests.host_shell import HostChannel
-from vmlab.lab.provision.timing import Timing
 from vmlab.model.cell_event import (
     NeighboursCounted,
     PhaseEnded,
@@ -227,7 +226,7 @@ async def test_channels_that_hang_are_closed_side_by_side(
     tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = lab_of(tmp_path, captured_events)
-    lab.timing = Timing(close_client=0.5)
+    lab.timing = replace(lab.timing, close_client=0.5)
     goodbye = Goodbye(monkeypatch)
     assert await lab.cell().run() is Outcome.PASSED
     assert [event.text.partition(":")[0] for event in lab.of(Notice)] == ["tile 1 quick", "tile 1 slow"]
@@ -239,7 +238,7 @@ async def test_guests_are_destroyed_although_the_clients_used_up_their_time(
     tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = lab_of(tmp_path, captured_events)
-    lab.timing = Timing(clean_up=2.0)
+    lab.timing = replace(lab.timing, clean_up=2.0)
     Goodbye(monkeypatch)
     assert await lab.cell().run() is Outcome.FAILED
     assert lab.hypervisor.running == {}
