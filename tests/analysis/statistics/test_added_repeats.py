@@ -15,8 +15,9 @@ from vmlab.analysis.figures.figure import Figure, OneReading, figure_of, wall_se
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import spread
 from vmlab.analysis.statistics.rank_test import signed_rank
-from vmlab.analysis.statistics.sample_size import ALPHA, STATED, level_divisor, readings_needed
+from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED, level_divisor, readings_needed
 from vmlab.model.event import RepeatsAdded
+from vmlab.model.run import MOST_EXTENSIONS
 from vmlab.report.run.run_page import run_table
 from vmlab.report.verdicts import extended_words
 from vmlab.store.reader import RunReader
@@ -145,3 +146,8 @@ def test_a_group_of_runs_is_judged_as_before_whatever_was_added_to_each(tmp_path
     assert alone.level_divisor == 2
     readings = tuple(OneReading(one.value, one.repeat, run, level_divisor=2) for run in "ab" for one in alone.readings)
     assert Figure("passed", alone.spread, 0, readings).level_divisor == 1
+
+
+def test_a_record_from_elsewhere_may_say_that_it_was_extended_without_end() -> None:
+    assert level_divisor(10**6) == level_divisor(MOST_EXTENSIONS)
+    assert readings_needed(level_divisor(10**6)) < MOST

@@ -14,7 +14,7 @@ from statistics import NormalDist
 from vmlab.analysis.statistics.descriptive import percentile
 from vmlab.analysis.statistics.rank_test import end_of, signed_rank, smallest_p
 from vmlab.analysis.statistics.rank_test import rank_sum as rank_sum_of
-from vmlab.model.run import MOST_LOOKS
+from vmlab.model.run import MOST_EXTENSIONS, MOST_LOOKS
 
 ALPHA = 0.05
 """How often at most a family of figures may show a difference where there is none."""
@@ -53,7 +53,7 @@ def level_divisor(extensions: int) -> int:
     Whoever extends a run until something is proven tests again each time, so the k-th extension is judged at `ALPHA` /
     2^k: all looks together err in less than twice `ALPHA` (`STATED`) of cases, however many there are.
     """
-    return int(2**extensions)
+    return 1 << min(extensions, MOST_EXTENSIONS)
 
 
 def planned_looks(figures: int = 1) -> tuple[int, int, int]:

@@ -34,7 +34,7 @@ from vmlab.model.event import (
     RepeatsAdded,
 )
 from vmlab.model.quantities import about_seconds
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import MOST_EXTENSIONS, WARM_UP, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan, check_fit, settings_of
 from vmlab.plan.terms import Place, place_of
@@ -209,6 +209,8 @@ def _demand_extensible(folder: RunFolder, plan: Plan, recorded: _Recorded) -> No
     """Raises UsageError for a run to which nothing can be added."""
     if plan.scenario.until is not None:
         raise UsageError(f"run {folder.id} ended by its `until`, which decides how many repeats there are")
+    if len(recorded.timeline.extensions) >= MOST_EXTENSIONS:
+        raise UsageError(f"run {folder.id} had repeats added {MOST_EXTENSIONS} times, which is the most")
     if plan.loop is not None:
         raise UsageError(f"run {folder.id} is a loop, whose figures do not count")
     if not recorded.has_ended(plan):
