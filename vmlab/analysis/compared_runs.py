@@ -19,14 +19,12 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
 from vmlab.model.event import RunStarted
 from vmlab.model.run import OF_HOST
-from vmlab.model.visible import visible_values
+from vmlab.model.visible import quoted, visible_values
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import named_sides, resolve_run
 
 if TYPE_CHECKING:
     from vmlab.analysis.reference.published import BesideReference
-
-_LONGEST_SHOWN = 60
 
 
 def sides_to_compare(
@@ -45,7 +43,7 @@ def sides_to_compare(
     if len(named) != 1:
         what = "names several of the sides" if named else "is none of the sides"
         there = ", ".join(side.label for side in sides) or "none: the run varies no axis"
-        raise UsageError(f"--baseline {baseline[:_LONGEST_SHOWN]!r} {what}; there are {there}")
+        raise UsageError(f"--baseline {quoted(baseline)} {what}; there are {there}")
     return [*named, *(side for side in sides if side not in named)]
 
 

@@ -13,6 +13,7 @@ import unicodedata
 from typing import Any, TypeVar
 
 V = TypeVar("V")
+_LONGEST_QUOTED = 60
 
 
 class Control(str):
@@ -40,6 +41,11 @@ def visible_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(sign if _harmless(sign) else escape(sign) for sign in text)
+
+
+def quoted(word: str) -> str:
+    """What a user typed, for a message: in quotation marks, and shortened if it is long."""
+    return repr(word if len(word) <= _LONGEST_QUOTED else f"{word[:_LONGEST_QUOTED]}…")
 
 
 def visible_json(text: str) -> str:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from vmlab.model.errors import RefusedError, UsageError, unusable
 from vmlab.model.places import runs_folder, state_folder
+from vmlab.model.visible import quoted
 from vmlab.system.given_file import new_file, open_given, read_given
 from vmlab.system.removal import remove_file
 
 STORE = "run.sqlite"
-_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def resolve_run(reference: str) -> Path:
     if runs is not None:
         if len(runs) > 1:
             words = "`vmlab compare`, `report` and `export` take them"
-            raise UsageError(f"{_shown(reference)} names {len(runs)} runs: {words}")
+            raise UsageError(f"{quoted(reference)} names {len(runs)} runs: {words}")
         return _of_name(reference, runs[0] if runs else "", folders)
     if not folders:
         raise UsageError(f"there are no runs in {runs_folder()} yet")
@@ -116,10 +116,10 @@ def resolve_run(reference: str) -> Path:
         return folders[0] / STORE
     found = [f for f in folders if f.name.startswith(reference)]
     if not reference or not found:
-        raise UsageError(f"no run is called {_shown(reference)}; `vmlab ls` lists them")
+        raise UsageError(f"no run is called {quoted(reference)}; `vmlab ls` lists them")
     if len(found) > 1:
         names = ", ".join(folder.name for folder in found[:3]) + (", …" if len(found) > 3 else "")
-        raise UsageError(f"{_shown(reference)} may be any of {len(found)} runs: {names}")
+        raise UsageError(f"{quoted(reference)} may be any of {len(found)} runs: {names}")
     return found[0] / STORE
 
 
@@ -129,7 +129,7 @@ def demand_id(run: str) -> None:
         raise UsageError(f"a run cannot be called {run!r}, which is always the newest one")
     if (named := next((name for name in all_tags() if run == name or run.startswith(name)), None)) is not None:
         raise RefusedError(
-            f"run {_shown(run)} cannot be told from the name {named}",
+            f"run {quoted(run)} cannot be told from the name {named}",
             remedy=f"`vmlab tag --rm {named}` removes the name",
         )
 
@@ -196,13 +196,8 @@ def _at_path(path: Path) -> Path:
         if not store.exists():
             raise UsageError(f"{path}: no run is there")
     except OSError as error:
-        raise UsageError(f"{_shown(str(path))}: {error.strerror}") from error
+        raise UsageError(f"{quoted(str(path))}: {error.strerror}") from error
     return store
-
-
-def _shown(reference: str) -> str:
-    """A reference for a message, shortened if it is long."""
-    return repr(reference if len(reference) <= _LONGEST_SHOWN else f"{reference[:_LONGEST_SHOWN]}…")
 
 
 _MOST_DIGITS = 9

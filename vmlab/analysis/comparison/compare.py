@@ -34,9 +34,8 @@ from vmlab.model.errors import UsageError
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
+from vmlab.model.visible import quoted
 from vmlab.telemetry.domains.neighbours import mean_uses
-
-_LONGEST_SHOWN = 60
 
 
 def compare(sides: Sequence[Side], noise: Noise | None = None, chosen: Sequence[str] = ()) -> Comparison:
@@ -126,8 +125,7 @@ def _demand_known(
             every = [row for meeting in meetings for row in _rows(meeting, timed) if not row.fixed]
             own = [row for row in every if name.startswith(f"{row.workload}.")]
             there = ", ".join(dict.fromkeys(row.metric for row in own or every))
-            shown = repr(name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…")
-            raise UsageError(f"--metric {shown}: no cell that is compared has this figure; there are {there}")
+            raise UsageError(f"--metric {quoted(name)}: no cell that is compared has this figure; there are {there}")
 
 
 def _index(meeting: Meeting, baseline: RunPart) -> tuple[Row, Indexed] | None:

@@ -12,6 +12,7 @@ from vmlab.analysis.statistics.descriptive import compared
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import fields_of
 from vmlab.model.run import AxisValue
+from vmlab.model.visible import quoted
 from vmlab.workloads.metrics import Better, Metric, Unit
 from vmlab.workloads.target_limits import limit_of
 
@@ -21,7 +22,6 @@ _CONDITION = re.compile(
     r"(?:(?P<percent>[+-][0-9]{1,6}(?:\.[0-9]{1,6})?|0)\s*%"
     rf"|(?P<level>{_NUMBER})\s*(?P<unit>[A-Za-zµ]{{0,8}}(?:/[a-z]{{1,8}})?))\s*"
 )
-_LONGEST_SHOWN = 60
 
 
 class State(StrEnum):
@@ -99,7 +99,7 @@ class Condition:
 
 
 def _named(text: str) -> str:
-    return f"--fail-if {text if len(text) <= _LONGEST_SHOWN else f'{text[:_LONGEST_SHOWN]}…'!r}"
+    return f"--fail-if {quoted(text)}"
 
 
 @dataclass(frozen=True, slots=True)
