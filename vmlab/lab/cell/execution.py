@@ -194,17 +194,17 @@ class Execution:
 
     async def _disturbing(self) -> str:
         """What would make a cell of the last second invalid, or of the next one where the last tells no more."""
-        last = time.monotonic() - self._around.timing.tick
-        if not self._broken_in((last, math.inf), Between()):
+        tick = self._around.timing.tick
+        if not self._broken_since(time.monotonic() - tick, Between()):
             return ""
         # The recorder's figure has the kernel's threads in it, which are told apart by counters alone.
-        before, now = await self._host_counters(), time.monotonic()
-        await asyncio.sleep(self._around.timing.tick)
-        return self._broken_in((now, math.inf), before.until(await self._host_counters()))
+        before, began = await self._host_counters(), time.monotonic()
+        await asyncio.sleep(tick)
+        return self._broken_since(began, before.until(await self._host_counters()))
 
-    def _broken_in(self, span: tuple[float, float], between: Between) -> str:
+    def _broken_since(self, mono: float, between: Between) -> str:
         host, scenario = self._around.host, self._around.plan.scenario
-        found = Disturbance.of(host.mean, span, between, host.extremes)
+        found = Disturbance.of(host.mean, (mono, time.monotonic()), between, host.extremes)
         return next((one.text for one in found.findings(scenario.limits, scenario.allow, None) if one.breaks), "")
 
     def _follow(self, instances: Sequence[WorkloadInstance], start: CommonStart) -> None:
