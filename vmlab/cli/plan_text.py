@@ -181,8 +181,7 @@ def _cells(plan: Plan, host: HostFacts, finds: Detectable | None) -> list[str]:
 
 def _in_order(plan: Plan) -> list[str]:
     """A line for each cell; of a run that ends with its time, those of the first repeats."""
-    until = plan.scenario.until
-    if until is None or until.time is None:
+    if plan.scenario.time_limit is None:
         return [_line(cell) for cell in plan.cells]
     shown = [cell for cell in plan.cells if cell.repeat <= _SHOWN_REPEATS]
     return [*map(_line, shown), *(["  and so on, for as long as repeats fit"] if len(shown) < len(plan.cells) else [])]
@@ -245,7 +244,7 @@ def _repeats(plan: Plan) -> list[str]:
     if len(places) < 2:
         return []
     least, most, needed = plan.repeats_at_least, plan.cells[-1].repeat, repeats_needed(plan.scenario)
-    if plan.scenario.until is not None and plan.scenario.until.time is not None:
+    if plan.scenario.time_limit is not None:
         least = most = plan.repeats_expected
     runs = f"{least}" if least == most else f"{least} to {most}"
     of = f" in one of {needed.figures} figures" if needed.figures > 1 else ""
@@ -253,7 +252,7 @@ def _repeats(plan: Plan) -> list[str]:
     if needed.claims:
         ends = dict.fromkeys((min(needed.claims), max(needed.claims)))
         words += f", to answer its claims {' to '.join(map(str, ends))}"
-    option = "--for a longer time" if plan.scenario.until and plan.scenario.until.time else f"--repeats {needed.most}"
+    option = f"--repeats {needed.most}" if plan.scenario.time_limit is None else "a longer --for"
     asked = f" ({option})" if least < needed.most else ""
     lines = [f"repeats  {runs}; {words}{asked}"]
     if _guests_differ(plan):

@@ -109,14 +109,14 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
 
 def _seconds(scenario: Scenario, cells: Sequence[CellPlan]) -> float:
     every = sum(cell.seconds for cell in cells)
-    return every if scenario.until is None or scenario.until.time is None else min(every, scenario.until.time)
+    return every if scenario.time_limit is None else min(every, scenario.time_limit)
 
 
 def _attempts(scenario: Scenario, cells: Sequence[CellPlan], overrides: Overrides) -> int:
     """How many times cells may be measured again; never in a loop, whose figures do not count."""
     if overrides.loop is not None:
         return 0
-    within = scenario.until.time if scenario.until is not None else None
+    within = scenario.time_limit
     most = MOST_CELLS if within is None else repeats_within(within, [cell for cell in cells if cell.repeat == 1])
     counted = sum(WARM_UP < cell.repeat <= most for cell in cells)
     return max(_LEAST_ATTEMPTS, math.ceil(counted / 4)) if scenario.again is None else scenario.again

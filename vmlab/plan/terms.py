@@ -235,10 +235,10 @@ class Plan:
     @property
     def repeats_expected(self) -> int:
         """How many repeats there are by the estimate, where the run ends with its time; else `repeats_at_least`."""
-        until = self.scenario.until
-        if until is None or until.time is None or not self.cells:
+        limit = self.scenario.time_limit
+        if limit is None or not self.cells:
             return self.repeats_at_least
-        fitting = repeats_within(until.time, [cell for cell in self.cells if cell.repeat == 1])
+        fitting = repeats_within(limit, [cell for cell in self.cells if cell.repeat == 1])
         return min(fitting, self.cells[-1].repeat)
 
     @property

@@ -194,6 +194,11 @@ class Scenario(ScenarioPart):
     """What is refused unless it is allowed here."""
 
     @property
+    def time_limit(self) -> float | None:
+        """How many seconds a run may take; None where its scenario names no time."""
+        return None if self.until is None else self.until.time
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """What the publication claims; none where the scenario reproduces no figures."""
         return () if self.reference is None else self.reference.claims
