@@ -69,7 +69,7 @@ def summarise(store: Path) -> RunSummary:
         started=started.wall if started else None,
         ended=ended.wall if ended else None,
         runner_pid=_runner_pid(folder) if alive and ended is None else None,
-        cells_done=done - len(further & ended_cells.keys()),
+        cells_done=done - len(further & ended_cells.keys() if ended_cells else further),
         cells_aborted=sum(cell.outcome == Outcome.ABORTED for cell in ended_cells.values()),
         cells_planned=enough or (started.cells if started else 0),
         problem=problem,

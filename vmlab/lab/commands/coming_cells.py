@@ -163,20 +163,16 @@ class ComingCells:
         self._taken = 0
         self._numbered_before: dict[int, CellPlan] = {}
 
-    def again(self, cell: CellPlan, *, at_end: bool) -> int | None:
-        """Have a cell measured again: after those of its repeat that are to come, or `at_end`; its number.
-
-        None where there are no numbers left.
-        """
+    def again(self, cell: CellPlan, *, at_end: bool) -> None:
+        """Have a cell measured again, after those of its repeat that are to come, or `at_end`, if a number is left."""
         if self._highest >= MOST_NUMBERED:
-            return None
+            return
         further = self._numbered_anew(cell)
         same = [place for place, one in enumerate(self._cells, start=1) if one.cell.repeat == cell.repeat]
         first = takewhile(lambda one: one.cell.again_of or one.cell.repeat == WARM_UP, self._cells)
         place = max(same) if same else len(list(first))
         self._cells.insert(len(self._cells) if at_end else place, _Coming(further, further))
         self.tell()
-        return further.index
 
     def _numbered_anew(self, cell: CellPlan) -> CellPlan:
         self._highest += 1
