@@ -42,6 +42,15 @@ __all__ = [
 ]
 
 
+PROBE = """
+name: probe
+guests: {one: {memory: 128 MiB}}
+workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
+axes: {cache: [none, writeback]}
+"""
+"""A scenario of two cells a repeat, without the number of them."""
+
+
 @dataclass
 class Home:
     """A state folder of its own on a host of its own, or on `host`, which may be another's."""

@@ -12,16 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.lab.faked import CELL_SECONDS, Home, until
+from tests.lab.faked import CELL_SECONDS, PROBE, Home, until
 from tests.lab.programs.faked_runner import CELL_FILE, ENDS
 
-SCENARIO = """
-name: probe
-guests: {one: {memory: 128 MiB}}
-workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
-axes: {cache: [none, writeback]}
-repeats: 2
-"""
+SCENARIO = PROBE + "repeats: 2\n"
 
 
 def ran(home: Home, *words: str, scenario: str = SCENARIO, **ends: str) -> tuple[int, dict[str, Any]]:

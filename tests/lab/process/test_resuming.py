@@ -15,7 +15,7 @@ import pytest
 
 import vmlab
 from tests.lab.conftest import NewHome
-from tests.lab.faked import CELL_FILE, CELL_SECONDS, NO_LAST_WORD, SOON, Home, until
+from tests.lab.faked import CELL_FILE, CELL_SECONDS, NO_LAST_WORD, PROBE, SOON, Home, until
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunSpans
@@ -29,13 +29,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 from vmlab.system.removal import mark
 
-SCENARIO = """
-name: probe
-guests: {one: {memory: 128 MiB}}
-workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
-axes: {cache: [none, writeback]}
-repeats: 5
-"""
+SCENARIO = PROBE + "repeats: 5\n"
 CELLS = 10
 
 
