@@ -1,17 +1,19 @@
 """What the emulated disk's process does with its requests, without FUSE, and what the proof asks of the disk."""
 
 import asyncio
+import math
 import mmap
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.emulated_disk.disk_model import STREAM_BYTES, ProofFigure, prove, random_rate
+from vmlab.hypervisor.emulated_disk.disk_model import STREAM_BYTES, ProofFigure, prove
 from vmlab.hypervisor.emulated_disk.disk_process import DiskProcess
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import HypervisorError
@@ -78,8 +80,8 @@ async def test_each_setting_begins_with_the_same_turns() -> None:
     assert ends[0] == ends[1] is not None
 
 
-@pytest.mark.parametrize(("measured", "holds"), [(85.1, True), (114.9, True), (84.9, False), (115.1, False)], ids=str)
-def test_a_figure_holds_within_15_percent(measured: float, holds: bool) -> None:
+@pytest.mark.parametrize(("measured", "holds"), [(75.1, True), (114.9, True), (74.9, False), (115.1, False)], ids=str)
+def test_a_figure_may_be_15_percent_above_and_25_below(measured: float, holds: bool) -> None:
     assert ProofFigure("a read", "reads/s", measured, 100.0).holds is holds
 
 
@@ -127,7 +129,10 @@ async def test_the_proof_reads_the_same_64_mib_twice_and_then_small_blocks(
     assert sum(length for _, length in streamed) == 2 * STREAM_BYTES
     assert first.measured == pytest.approx(140)
     assert (first.holds, second.holds, alone.holds) == (True, True, True)
-    assert alone.expected == random_rate(HDD_7200, SIZE, 1, 1, 2000)
+    # By hand, for just these places: the heads' ways between them, and half a turn each.
+    places = [0, *(offset for offset, length in clocked.asked[len(streamed) :][:100])]
+    ways = [0.001 + 0.0072 * 15 / 8 * math.sqrt(abs(one - other) / SIZE) for one, other in pairwise(places)]
+    assert alone.expected == pytest.approx(1 / (sum(ways) / 100 + 0.00417), rel=0.02)
     # One at a time, whoever asks: a disk that does not order what waits is not this one.
     assert deep.measured == pytest.approx(80.9) and not deep.holds
 

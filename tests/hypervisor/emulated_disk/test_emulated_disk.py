@@ -148,7 +148,9 @@ async def test_a_proof_that_was_disturbed_is_tried_again_and_not_for_ever(lab: P
         return [ProofFigure("a read", "reads/s", rates[-1], 100.0)]
 
     journal = Journal(lab / "journal.jsonl")
-    disk = EmulatedDisk(HDD_7200, 2**30, 1, lab / "disks", lab / "runtime", "test", journal, proof)
+    disk = EmulatedDisk(
+        HDD_7200, 2**30, 1, lab / "disks", lab / "runtime", "test", journal, proof, pauses=(0.0, 0.0, 0.0)
+    )
     (figure,) = await disk._proved(Path("/dev/null"))
     assert (len(rates), figure.measured) == (asked, rates[-1])
 

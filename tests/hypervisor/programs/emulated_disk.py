@@ -40,7 +40,7 @@ async def run(folder: Path, end: str) -> None:
     disks, journal = folder / "disks", Journal(folder / "journal.jsonl")
     name, proof = f"test-{folder.stat().st_ino}", refuted if end == "refute" else proved
     patience = 1.5 if end.startswith("stop") else PATIENCE
-    disk = EmulatedDisk(HDD_7200, SIZE, 1, disks, folder / "runtime", name, journal, proof, patience)
+    disk = EmulatedDisk(HDD_7200, SIZE, 1, disks, folder / "runtime", name, journal, proof, patience, (0.0,))
     base = folder / "base.raw"
     try:
         await disk.open()

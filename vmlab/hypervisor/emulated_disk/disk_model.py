@@ -28,6 +28,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 from vmlab.model.scenarios.disk_profiles import NCQ_DEPTH, DiskProfile
 from vmlab.telemetry.recorder_clock import take_precedence
@@ -177,10 +178,19 @@ def _reader(mirrors: list[_Head], start: int) -> _Head:
 
 
 def random_rate(
-    profile: DiskProfile, size: int, depth: int, seed: int, requests: int = 4000, block: int = 4096
+    profile: DiskProfile,
+    size: int,
+    depth: int,
+    seed: int,
+    requests: int = 4000,
+    block: int = 4096,
+    chosen: random.Random | None = None,
 ) -> float:
-    """Reads of `block` bytes a second at random places, with `depth` of them under way at all times, by the model."""
-    model, places = DiskModel(profile, size, seed), random.Random(seed)
+    """Reads of `block` bytes a second at random places, with `depth` of them under way at all times, by the model.
+
+    `seed` gives the turns, and the places where `chosen` does not.
+    """
+    model, places = DiskModel(profile, size, seed), chosen or random.Random(seed)
     now = 0.0
 
     def ask(tag: int) -> None:
@@ -202,13 +212,18 @@ def stream_seconds(profile: DiskProfile, length: int) -> float:
     return length / (profile.rate * max(1, profile.pairs))
 
 
-TOLERANCE = 0.15
+FASTER = 0.15
+"""By how much a proven rate may exceed the profile's: a disk that is faster than it says would flatter."""
+SLOWER = 0.25
+"""By how much it may stay below: the host's way to the disk and back takes 0.5 to 3 ms of a request, the more so where
+a hypervisor below takes its CPUs away, and takes them from every side of a comparison."""
 STREAM_BYTES = 64 * 2**20
 _BLOCK = 2**20
 _SMALL = 4096
 _READS = {1: 100, 16: 300}
-"""How many random reads are measured at each depth: the mean of that many has a noise of 4 % or less."""
-_MODELLED = 2000
+"""How many random reads are measured at each depth. Where they lie moves their mean by 10 %, their turns by 4 %."""
+_MODELLED = 10
+"""How often the model answers the same reads, each time with other turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +237,8 @@ class ProofFigure:
 
     @property
     def holds(self) -> bool:
-        """Whether they agree within `TOLERANCE`."""
-        return abs(self.measured / self.expected - 1) <= TOLERANCE
+        """Whether they agree, within `FASTER` and `SLOWER`."""
+        return -SLOWER <= self.measured / self.expected - 1 <= FASTER
 
     def __str__(self) -> str:
         return f"{self.what}: {self.measured:.4g} {self.unit}, where the profile gives {self.expected:.4g}"
@@ -234,7 +249,7 @@ def prove(device: Path, profile: DiskProfile, size: int, seed: int) -> list[Proo
 
     For a thread of its own, which takes precedence over the host's other work, so that the disk alone is measured.
     The same 64 MiB twice in sequence, so that a cache anywhere would show, then 4 KiB at random with 1 and with 16
-    reads under way. What is expected is the model's answer to the same questions.
+    reads under way. What is expected is the model's answer to the same reads.
     """
     take_precedence()
     descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
@@ -251,7 +266,9 @@ def _figures(descriptor: int, profile: DiskProfile, size: int, seed: int) -> Ite
         yield ProofFigure(f"64 MiB in sequence, the {time_of_reading} time", "MB/s", rate, expected)
     for depth, reads in _READS.items():
         rate = _random(descriptor, size, depth, reads, seed)
-        wanted = random_rate(profile, size, depth, seed, _MODELLED)
+        wanted = mean(
+            random_rate(profile, size, depth, turns, reads, _SMALL, random.Random(seed)) for turns in range(_MODELLED)
+        )
         yield ProofFigure(f"4 KiB at random, {depth} at a time", "reads/s", rate, wanted)
 
 

@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -42,7 +42,8 @@ _MKFS_AT_ONCE = ("-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
 """All of it is written now, while the limits are lifted, and nothing later by the kernel beside the workloads."""
 _START = 30.0
 _PROVE = 120.0
-_ATTEMPTS = 3
+_PAUSES = (0.0, 2.0, 5.0, 10.0, 15.0)
+"""Seconds before each attempt at the proof: other work often ends within half a minute."""
 _COPY = 1800.0
 _UNMOUNT = 120.0
 _PROCESSES_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -71,9 +72,11 @@ class EmulatedDisk(GuestDisk):
         journal: Journal,
         proof: Proof = prove,
         patience: float = PATIENCE,
+        pauses: Sequence[float] = _PAUSES,
     ) -> None:
         self.profile = profile
         self._prove = proof
+        self._pauses = pauses
         self._size = size
         self._seed = seed
         self._disks = disks
@@ -125,7 +128,8 @@ class EmulatedDisk(GuestDisk):
     async def _proved(self, node: Path) -> list[ProofFigure]:
         """The figures of the first proof that holds, or of the last one: other work may have disturbed the others."""
         found: list[ProofFigure] = []
-        for _ in range(_ATTEMPTS):
+        for pause in self._pauses:
+            await asyncio.sleep(pause)
             found = await call(
                 "proving the emulated disk", _PROVE, self._prove, node, self.profile, self._size, self._seed
             )
