@@ -21,7 +21,8 @@ ROUNDING = 2.0**-46
 
 That is more than a mean of means, a change of unit and a logarithm round together, and less than any tool prints.
 """
-_CONFIDENCE = 0.95
+CONFIDENCE = 0.95
+"""Of every interval that is corrected for nothing."""
 _FEWEST_WITH_OUTLIERS = 5
 _LARGEST = sys.float_info.max
 _SPARE = 64
@@ -159,13 +160,15 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 @cache
-def student_t(freedom: int) -> float:
-    """The t that ``|T| < t`` holds for with a probability of 95 %, for `freedom` ≥ 1 degrees of freedom."""
+def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The t that ``|T| < t`` holds for with this probability, for `freedom` ≥ 1 degrees of freedom."""
     low, high = 0.0, 13.0
-    # 13 is above the largest, t(1) = 12.706; sixty halvings reach the last bit of a float.
+    # 13 is above the largest of 95 %, t(1) = 12.706; sixty halvings reach the last bit of a float.
+    while _inside(high, freedom) < confidence:
+        high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _inside(middle, freedom) < _CONFIDENCE else (low, middle)
+        low, high = (middle, high) if _inside(middle, freedom) < confidence else (low, middle)
     return (low + high) / 2
 
 
