@@ -14,8 +14,8 @@ import vmlab.api
 from vmlab.cli.main import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/api.md").read_text(encoding="utf-8")
-WITHOUT_A_CALL = {"run", "scale", "selftest"}
-"""They start guests, which needs root."""
+WITHOUT_A_CALL = {"run", "scale", "selftest", "gate"}
+"""They start guests, which needs root; `gate --run`, which starts none, is `gate_run`."""
 NOT_ABOUT_RUNS = {"demo", "serve", "top", "plan", "validate", "schema", "image", "snapshot", "plugins", "doctor"}
 DOCUMENT = "Run.document"
 ANSWERED = {
@@ -44,8 +44,9 @@ ANSWERED = {
         "cell": "compare.runs",
         "reference": "Run.reference",
         "control": "compare.control",
-        "baseline": "compare.baseline",
-        "metrics": "compare.metric",
+        "baseline": "compare.baseline pool.baseline",
+        "metrics": "compare.metric pool.metric",
+        "pooled": "pool.runs",
         "explain": "compare.explain Comparison.explanation",
         "texts": "compare.fail_if",
         "strict": "compare.strict",

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Key, Noise, Row
-from vmlab.analysis.comparison.meetings import Side, sides_by_axis
+from vmlab.analysis.comparison.meetings import Side, sides_by_axis, with_baseline
+from vmlab.analysis.comparison.nights import NightGate, judge_night
 from vmlab.analysis.comparison.overall import Overall
+from vmlab.analysis.comparison.pooled import PooledComparison, pool
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.event import RunStarted
+from vmlab.model.places import runs_folder
 from vmlab.model.run import OF_HOST
 from vmlab.model.visible import quoted, visible_values
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import named_sides, resolve_run
+from vmlab.store.runs import by_time, named_sides, resolve_run, tagged
 
 if TYPE_CHECKING:
     from vmlab.analysis.reference.published import BesideReference
@@ -36,15 +39,20 @@ def sides_to_compare(
     AXIS=VALUE; without one it is the first that is named. With `whole` they have the resources at their limit, too.
     Raises UsageError for what names no run or no side, StoreError for a damaged store.
     """
-    sides = list(_sides(references, cell, whole=whole))
-    if baseline is None:
-        return sides
-    named = [side for side in sides if baseline in side.names]
-    if len(named) != 1:
-        what = "names several of the sides" if named else "is none of the sides"
-        there = ", ".join(side.label for side in sides) or "none: the run varies no axis"
-        raise UsageError(f"--baseline {quoted(baseline)} {what}; there are {there}")
-    return [*named, *(side for side in sides if side not in named)]
+    return with_baseline(list(_sides(references, cell, whole=whole)), baseline)
+
+
+def pooled_runs(
+    references: Sequence[str], *, baseline: str | None = None, chosen: Sequence[str] = ()
+) -> PooledComparison:
+    """One answer of all runs that the references name, one by one, by commas or by a name that they have in common.
+
+    Raises UsageError for what names no whole run, and as `pool` does; StoreError for a damaged store.
+    """
+    named = [run for side in named_sides(references) for run in side.runs]
+    if one := next((run for run in named if run.cell is not None), None):
+        raise UsageError(f"--pooled takes whole runs, and {quoted(one.name)} is a cell")
+    return pool([_document(run.store) for run in named], baseline=baseline, chosen=chosen)
 
 
 def _sides(references: Sequence[str], cell: int | None, *, whole: bool) -> Iterator[Side]:
@@ -55,6 +63,27 @@ def _sides(references: Sequence[str], cell: int | None, *, whole: bool) -> Itera
     for side in sides:
         parts = [Side.of(run.name, _document(run.store, whole=whole), run.cell) for run in side.runs]
         yield Side.of_runs(side.label, parts)
+
+
+def judged_night(
+    store: Path, baseline: str, nights: int, *, chosen: Sequence[str] = (), allowed: Sequence[str] = ()
+) -> NightGate:
+    """The run of this store against so many of the last runs named `baseline` that began before it.
+
+    Raises UsageError for a name whose file is damaged, and as `judge_night` does; StoreError for a damaged store.
+    """
+    tonight, named = _document(store), tagged(baseline)
+    if named == ():
+        raise UsageError(f"{baseline!r} names no run, as its file is damaged; `vmlab tag --rm {baseline}` removes it")
+    before = sorted((run for run in named or () if by_time(run) < by_time(tonight.run.id)), key=by_time)[-nights:]
+    found: list[RunDocument] = []
+    gone: list[tuple[str, str]] = []
+    for run in before:
+        try:
+            found.append(_document(resolve_run(str(runs_folder() / run))))
+        except (UsageError, StoreError):
+            gone.append((run, "it is not here any more, or damaged"))
+    return judge_night(tonight, found, baseline=baseline, chosen=chosen, allowed=allowed, gone=gone)
 
 
 def beside_published(reference: str) -> BesideReference:

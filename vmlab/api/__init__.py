@@ -26,6 +26,7 @@ from vmlab.api.kept_runs import (
     tags,
 )
 from vmlab.api.opened_run import Run, open_run, runs
+from vmlab.api.several_runs import gate_run, pool
 from vmlab.model.errors import VmlabError
 
 API_VERSION = 1
@@ -46,10 +47,12 @@ __all__ = [
     "coming_cells",
     "compare",
     "export_runs",
+    "gate_run",
     "import_run",
     "listing",
     "note_run",
     "open_run",
+    "pool",
     "record_host",
     "remove_runs",
     "remove_tag",

@@ -69,8 +69,13 @@ def _written_alike(row: Row) -> tuple[str, str]:
 
 
 def row_name(row: Row) -> str:
+    """The name of a row's figure."""
+    return figure_name(row.workload, row.metric)
+
+
+def figure_name(workload: str, metric: str) -> str:
     """``web`` for its run time, ``web latency_p95`` for another figure, as conditions of a gate name it."""
-    return row.workload if row.metric in _RUN_TIMES else f"{row.workload} {row.metric}"
+    return workload if metric in (*_RUN_TIMES, workload) else f"{workload} {metric}"
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:

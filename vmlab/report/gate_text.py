@@ -16,7 +16,8 @@ from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_w
 from vmlab.report.words import plural
 from vmlab.report.writers.text import WIDTH, text_lines
 
-_FAILS = "FAIL"
+FAILS = "FAIL"
+"""Stands before what a gate fails by."""
 _MARKS = {State.NOT_MET: "ok", State.POSSIBLE: UNPROVEN, State.CANNOT_TELL: UNTESTED}
 """Of what does not fail."""
 
@@ -26,9 +27,9 @@ def gate_text(comparison: Comparison, width: int = WIDTH) -> str:
     answers = visible_values(comparison.gate)
     if not answers:
         return ""
-    marks = [_FAILS if answer.fails else _MARKS[answer.state] for answer in answers]
+    marks = [FAILS if answer.fails else _MARKS[answer.state] for answer in answers]
     told = zip(marks, answer_lines(comparison), strict=True)
-    notes = Notes([f"{mark:<{len(_FAILS)}}  {line}" for mark, line in told], indent="      ")
+    notes = Notes([f"{mark:<{len(FAILS)}}  {line}" for mark, line in told], indent="      ")
     return "\n".join(text_lines([Section(f"gate: {_overall(answers)}", [notes])], width)) + "\n"
 
 

@@ -21,7 +21,7 @@ def heading(document: RunDocument) -> list[str]:
     """The sentences of the heading, of which the first says what ran."""
     run = document.run
     lines = [" · ".join(_what(document))]
-    lines.append(" · ".join(filter(None, [f"run {run.id}", moment(run.started), *_host(run)])))
+    lines.append(" · ".join(filter(None, [f"run {run.id}", moment(run.started), *machine_parts(run)])))
     lines += [f"note: {run.note}"] if run.note else []
     lines += [f"tags: {', '.join(run.tags)}"] if run.tags else []
     if (speed := speed_words(run.speed)) is not None:
@@ -102,7 +102,8 @@ def _counts(counts: list[int], noun: str) -> str:
     return f"{', '.join(map(str, counts[:-1]))} and {plural(counts[-1], noun)}"
 
 
-def _host(run: RunPart) -> list[str]:
+def machine_parts(run: RunPart) -> list[str]:
+    """The host of a run: its name, processor, kernel, QEMU and libvirt; a part that is not known may be empty."""
     host: dict[str, Any] = run.host
     cpu = host.get("cpu")
     versions = [f"{word} {host[key]}" for key, word in _VERSIONS if host.get(key)]

@@ -347,6 +347,11 @@ def remove_tag(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and remove_file(tags_folder() / name)
 
 
+def add_to_name(name: str, run: str) -> None:
+    """Give a name to one run more, in the order of time; beyond `MOST_RUNS` the oldest lose it. Raises OSError."""
+    write_tag(name, *sorted({*(tagged(name) or ()), run}, key=by_time)[-MOST_RUNS:])
+
+
 def take_name(name: str, run: str) -> None:
     """Take a name from a run; the other runs that have it keep it. Raises OSError."""
     rest = [one for one in tagged(name) or () if one != run]

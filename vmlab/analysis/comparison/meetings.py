@@ -16,6 +16,7 @@ from vmlab.analysis.tiles.throughput import TILES
 from vmlab.model.axes import axes_words, axis_word, without
 from vmlab.model.errors import UsageError
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
+from vmlab.model.visible import quoted
 
 Place = tuple[tuple[str, AxisValue], ...]
 
@@ -163,3 +164,15 @@ def sides_by_axis(document: RunDocument) -> list[Side]:
         word = label if value is None else axis_word(value)
         found.append(Side(label, document.run, rest, values=(word, f"{axis}={word}")))
     return found
+
+
+def with_baseline(sides: Sequence[Side], baseline: str | None) -> list[Side]:
+    """The sides with that of this name first, or as they are. Raises UsageError unless it names one of them."""
+    if baseline is None:
+        return list(sides)
+    named = [side for side in sides if baseline in side.names]
+    if len(named) != 1:
+        what = "names several of the sides" if named else "is none of the sides"
+        there = ", ".join(side.label for side in sides) or "none: the run varies no axis"
+        raise UsageError(f"--baseline {quoted(baseline)} {what}; there are {there}")
+    return [*named, *(side for side in sides if side not in named)]

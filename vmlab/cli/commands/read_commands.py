@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
-from vmlab.analysis.compared_runs import beside_published, named_recordings, noise_of_run, sides_to_compare
+from vmlab.analysis.compared_runs import (
+    beside_published,
+    named_recordings,
+    noise_of_run,
+    pooled_runs,
+    sides_to_compare,
+)
 from vmlab.analysis.comparison.compare import compare as compare_sides
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import demand_cell, laid_out, only_cell, raw_document, run_document
@@ -140,6 +148,12 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
     is_flag=True,
     help="Explain what differs, what does not, how many repeats it takes, and what the host was short of.",
 )
+@click.option(
+    "--pooled",
+    is_flag=True,
+    help="Give one answer of three or more RUNS, or of all with a tag: each compares its own sides, and together they "
+    "are a sample of all runs like them.",
+)
 @gate_options
 @_json_option
 def compare(
@@ -150,6 +164,7 @@ def compare(
     baseline: str | None,
     metrics: tuple[str, ...],
     explain: bool,
+    pooled: bool,
     gate: GateOptions,
     as_json: bool,
 ) -> ExitCode:
@@ -160,6 +175,10 @@ def compare(
     """
     gate.demand_sense(reference=reference)
     chosen = baseline is not None or bool(metrics)
+    if pooled:
+        if reference or explain or gate.conditions or control is not None or cell is not None:
+            raise UsageError("--pooled goes with --baseline, --metric and --json alone")
+        return _pooled(runs, baseline, metrics, as_json=as_json)
     if reference and chosen:
         raise UsageError("--baseline and --metric compare what was measured; they do not go with --reference")
     if reference:
@@ -181,6 +200,18 @@ def compare(
         explained = _explained(comparison) if explain else ""
         write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
     return gate.told(comparison, as_json=as_json)
+
+
+def _pooled(runs: Sequence[str], baseline: str | None, metrics: Sequence[str], *, as_json: bool) -> ExitCode:
+    # Imported late: no other command prints it.
+    from vmlab.report.pooled_text import pooled_text
+
+    found = pooled_runs(runs, baseline=baseline, chosen=metrics)
+    if as_json:
+        write_json(jsonable(found))
+    else:
+        write_figures(pooled_text(found, page_width()))
+    return found.exit_code
 
 
 def _explained(comparison: Comparison) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
+from vmlab.analysis.comparison.nights import NightGate
 from vmlab.lab.process.dead_runs import remove_run
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
@@ -13,7 +16,16 @@ from vmlab.model.run import RUNNING
 from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.store.notes import checked_note, note_of, write_note
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import demand_unlike_ids, name_runs, named_sides, names_of_runs, resolve_run, take_name
+from vmlab.store.runs import (
+    add_to_name,
+    demand_unlike_ids,
+    name_runs,
+    named_sides,
+    names_of_runs,
+    resolve_run,
+    tagged,
+    take_name,
+)
 
 
 def demand_free(name: str) -> None:
@@ -32,6 +44,21 @@ def give_name(run: str, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if any(one.cell is not None for one in side.runs):
         raise UsageError(f"{run[:64]!r} is a cell; a name is of whole runs")
     return name_runs([one.store for one in side.runs], name)
+
+
+def keep_night(found: NightGate, store: Path, *, accept: bool = False) -> NightGate:
+    """Give tonight the name of the nights, unless it fails or has no figure; with `accept` in any case.
+
+    It keeps the name where it had it; a run that is not in the folder of runs gets none. Raises OSError.
+    """
+    folder = store.absolute().parent
+    here = folder.parent.resolve() == runs_folder().resolve()
+    kept = here and folder.name in (tagged(found.baseline) or ())
+    good = any(one.value is not None for one in found.figures) and not found.fails
+    if here and not kept and (good or accept):
+        add_to_name(found.baseline, folder.name)
+        kept = True
+    return replace(found, kept=found.baseline if kept else "")
 
 
 def give_note(run: str, text: str) -> tuple[str, str, str]:

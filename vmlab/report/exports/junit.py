@@ -11,6 +11,7 @@ from lxml import etree
 from vmlab.analysis.cell_shape import CellDocument, WorkloadDocument
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.gate import Answer, State
+from vmlab.analysis.comparison.nights import NightGate
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.model.axes import axes_words
@@ -19,6 +20,7 @@ from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.tidy import Exported, labels_of
 from vmlab.report.gate_text import answer_lines
+from vmlab.report.night_text import figure_lines, place_name
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import plural
 
@@ -154,26 +156,58 @@ def junit_gate(comparison: Comparison) -> bytes:
     then it is a failure where it is possible, and an error where nothing is known.
     """
     baseline, *candidates = visible_values(comparison.labels)
-    root = etree.Element("testsuites", name="vmlab compare")
-    suite = etree.SubElement(root, "testsuite", name=f"gate: {', '.join(candidates)} against {baseline}")
     behind = [("accelerator", word) for word in dict.fromkeys(comparison.accelerators) if word]
     behind += [("ordered", word) for word in comparison.ordered]
+    told: dict[str, list[tuple[Answer, str]]] = {}
+    for answer, line in zip(comparison.gate, answer_lines(comparison), strict=True):
+        told.setdefault(visible_values(answer.condition.text), []).append((answer, line))
+    cases = [_condition_case(text, answers) for text, answers in told.items()]
+    return _gate_file("vmlab compare", f"gate: {', '.join(candidates)} against {baseline}", behind, cases)
+
+
+def junit_night(gate: NightGate, *, strict: bool = False) -> bytes:
+    """The file of a night: a case a figure. A worse one is a failure; an undecided one is skipped, or with `strict` an
+    error.
+    """
+    gate = visible_values(gate)
+    cases = []
+    for figure, line in zip(gate.figures, figure_lines(gate), strict=True):
+        tag = "failure" if figure.fails else ("error" if strict else "skipped") if figure.undecided else None
+        cases.append(_gate_case(place_name(figure), tag, str(figure.state), [line], [line]))
+    behind = [("run", gate.run.id), ("accelerator", str(gate.run.accelerator)), ("nights", str(len(gate.nights)))]
+    behind += [("ordered", word) for word in ordered_words(gate.run.host)]
+    return _gate_file("vmlab gate", f"gate: {gate.run.scenario} against {gate.baseline}", behind, cases)
+
+
+def _gate_file(command: str, title: str, behind: Sequence[tuple[str, str]], cases: Sequence[etree._Element]) -> bytes:
+    root = etree.Element("testsuites", name=command)
+    suite = etree.SubElement(root, "testsuite", name=title)
     if behind:
         properties = etree.SubElement(suite, "properties")
         for name, value in behind:
             etree.SubElement(properties, "property", name=name, value=value)
-    told: dict[str, list[tuple[Answer, str]]] = {}
-    for answer, line in zip(comparison.gate, answer_lines(comparison), strict=True):
-        told.setdefault(visible_values(answer.condition.text), []).append((answer, line))
-    for text, answers in told.items():
-        case = etree.SubElement(suite, "testcase", name=text, classname="vmlab.gate")
-        if (tag := _tag([answer for answer, _ in answers])) is not None:
-            _why(etree.SubElement(case, tag), answers, failing=tag != "skipped")
-        etree.SubElement(case, "system-out").text = "\n".join(line for _, line in answers)
+    suite.extend(cases)
     counted(suite)
     for element in (suite, root):
         element.set("skipped", str(len(suite.findall(".//skipped"))))
     return as_file(root)
+
+
+def _gate_case(name: str, tag: str | None, kind: str, why: Sequence[str], lines: Sequence[str]) -> etree._Element:
+    """A case with all its `lines`, and the lines of `why` it carries this tag, if any."""
+    case = etree.Element("testcase", name=name, classname="vmlab.gate")
+    if tag is not None:
+        etree.SubElement(case, tag, type=kind, message="; ".join(why))
+    etree.SubElement(case, "system-out").text = "\n".join(lines)
+    return case
+
+
+def _condition_case(text: str, answers: Sequence[tuple[Answer, str]]) -> etree._Element:
+    """The case of a condition, with the lines of the answers that made it what it is."""
+    tag = _tag([answer for answer, _ in answers])
+    chosen = [(one, line) for one, line in answers if (one.undecided if tag == "skipped" else one.fails)]
+    kind = str(chosen[0][0].state) if chosen else ""
+    return _gate_case(text, tag, kind, [line for _, line in chosen], [line for _, line in answers])
 
 
 def _tag(answers: Sequence[Answer]) -> str | None:
@@ -184,10 +218,3 @@ def _tag(answers: Sequence[Answer]) -> str | None:
     if failing:
         return "error"
     return "skipped" if any(answer.undecided for answer in answers) else None
-
-
-def _why(element: etree._Element, answers: Sequence[tuple[Answer, str]], *, failing: bool) -> None:
-    """The lines of the answers that made the case what it is."""
-    chosen = [(a, line) for a, line in answers if (a.fails if failing else a.undecided)]
-    element.set("type", str(chosen[0][0].state))
-    element.set("message", "; ".join(line for _, line in chosen))

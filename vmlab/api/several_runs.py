@@ -1,0 +1,53 @@
+"""Several runs as one answer, for programs: what `vmlab compare --pooled` and `vmlab gate --run` print as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vmlab.analysis.compared_runs import judged_night, pooled_runs
+from vmlab.analysis.comparison.nights import USUAL_NIGHTS
+from vmlab.api.opened_run import Run, named
+from vmlab.lab.process.removed_runs import demand_free, keep_night
+from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import jsonable
+from vmlab.store.runs import resolve_run
+
+
+def pool(*runs: str | Run, baseline: str | None = None, metric: Sequence[str] = ()) -> dict[str, Any]:
+    """One answer of three or more runs of a scenario: what ``vmlab compare --pooled --json`` prints.
+
+    Each is a `Run`, or a name as the command line takes it, also a tag of several runs. `baseline` is a value of the
+    axis that the runs vary, `metric` the figures to compare, METRIC or WORKLOAD.METRIC, instead of the scenario's.
+
+    Raises VmlabError, with one line, for fewer than three runs, and for runs that do not measure the same.
+    """
+    if isinstance(metric, str):
+        raise UsageError("metric is a list of figures")
+    found: dict[str, Any] = jsonable(pooled_runs([named(run) for run in runs], baseline=baseline, chosen=metric))
+    return found
+
+
+def gate_run(
+    run: str | Run,
+    *,
+    baseline: str,
+    nights: int = USUAL_NIGHTS,
+    metric: Sequence[str] = (),
+    allow_change: Sequence[str] = (),
+    accept: bool = False,
+) -> dict[str, Any]:
+    """Whether a run is worse than the last `nights` with the tag `baseline` are: ``vmlab gate --run RUN --json``.
+
+    It gets the tag unless it fails, or in any case with `accept`. `allow_change` are conditions in which nights may
+    differ, such as ``host qemu``.
+
+    Raises VmlabError, with one line, for what names no run, and for a run that was broken off.
+    """
+    if isinstance(metric, str) or isinstance(allow_change, str):
+        raise UsageError("metric and allow_change are lists")
+    demand_free(baseline)
+    store = resolve_run(named(run))
+    found = judged_night(store, baseline, nights, chosen=metric, allowed=allow_change)
+    document: dict[str, Any] = jsonable(keep_night(found, store, accept=accept))
+    return document
