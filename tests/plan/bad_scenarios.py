@@ -77,8 +77,8 @@ BAD = [
         "a key of a workload as an axis",
         "axes: {files: [1, 2]}",
         ":7:8: axis files: needs `values` and `sets`, as in files: {values: […], sets: workloads.copy.files} "
-        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
-        "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
+        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, emulator_shares, cpu_quota, "
+        "cache, boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
         "on, smt, host.ksm, host.thp, host.read_ahead)",
     ),
     added(
@@ -427,8 +427,8 @@ BAD = [
         "{role",
         "{<<: {colour: red}, role",
         ":3:12: unknown key 'colour' in guests.a; known are vcpus, memory, disk, queues, "
-        "cpu_shares, cpu_quota, cache, boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, "
-        "network, bandwidth, on, smt, role",
+        "cpu_shares, emulator_shares, cpu_quota, cache, boot, image, data, data_queues, allocation, backing, "
+        "read_ahead, data_cache, network, bandwidth, on, smt, role",
     ),
     added("a bomb of merges", _MERGE_BOMB, ":9:231: holds more than 10000 values, aliases counted in full"),
     changed(
@@ -533,8 +533,8 @@ BAD = [
         "unknown axis",
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `values` and `sets`, as in colour: {values: […], sets: workloads.NAME.KEY} "
-        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
-        "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
+        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, emulator_shares, cpu_quota, "
+        "cache, boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
         "on, smt, host.ksm, host.thp, host.read_ahead)",
     ),
     added(

@@ -324,6 +324,8 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
         words.append(f"image {given.image}")
     if given.cpu_shares is not None:
         words.append(f"CPU shares {given.cpu_shares}")
+    if given.emulator_shares is not None:
+        words.append(f"emulator shares {given.emulator_shares}")
     if given.cpu_quota is not None:
         words.append(f"CPU quota {given.cpu_quota:g} %")
     if given.network != "plain":

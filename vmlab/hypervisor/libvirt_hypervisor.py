@@ -161,8 +161,20 @@ class LibvirtHypervisor:
 
     async def _boot(self, image: BootImage, spec: DomainSpec) -> None:
         domain = await self._start(image, spec, None)
-        self.watch.watch(spec.name, domain, self.watch.pid_of(spec.name, domain))
+        pid = self.watch.pid_of(spec.name, domain)
+        self.watch.watch(spec.name, domain, pid)
+        await self._set_emulator_shares(spec, pid)
         await self._limit(spec)
+
+    async def _set_emulator_shares(self, spec: DomainSpec, pid: int) -> None:
+        """Give QEMU's other threads the weight that the guest asks for, for which libvirt has no key."""
+        shares, groups = spec.resources.emulator_shares, self._places.proc / str(pid) / "cgroup"
+        if shares is not None:
+            await call(
+                f"{spec.name}: setting its emulator shares",
+                _ASK,
+                lambda: cgroups.set_emulator_shares(shares, groups.read_bytes(), cgroups.hierarchies()),
+            )
 
     async def _serve(self, addresses: Mapping[str, str]) -> None:
         """Give guests these addresses, by MAC address, when they ask by DHCP."""
@@ -225,6 +237,7 @@ class LibvirtHypervisor:
             # Nothing says that the snapshot is at fault, so it is kept.
             raise HypervisorError(f"{spec.name}: cannot be restored from {folder.name}: {why}") from error
         self.watch.watch(spec.name, domain, pid)
+        await self._set_emulator_shares(spec, pid)
         if spec.network:
             card, live = nic_xml(spec, self._on_host), libvirt.VIR_DOMAIN_AFFECT_LIVE
             await call(f"{spec.name}: plugging in its network", _ASK, domain.attachDeviceFlags, card, live)

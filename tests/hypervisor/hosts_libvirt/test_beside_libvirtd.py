@@ -22,6 +22,7 @@ def require_what_both_do(first: dict[str, Any], second: dict[str, Any]) -> None:
     assert first["refused"].startswith("bad-1: starting: ")
     assert first["stats"] == ["db-1", "web-1"]
     assert all(seconds > 0 for seconds in first["cpu"].values())
+    assert first["emulator_weights"] in (["cpu.shares 2"] * 2, ["cpu.weight 1"] * 2)
     assert [proof["o_direct"] for proof in first["proofs"]] == [False] * 4
     assert second["helpers"] == [True, True]
     switched = second["switched"]

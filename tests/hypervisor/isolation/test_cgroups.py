@@ -10,8 +10,10 @@ from vmlab.hypervisor.isolation.cgroups import (
     hierarchies,
     lower_weight,
     remove_partition,
+    set_emulator_shares,
     weights,
 )
+from vmlab.model.errors import HypervisorError
 
 V1 = [
     Mount(Path("/c/cpu,cpuacct"), frozenset({"rw", "cpu", "cpuacct"}), 1),
@@ -93,6 +95,61 @@ def test_shares_stay_shares_in_version_1(mounts: list[Mount]) -> None:
 )
 def test_in_version_2_weights_keep_the_ratio_of_shares(shares: dict[str, int | None], expected: dict[str, int]) -> None:
     assert weights(shares, V2) == expected
+
+
+def emulator(root: Path, mount: str, file: str, value: str) -> Path:
+    """A guest's cgroup as libvirt makes it, in a tree of plain files."""
+    group = root / mount / GUEST / "emulator"
+    group.mkdir(parents=True)
+    (group / file).write_text(value)
+    return group / file
+
+
+GUEST = "machine/qemu-embed-0123abcd-1-a.libvirt-qemu"
+LISTED = f"5:memory:/{GUEST}\n4:cpuacct,cpu:/{GUEST}/emulator\n1:name=systemd:/emulator\n0::/emulator\n".encode()
+
+
+@pytest.mark.parametrize("shares", [2, 1024, 102400])
+def test_emulator_shares_are_shares_in_version_1(tmp_path: Path, shares: int) -> None:
+    file = emulator(tmp_path, "cpu", "cpu.shares", "1024\n")
+    mounts = [
+        Mount(tmp_path / "memory", frozenset({"memory"}), 1),
+        Mount(tmp_path / "cpu", frozenset({"cpuacct", "cpu"}), 1),
+        Mount(tmp_path / "unified", frozenset({"cpuacct"}), 2),
+    ]
+    set_emulator_shares(shares, LISTED, mounts)
+    assert file.read_text() == str(shares)
+
+
+@pytest.mark.parametrize(("shares", "weight"), [(2, 1), (15, 1), (16, 2), (512, 50), (1024, 100), (102400, 10000)])
+def test_in_version_2_emulator_shares_keep_their_ratio_to_the_virtual_cpus(
+    tmp_path: Path, shares: int, weight: int
+) -> None:
+    file = emulator(tmp_path, "", "cpu.weight", "100\n")
+    set_emulator_shares(shares, f"0::/{GUEST}/emulator\n".encode(), [Mount(tmp_path, V2[0].controllers, 2)])
+    assert file.read_text() == str(weight)
+
+
+@pytest.mark.parametrize(
+    ("listed", "mounts"),
+    [
+        (f"4:cpu:/{GUEST}\n0::/{GUEST}/emulator\n", V1),
+        (f"4:cpuset:/{GUEST}/emulator\n0::/{GUEST}\n", V2),
+        (f"4:cpu:/{GUEST}/emulator\n0::/{GUEST}/emulator\n", []),
+        ("", V1),
+    ],
+)
+def test_threads_without_a_cgroup_of_their_own_have_no_weight(listed: str, mounts: list[Mount]) -> None:
+    with pytest.raises(HypervisorError, match="emulator threads have no cgroup with the cpu controller"):
+        set_emulator_shares(2, listed.encode(), mounts)
+
+
+def test_a_weight_that_the_kernel_does_not_take_is_an_error(tmp_path: Path) -> None:
+    file = emulator(tmp_path, "", "cpu.weight", "")
+    file.unlink()
+    file.symlink_to("/dev/null")
+    with pytest.raises(HypervisorError, match=r"cpu\.weight is , and not 1$"):
+        set_emulator_shares(2, f"0::/{GUEST}/emulator\n".encode(), [Mount(tmp_path, V2[0].controllers, 2)])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,11 @@ from typing import Any
 from tests.hypervisor.conftest import Saved, spec
 from tests.hypervisor.programs.made import WITH_KVM, made
 from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.hosts_hypervisor import HostsHypervisor
+from vmlab.hypervisor.libvirt.domain_xml import domain_name
 from vmlab.model.errors import HypervisorError
+from vmlab.system.mounts import cgroups_in, hierarchies
 
 NAMES = ("web-1", "db-1")
 DISK_BYTES = 2**26
@@ -63,6 +67,20 @@ async def frozen(hypervisor: Hypervisor, image: BootImage, folder: Path) -> dict
     return {"files": [Path(proof.file).name for proof in proofs], "running": running}
 
 
+def emulator_weight(hypervisor: EmbeddedHypervisor | HostsHypervisor, name: str) -> str:
+    """What the kernel has, after the name of its file."""
+    places = hypervisor._places
+    listed = (places.proc / str(places.pid_of(domain_name("test", name))) / "cgroup").read_bytes()
+    groups = [inner for _, inner in cgroups_in(listed) if inner.name == "emulator"]
+    files = (
+        mount.root / group / file
+        for mount in hierarchies()
+        for group in groups
+        for file in ("cpu.shares", "cpu.weight")
+    )
+    return next(f"{file.name} {file.read_text().strip()}" for file in files if file.exists())
+
+
 async def main(runtime: str, folder: str, end: str) -> None:
     """Print one line of JSON while guests run; with ``close`` as the end, go on to close."""
     place = Path(folder)
@@ -73,7 +91,7 @@ async def main(runtime: str, folder: str, end: str) -> None:
     hypervisor = made(Path(runtime), place / "disks")
     hypervisor._platform_facts._accelerator = "kvm" if WITH_KVM in os.environ else "tcg"
     await hypervisor.open()
-    specs = [spec(name, "writeback", guest=name) for name in NAMES]
+    specs = [spec(name, "writeback", guest=name, emulator_shares=2) for name in NAMES]
     said: dict[str, Any] = {"facts": await hypervisor.facts()}
     bad = [spec("good-1"), replace(spec("bad-1"), mac="not-a-mac")]
     said["refused"] = await refused(hypervisor.create(image, bad))
@@ -81,6 +99,7 @@ async def main(runtime: str, folder: str, end: str) -> None:
     said["network"] = {"bridge": hypervisor.network.bridge, "range": str(hypervisor.network.addresses)}
     said["host_pids"] = len(hypervisor.watch.host_pids())
     said["cpu"] = await hypervisor.statistics.cpu_seconds(list(NAMES))
+    said["emulator_weights"] = [emulator_weight(hypervisor, name) for name in NAMES]
     said["stats"] = sorted((await hypervisor.statistics.domain_stats()).quick.found)
     said["proofs"] = [asdict(proof) for proof in await hypervisor.guest_disks.prove_cache(specs)]
     sys.stdout.write(json.dumps(said) + "\n")

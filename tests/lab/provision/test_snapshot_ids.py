@@ -32,6 +32,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "disk": lambda draw: f"{draw.randint(1, 2**10)} GiB",
     "queues": lambda draw: f"{draw.randint(1, 64)}",
     "cpu_shares": lambda draw: f"{draw.randint(2, 2**18)}",
+    "emulator_shares": lambda draw: f"{draw.randint(2, 102400)}",
     "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "boot": lambda draw: draw.choice(["lab", "normal", "rescue"]),
@@ -48,7 +49,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
 }
 """Values of each attribute as a scenario says them; two that differ mean different things."""
 OF_DATA_DISK = {"data", "data_queues", "allocation", "backing", "read_ahead", "data_cache"}
-UNSEEN = {"cpu_shares", "cpu_quota", "network", "bandwidth", "smt", *OF_DATA_DISK}
+UNSEEN = {"cpu_shares", "emulator_shares", "cpu_quota", "network", "bandwidth", "smt", *OF_DATA_DISK}
 """What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
 WITHOUT_CACHE = {"writethrough", "directsync"}
 """Modes in which the guest sees a disk without a write cache; it cannot tell one of the others from another."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.model.errors import HypervisorError
 from vmlab.system.mounts import Mount as Mount
+from vmlab.system.mounts import cgroups_in, mount_of
 from vmlab.system.mounts import hierarchies as hierarchies
 from vmlab.system.removal import remove_cgroup, remove_empty_folder
 
@@ -29,6 +31,11 @@ configured to use: where another program has enabled cpuset, such as a libvirtd 
 _EVERYBODYS_SHARES = 1024
 """What a guest without CPU shares counts as, which is the kernel's default in version 1 alone."""
 _MOST_WEIGHT = 10000
+
+_EMULATOR = "emulator"
+"""libvirt's name for the cgroup, within a guest's, of those of QEMU's threads that are no virtual CPUs."""
+_VCPU_SHARES, _VCPU_WEIGHT = 1024, 100
+"""What each virtual CPU's cgroup beside it has in version 1 and 2: the kernel's default, which libvirt leaves."""
 
 _WEIGHTS = {
     "cpu.shares": ("1024", "512"),
@@ -62,6 +69,34 @@ def weights(shares: Mapping[str, int | None], mounts: list[Mount]) -> dict[str, 
     if most <= _MOST_WEIGHT:
         return {**wanted}
     return {name: max(1, round(value * _MOST_WEIGHT / most)) for name, value in wanted.items()}
+
+
+def set_emulator_shares(shares: int, process: bytes, mounts: Sequence[Mount]) -> None:
+    """Give QEMU's emulator threads a weight of `shares`, of which each of its virtual CPUs has 1024; read back.
+
+    `process` is the kernel's list of the cgroups of QEMU's first thread, which is one of them. In version 2 the virtual
+    CPUs have 100, so the shares are scaled down to that, to 1 at least. The cgroup goes with the guest.
+
+    Raises HypervisorError where they have no such cgroup or the kernel does not take the weight, and OSError.
+    """
+    mount = mount_of("cpu", mounts)
+    controller = "cpu" if mount is not None and mount.version == 1 else ""
+    found = (inner for controllers, inner in cgroups_in(process) if controller in (controllers or [""]))
+    group = next((inner for inner in found if inner.name == _EMULATOR), None)
+    if mount is None or group is None:
+        raise HypervisorError("QEMU's emulator threads have no cgroup with the cpu controller to have a weight in")
+    if mount.version == 1:
+        set_value(mount.root / group / "cpu.shares", str(shares))
+    else:
+        weight = max(1, round(shares * _VCPU_WEIGHT / _VCPU_SHARES))
+        set_value(mount.root / group / "cpu.weight", str(weight))
+
+
+def set_value(file: Path, value: str, taken: str | None = None) -> None:
+    """Write a value and read it back, as `taken` where the kernel rounds it. Raises HypervisorError and OSError."""
+    file.write_text(value)
+    if (found := file.read_text().strip()) != (taken or value):
+        raise HypervisorError(f"{file} is {found}, and not {taken or value}")
 
 
 def prefix_of(root: Path) -> str:

@@ -265,10 +265,7 @@ def cpus_below(mount: Mount, folder: Path) -> list[int]:
 
 def limit_memory(file: Path, asked: int) -> None:
     """Write the limit and read it back. Raises HypervisorError and OSError."""
-    file.write_text(str(asked))
-    expected = str(asked // _PAGE_BYTES * _PAGE_BYTES)
-    if (found := file.read_text().strip()) != expected:
-        raise HypervisorError(f"{file} is {found}, and not {expected}")
+    cgroups.set_value(file, str(asked), str(asked // _PAGE_BYTES * _PAGE_BYTES))
 
 
 def limit_cpus(folder: Path, chosen: list[int]) -> None:

@@ -105,6 +105,8 @@ class GuestAttributes(ScenarioPart):
     """Queues of the virtio disk."""
     cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN] = None
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
+    emulator_shares: Annotated[int | None, Field(ge=2, le=102400), NOT_SEEN] = None
+    """Weight of QEMU's emulator threads, its main loop and all others but the virtual CPUs, each of which has 1024."""
     cpu_quota: Annotated[float | None, *number_or_percent(10, 100, optional=True), NOT_SEEN] = None
     """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
     cache: Cache = "writeback"
@@ -148,7 +150,8 @@ class GuestAttributes(ScenarioPart):
         """
         if not self.on_host:
             return ()
-        fields, wrong = type(self).model_fields, ("cpu_shares", "cpu_quota", "boot", "image", "network", "bandwidth")
+        fields, of_qemu = type(self).model_fields, ("cpu_shares", "emulator_shares", "cpu_quota")
+        wrong = (*of_qemu, "boot", "image", "network", "bandwidth")
         return tuple(name for name in wrong if getattr(self, name) != fields[name].default)
 
     @property
@@ -206,7 +209,7 @@ class GuestResources(GuestAttributes):
 
     def with_free_cpu(self) -> GuestResources:
         """The same with neither weight nor limit, as a guest has them that is about to be frozen."""
-        return self.model_copy(update={"cpu_shares": None, "cpu_quota": None})
+        return self.model_copy(update={"cpu_shares": None, "emulator_shares": None, "cpu_quota": None})
 
     def with_cache(self, mode: CacheMode) -> GuestResources:
         """The same with another cache mode of all disks."""
