@@ -134,6 +134,8 @@ def test_compare_sets_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> N
     text = _said(capsys, "compare", "20261121-143000-tile-aaaa", "last")
     assert "cache writeback" in text and "? -50.0 %" in text
     assert "takes 5 runs a side at least" in text
+    second = _json(capsys, "compare", "20261121-1430", "last", "--cell", "2")
+    assert second["rows"][0]["baseline"]["mean"] == 4.0
 
 
 def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +149,6 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
         "TCG: these figures describe emulation, not a hypervisor with hardware support",
         "?: one reading each, no spread known; to prove a difference in one of 2 figures takes 7 repeats at least",
     ]
-    assert _json(capsys, "compare", "last", "last", "--cell", "2")["rows"][0]["baseline"]["mean"] == 4.0
 
 
 def test_compare_sets_a_run_beside_itself_by_its_axis(capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,8 +254,8 @@ def test_compare_takes_several_runs_a_side(capsys: pytest.CaptureFixture[str]) -
             "vmlab: --baseline 'tiles=2' is none of the sides; there are cache none, cache writeback\n",
         ),
         (
-            ("compare", "last", "last", "--baseline", "last"),
-            "vmlab: --baseline 'last' names several of the sides; there are last, last\n",
+            ("compare", "last:1", "last:2", "--baseline", "20261121-143000-tile-aaaa"),
+            "vmlab: --baseline '20261121-143000-tile-aaaa' names several of the sides; there are last:1, last:2\n",
         ),
         (
             ("compare", "last", "--metric", "web.latency"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Key, Noise, Row
-from vmlab.analysis.comparison.meetings import Side, sides_by_axis, with_baseline
+from vmlab.analysis.comparison.meetings import Side, demand_distinct, sides_by_axis, with_baseline
 from vmlab.analysis.comparison.nights import NightGate, judge_night
 from vmlab.analysis.comparison.overall import Overall
 from vmlab.analysis.comparison.pooled import PooledComparison, pool
@@ -37,9 +37,12 @@ def sides_to_compare(
 
     The first is the `baseline`: a reference, or the id of its only run, or of one run the value of its axis, also as
     AXIS=VALUE; without one it is the first that is named. With `whole` they have the resources at their limit, too.
-    Raises UsageError for what names no run or no side, StoreError for a damaged store.
+    A run that varies no axis is the only side, as is a single cell.
+    Raises UsageError for what names no run or no side, or a cell twice, StoreError for a damaged store.
     """
-    return with_baseline(list(_sides(references, cell, whole=whole)), baseline)
+    sides = list(_sides(references, cell, whole=whole))
+    demand_distinct(sides)
+    return with_baseline(sides, baseline)
 
 
 def pooled_runs(
@@ -58,7 +61,9 @@ def pooled_runs(
 def _sides(references: Sequence[str], cell: int | None, *, whole: bool) -> Iterator[Side]:
     sides = named_sides(references, cell)
     if len(sides) == len(sides[0].runs) == 1 and sides[0].runs[0].cell is None:
-        yield from sides_by_axis(_document(sides[0].runs[0].store, whole=whole))
+        run = sides[0].runs[0]
+        document = _document(run.store, whole=whole)
+        yield from sides_by_axis(document) or ([Side.of(run.name, document)] if document.cells else [])
         return
     for side in sides:
         parts = [Side.of(run.name, _document(run.store, whole=whole), run.cell) for run in side.runs]
@@ -151,6 +156,8 @@ def named_recordings(references: Sequence[str]) -> list[tuple[str, RunDocument]]
         return []
     if not all(recorded for *_, recorded in with_size):
         raise UsageError("a recording of the host is compared with other recordings, and not with runs")
+    if len({store.resolve() for _, store, _ in with_size}) < len(with_size):
+        raise UsageError("a recording is named twice, and nothing is compared with itself")
     return [(name, visible_values(_document(store, whole=True))) for name, store, _ in with_size]
 
 

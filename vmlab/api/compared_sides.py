@@ -136,11 +136,13 @@ def compare(
 
     Each is a `Run`, or a name as the command line takes it: also ``RUN:CELL``, and ``A,B`` for one side of two runs.
     `control` is a control run, whose noise no proven difference is within. `fail_if` are conditions such as
-    ``web.latency_p95 > +20 %``; what is undecided counts as met when `strict`, and as not met when `lenient`.
+    ``web.latency_p95 > +20 %``; what is undecided counts as met when `strict`, and as not met when `lenient`. Bounds on
+    levels, such as ``web > 20 s``, need one run alone, which is the `baseline` then, without `candidates`.
     With `explain` it has an `explanation`. `baseline` is the side to compare with, instead of the first; of one run a
     value of its axis. `metric` are the figures to compare, METRIC or WORKLOAD.METRIC, instead of those of the scenario.
 
-    Raises VmlabError, with one line, for what names no run, for runs without a common cell, and for a bad condition.
+    Raises VmlabError, with one line, for what names no run, for a run that is named twice, for runs without a common
+    cell, and for a bad condition.
     """
     if not runs:
         raise UsageError("a comparison needs two runs or cells, or a run with an axis of two values")
@@ -154,7 +156,7 @@ def compare(
     noise = noise_of_run(None if control is None else named(control))
     first = None if baseline is None else named(baseline)
     sides = sides_to_compare([named(run) for run in runs], whole=explain, baseline=first)
-    found = judge(compare_sides(sides, noise, metric), conditions, strict=strict)
+    found = judge(compare_sides(sides, noise, metric, conditions), conditions, strict=strict)
     label, *candidates = found.labels
     differences = tuple(one for row in (*found.rows, *found.fixed) for one in _differences(found, row))
     code = int(gate_code(found, lenient=lenient))

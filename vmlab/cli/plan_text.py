@@ -152,9 +152,7 @@ def plan_text(plan: Plan, host: HostFacts, gate: Sequence[GateNeeded] = (), find
 def _gate(needed: GateNeeded) -> str:
     """How many repeats, and how many runs instead, a condition takes."""
     inside = f"{needed.repeats} repeats in one run (--repeats {needed.repeats}), or " if needed.repeats else ""
-    if not needed.condition.level:
-        return f"{inside}{needed.runs} runs a side"
-    return f"{inside}{needed.runs} repeats, or runs, of the new side" if not inside else f"{inside}{needed.runs} runs"
+    return f"{inside}{needed.runs} runs{'' if needed.condition.level else ' a side'}"
 
 
 def _cells(plan: Plan, host: HostFacts, finds: Detectable | None) -> list[str]:

@@ -202,7 +202,7 @@ def _group_name(label: str) -> str:
 
 def side_lines(labels: Sequence[str]) -> list[str]:
     """What the names of the sides stand for, and which of them is the baseline, a line each."""
-    roles = ["baseline", *["candidate"] * (len(labels) - 1)]
+    roles = ["baseline" if len(labels) > 1 else "the only side", *["candidate"] * (len(labels) - 1)]
     sides = zip(side_names(labels), labels, roles, strict=True)
     return [f"{name}: {label}, {role}" if name != label else f"{label}: {role}" for name, label, role in sides]
 

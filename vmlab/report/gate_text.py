@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Answer, Level, State
-from vmlab.analysis.statistics.sample_size import MOST
+from vmlab.analysis.statistics.sample_size import MOST, readings_needed
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import written
 from vmlab.model.visible import visible_values
@@ -67,12 +68,22 @@ def _known(answer: Answer) -> str:
     if answer.state != State.CANNOT_TELL:
         return f"{answer.state}: {estimate_words(found)}{_to_decide(answer, not found.paired)}"
     # Where the readings themselves are the obstacle, the words for it are those below every table.
-    return f"{answer.state}: {answer.because if answer.because != found.because else untested_words(found)}"
+    if answer.because != found.because:
+        return f"{answer.state}: {answer.because}"
+    return f"{answer.state}: {untested_words(found)}{_faster(found)}"
+
+
+def _faster(found: Difference) -> str:
+    """What it takes where one run has both sides, in place of runs a side, as the end of a line."""
+    if found.paired:
+        return ""
+    repeats = readings_needed(found.family)
+    return f"; fastest, where both can be had: one run with both sides as values of an axis, {repeats} repeats"
 
 
 def _level_words(level: Level) -> str:
     """A level with its interval and the readings that it rests on, or what one takes."""
-    unit = "runs" if level.runs else "repeats"
+    unit = "run" if level.runs else "repeat"
     form = written(level.unit, [level.estimate])
     size, *ends = (
         f"{value_text(value, level.unit, form=form)} {form.unit}".rstrip()
@@ -80,11 +91,12 @@ def _level_words(level: Level) -> str:
     )
     if level.interval is None:
         of = f" of one of {level.figures} figures" if level.figures > 1 else ""
-        return f"{size}; too few readings: {level.readings} {unit}; the level{of} takes {level.needed} {unit} at least"
+        has, takes = plural(level.readings, unit), plural(level.needed, unit)
+        return f"{size}; too few readings: {has}; the level{of} takes {takes} at least"
     low, high = ends
     corrected = f", corrected for {level.figures} figures" if level.figures > 1 else ""
     confidence = f"at {level.confidence:.4g} % confidence"
-    return f"{size} ({low} to {high}) {confidence}{corrected}, {level.readings} {unit}"
+    return f"{size} ({low} to {high}) {confidence}{corrected}, {plural(level.readings, unit)}"
 
 
 def _to_decide(answer: Answer, runs: bool) -> str:

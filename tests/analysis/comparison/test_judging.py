@@ -40,15 +40,28 @@ def _compared(draw: random.Random, factor: float) -> Comparison:
     return Comparison(("before", "after"), rows, (), workloads=tuple(row.workload for row in rows))
 
 
-def _failing(factor: float, tries: int = TRIES) -> float:
+def _failing(factor: float, tries: int = TRIES, conditions: Sequence[Condition] = CONDITIONS) -> float:
     draw = random.Random(1)
-    gates = (judge(_compared(draw, factor), CONDITIONS).gate for _ in range(tries))
+    gates = (judge(_compared(draw, factor), conditions).gate for _ in range(tries))
     return sum(any(answer.fails for answer in gate) for gate in gates) / tries
 
 
 def test_a_gate_seldom_fails_where_all_differences_are_just_at_the_bound() -> None:
-    """One direction of five intervals at 99 % is wrong in 2.5 % of cases at most; Holm's intervals would be in 5 %."""
+    """One direction of five intervals at 99 % is wrong in 2.5 % of cases at most; Holm's intervals would be in 5 %.
+
+    So is one of one interval at 95 %, where four figures of the table are named by no condition.
+    """
     assert 0.01 <= _failing(1.2) <= 0.033
+    assert 0.01 <= _failing(1.2, conditions=CONDITIONS[:1]) <= 0.033
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_gate_corrects_for_the_conditions_that_are_named_and_for_nothing_else(count: int) -> None:
+    answers = judge(_compared(random.Random(1), 1.5), [*CONDITIONS[:count], CONDITIONS[0]]).gate
+    assert [(one.state, one.found.family) for one in answers] == [(State.MET, count)] * count
+    assert {one.found.confidence for one in answers} == {100 * (1 - 0.05 / count)}
+    (level,) = judge(_compared(random.Random(1), 1.5), [Condition.parse("w0 > 1.2 s")]).gate
+    assert level.level is not None and (level.level.figures, level.level.confidence) == (1, 95.0)
 
 
 def test_a_gate_fails_where_a_difference_is_clearly_beyond() -> None:

@@ -10,6 +10,7 @@ from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.comparison import AT_BEST, INDEX, Comparison, Noise, Row
 from vmlab.analysis.comparison.conditions import Differing, differing
 from vmlab.analysis.comparison.families import asked_metrics, with_differences
+from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.meetings import Meeting, Side, meetings_of, place_of
 from vmlab.analysis.comparison.overall import Overall, Part, overall_of
 from vmlab.analysis.figures.counted_cells import as_of
@@ -38,16 +39,21 @@ from vmlab.model.visible import quoted
 from vmlab.telemetry.domains.neighbours import mean_uses
 
 
-def compare(sides: Sequence[Side], noise: Noise | None = None, chosen: Sequence[str] = ()) -> Comparison:
+def compare(
+    sides: Sequence[Side],
+    noise: Noise | None = None,
+    chosen: Sequence[str] = (),
+    conditions: Sequence[Condition] = (),
+) -> Comparison:
     """The first side is the baseline. Cells with the same axis values are compared; single cells are compared in any
     case. No difference is called real that is not beyond the `noise` of its figure.
 
     Of figures that are `chosen`, each by METRIC or WORKLOAD.METRIC, there are no other rows, and they are one family.
+    Where all `conditions` that will be judged are bounds on levels, one side is enough.
 
     Raises UsageError for less than two sides, where no cells meet, and for a figure that none of them has.
     """
-    if len(sides) < 2:
-        raise UsageError("a comparison needs two runs or cells; `vmlab ls` lists the runs")
+    _demand_enough(sides, conditions)
     meetings = meetings_of(sides)
     if not meetings:
         raise UsageError("the runs have no cell with the same axes; name cells to compare, such as last:1 last:2")
@@ -97,6 +103,17 @@ def compare(sides: Sequence[Side], noise: Noise | None = None, chosen: Sequence[
         timed=timed,
         fixed=tuple(row for row in rows if row.fixed),
     )
+
+
+def _demand_enough(sides: Sequence[Side], conditions: Sequence[Condition]) -> None:
+    if not sides or (len(sides) < 2 and not conditions):
+        raise UsageError("a comparison needs two runs or cells; `vmlab ls` lists the runs")
+    relative = next((one for one in conditions if not one.level), None)
+    if len(sides) < 2 and relative is not None:
+        raise UsageError(
+            f"{relative.named}: {sides[0].label} has no baseline and varies no axis; name a baseline before it, or "
+            f"bound the figure itself, as '{relative.figure} {relative.sign} 20 s'"
+        )
 
 
 def _parts(rows: Sequence[Row], metrics: Sequence[str], timed: Mapping[str, str]) -> list[Part]:

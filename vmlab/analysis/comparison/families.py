@@ -67,7 +67,7 @@ def _told(family: Sequence[Row], noise: Noise | None) -> list[Row]:
     """The rows of one family with the differences of every candidate."""
     candidates = range(1, len(family[0].figures))
     found = [differences([_sides(row, place, noise) for row in family]) for place in candidates]
-    return [replace(row, differences=own) for row, own in zip(family, zip(*found, strict=True), strict=True)]
+    return [replace(row, differences=tuple(own[at] for own in found)) for at, row in enumerate(family)]
 
 
 def _sides(row: Row, place: int, noise: Noise | None) -> Sides:

@@ -64,6 +64,11 @@ class Condition:
         return cls(figure, sign == ">", 0.0, f"{figure} {sign} {said}", said)
 
     @property
+    def sign(self) -> str:
+        """``>`` or ``<``."""
+        return ">" if self.above else "<"
+
+    @property
     def named(self) -> str:
         """The condition for a message about the option that has it."""
         return _named(self.text)

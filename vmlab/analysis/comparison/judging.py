@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
 from vmlab.analysis.comparison.difference import Verdict, corrected_for, readings_to_decide
@@ -17,24 +18,25 @@ from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.run import RUN_TIME, Outcome
 
 _MOST_NAMED = 12
+_T = TypeVar("_T")
 
 
 def judge(comparison: Comparison, conditions: Sequence[Condition], *, strict: bool = False) -> Comparison:
     """The comparison with its gate: each condition at each row of its figure, for each candidate.
 
     A condition is met where the interval of the difference, or of the candidate's own level, lies wholly beyond its
-    bound. The interval is corrected for all figures of the row's family, or for all that the conditions ask about where
-    these are more: so in 95 % of cases no condition is met that does not hold in truth. With `strict`, one that is
-    merely possible, or of which nothing is known, fails too. A candidate whose workload failed where the baseline's
-    passed fails in any case, and for a bound on its level wherever it failed.
+    bound; of one side alone it is that side's level. The interval is corrected for all that the conditions ask about,
+    each figure at each place once, and for nothing else: so in 95 % of cases no condition is met that does not hold in
+    truth. With `strict`, one that is merely possible, or of which nothing is known, fails too. A candidate whose
+    workload failed where the baseline's passed fails in any case, and for a bound on its level wherever it failed.
 
     Raises UsageError for a figure that no cell has, and for a bound in another unit than its figure.
     """
-    asked = [(condition, *_figure(comparison, condition)) for condition in conditions]
+    asked = [(condition, *_figure(comparison, condition)) for condition in dict.fromkeys(conditions)]
     differing = _rows(comparison, [figure for condition, *figure in asked if not condition.level])
     levels = _rows(comparison, [figure for condition, *figure in asked if condition.level])
     compared = sum(found.verdict != Verdict.NOT_COMPARED for row in differing for found in row.differences)
-    compared += sum(figure.comparable is not None for row in levels for figure in row.figures[1:])
+    compared += sum(figure.comparable is not None for row in levels for figure in _bounded(row.figures))
     gate: list[Answer] = []
     for condition, *figure in asked:
         its_own = _rows(comparison, [figure])
@@ -122,8 +124,7 @@ def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: in
             # Nothing is to be corrected: no chance and no noise is in it.
             found, because = replace(found, noise=None, interval=(0.0, 0.0)), ""
         else:
-            figures = max(compared, found.family)
-            found = corrected_for(figures, row.figures[0], row.figures[place], found)
+            found = corrected_for(compared, row.figures[0], row.figures[place], found)
             because = "the baseline is 0" if found.percent is None else found.because
         noise = found.noise or 0.0
         state = condition.state(found.interval, noise) if found.interval else State.CANNOT_TELL
@@ -139,7 +140,7 @@ def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: in
 def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: int) -> Iterator[Answer]:
     """The answer for each candidate of a row by its own figure, whatever the baseline's is."""
     bound = condition.bound_in(row.unit, row.more_is_better)
-    for label, figure in zip(comparison.labels[1:], row.figures[1:], strict=True):
+    for label, figure in zip(_bounded(comparison.labels), _bounded(row.figures), strict=True):
         place_of = (condition, row.workload, row.metric, row.axes, label)
         if figure.comparable is None:
             words = "has no such figure" if figure.state == MISSING else f"is {figure.state}"
@@ -153,6 +154,11 @@ def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: 
             found = readings_to_find(abs(level.estimate - bound) / deviation, level.figures * figure.level_divisor)
             to_decide = None if found is None else max(found, level.readings + 1)
         yield Answer(*place_of, state, level=level, to_decide=to_decide)
+
+
+def _bounded(of_sides: Sequence[_T]) -> Sequence[_T]:
+    """Those of the candidates, whose levels conditions are about, or of the only side."""
+    return of_sides[1:] or of_sides
 
 
 def level_of(figure: Figure, bound: float, unit: str, figures: int) -> Level:
@@ -202,5 +208,5 @@ def _elsewhere(
     """That nothing is known where a side has no cell, or no cell has any figure of the workload."""
     places = [(axes, f"no cell of {', '.join(without)} is there") for axes, without in comparison.alone]
     for axes, because in [*([] if measured else [({}, f"no cell has a figure of {workload}")]), *places]:
-        for label in comparison.labels[1:]:
+        for label in _bounded(comparison.labels):
             yield Answer(condition, workload, metric, axes, label, State.CANNOT_TELL, because=because)

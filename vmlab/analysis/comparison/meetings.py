@@ -80,6 +80,24 @@ def _demand_counted(named: str, cell: CellDocument) -> None:
         raise UsageError(f"{named} was switched mid-run, which invalidates it")
 
 
+def demand_distinct(sides: Sequence[Side]) -> None:
+    """Raises UsageError where a cell stands on two sides, or twice on one: it would be compared with itself."""
+    known: dict[tuple[str, int], Side] = {}
+    for side in sides:
+        for part in side.parts:
+            own = sorted({(part.run.id, cell.cell) for cell in part.cells})
+            again = next((one for one in own if one in known), None)
+            if again is not None:
+                which = f"cell {again[1]} of run {again[0]}" if len(own) == 1 else f"run {again[0]}"
+                if known[again] is side:
+                    raise UsageError(f"{quoted(side.label)} names {which} twice; each counts once")
+                raise UsageError(
+                    f"{quoted(known[again].label)} and {quoted(side.label)} both have {which}, and nothing is compared "
+                    "with itself; name another run, or one run alone to compare the values of its axis"
+                )
+            known |= dict.fromkeys(own, side)
+
+
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """A place of the axes at which every side has cells: for each side its runs, each with its cells there.
@@ -170,9 +188,9 @@ def with_baseline(sides: Sequence[Side], baseline: str | None) -> list[Side]:
     """The sides with that of this name first, or as they are. Raises UsageError unless it names one of them."""
     if baseline is None:
         return list(sides)
-    named = [side for side in sides if baseline in side.names]
+    named = [side for side in sides if baseline in side.names and len(sides) > 1]
     if len(named) != 1:
         what = "names several of the sides" if named else "is none of the sides"
-        there = ", ".join(side.label for side in sides) or "none: the run varies no axis"
+        there = ", ".join(side.label for side in sides) if len(sides) > 1 else "none: the run varies no axis"
         raise UsageError(f"--baseline {quoted(baseline)} {what}; there are {there}")
     return [*named, *(side for side in sides if side not in named)]

@@ -73,11 +73,11 @@ class Overall:
 def overall_of(
     axes: dict[str, AxisValue], parts: Sequence[Part], noise: Mapping[tuple[str, str, str], float] | None = None
 ) -> Overall | None:
-    """The overall figure of `parts`, which are of one workload each; None for less than two of them.
+    """The overall figure of `parts`, which are of one workload each; None for less than two of them, or one side.
 
     It is alone in its family, as it sums up the others.
     """
-    if len(parts) < 2:
+    if len(parts) < 2 or len(parts[0].figures) < 2:
         return None
     logarithms, because = _logarithms(parts)
     zero = mean(list(logarithms[0].values())) if logarithms and logarithms[0] else 0.0

@@ -6,7 +6,6 @@ And how well the figures of a run are known after the repeats that it has: what 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log1p
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.difference import Difference
-from vmlab.analysis.comparison.families import asked_of, family_of
+from vmlab.analysis.comparison.families import asked_of
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import figure_of_condition
 from vmlab.analysis.comparison.meetings import sides_by_axis
@@ -103,8 +102,9 @@ def _all_timed(entries: Sequence[WorkloadEntry]) -> bool:
 class GateNeeded:
     """What a condition of a gate takes at least to be decided, before anything is measured.
 
-    `repeats` are those of one run that is compared with itself by its first axis, None where it varies none; `runs` are
-    those on each side of two groups of runs of the whole plan, for a bound on a level those of the candidate.
+    `repeats` are those of one run that is compared with itself by its first axis. Where it varies none they are those
+    of a bound on its level, and None for a difference. `runs` are those on each side of two groups of runs of the whole
+    plan, for a bound on a level those of the candidate.
     """
 
     condition: Condition
@@ -157,58 +157,52 @@ def gate_needed(plan: Plan, conditions: Sequence[Condition]) -> list[GateNeeded]
     Raises UsageError for a figure that no workload of the plan gives.
     """
     cells = {tuple(cell.axes.items()): cell for cell in plan.cells}
-    known = dict.fromkeys(figure for cell in cells.values() for figure, _ in _figures(plan.scenario, cell))
+    known = dict.fromkeys(figure for cell in cells.values() for figure in _figures(cell))
     timed = _timed(plan.cells)
     asked = [(one, figure_of_condition(one, list(known), timed)) for one in conditions]
     axis = next((name for name in plan.scenario.axes if len({dict(place).get(name) for place in cells}) > 1), None)
-    inside = _compared(plan, cells, asked, axis) if axis is not None else None
-    between = _compared(plan, cells, asked, None)
+    inside, between = _asked_about(cells, asked, axis), _asked_about(cells, asked, None)
     return [
         GateNeeded(
             one,
-            readings_needed(inside[figure, bool(one.level)]) if inside else None,
-            readings_needed(between[figure, bool(one.level)], paired=bool(one.level)),
+            readings_needed(inside) if axis is not None or one.level else None,
+            readings_needed(between, paired=bool(one.level)),
         )
-        for one, figure in asked
+        for one, _ in asked
     ]
 
 
-def _compared(
-    plan: Plan, cells: dict[_Place, CellPlan], asked: Sequence[tuple[Condition, _Figure]], axis: str | None
-) -> dict[tuple[_Figure, bool], int]:
-    """Over how many figures each condition is corrected, by its figure and whether it is about a level.
+def _asked_about(
+    cells: dict[_Place, CellPlan], asked: Sequence[tuple[Condition, _Figure]], axis: str | None
+) -> int:
+    """How many differences and levels all conditions ask about together, over which each of them is corrected.
 
     With an `axis` its values are compared with the first one, else two groups of runs at each place.
     """
     places: dict[_Place, list[CellPlan]] = {}
     for place, cell in cells.items():
         places.setdefault(tuple(one for one in place if one[0] != axis), []).append(cell)
-    total, largest = 0, Counter[_Figure]()
+    total = 0
     named = dict.fromkeys((figure, bool(one.level)) for one, figure in asked)
     for those in places.values():
         candidates = len(those) - 1 if axis is not None else 1
-        figures = dict(_figures(plan.scenario, those[0]))
-        sizes = Counter(figures.values())
+        figures = set(_figures(those[0]))
         total += candidates * sum(figure in figures for figure, _ in named)
-        for figure, family in figures.items():
-            largest[figure] = max(largest[figure], sizes[family])
-    return {(figure, level): max(1, total) if level else max(1, total, largest[figure]) for figure, level in named}
+    return max(1, total)
 
 
-def _figures(scenario: Scenario, cell: CellPlan) -> Iterator[tuple[_Figure, object]]:
-    """Each figure of a cell that a comparison has differences of, with its family."""
-    asked = asked_of(scenario.table.metrics if scenario.table else ())
+def _figures(cell: CellPlan) -> Iterator[_Figure]:
+    """Each figure of a cell that a comparison has differences of."""
     first = [one for one in cell.workloads if one.tile == 1]
     timed = _timed([cell])
     for one in first:
         kind = kinds()[one.kind]
         left_out = kind.left_out(one.params.model_dump())
-        rate = kind.throughput if one.name in timed else None
-        for name, metric in kind.metrics.items():
+        for name in kind.metrics:
             if name not in left_out and not (one.name in timed and name == RUN_TIME):
-                yield (one.name, name), family_of(name, metric.better is not None, asked, rate)
+                yield one.name, name
     if WALL_CLOCK not in timed:
-        yield (WALL_CLOCK, WALL_SECONDS), family_of(WALL_SECONDS, True, asked, None)
+        yield WALL_CLOCK, WALL_SECONDS
 
 
 def _timed(cells: Sequence[CellPlan]) -> dict[str, str]:

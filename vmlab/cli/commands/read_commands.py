@@ -193,7 +193,7 @@ def compare(
         return ExitCode.PASSED
     noise = noise_of_run(control)
     sides = sides_to_compare(runs, cell, whole=explain, baseline=baseline)
-    comparison = gate.judged(compare_sides(sides, noise, metrics))
+    comparison = gate.judged(compare_sides(sides, noise, metrics, gate.conditions))
     if as_json:
         write_json(jsonable(comparison))
     else:

@@ -156,13 +156,14 @@ def junit_gate(comparison: Comparison) -> bytes:
     then it is a failure where it is possible, and an error where nothing is known.
     """
     baseline, *candidates = visible_values(comparison.labels)
+    sides = f"{', '.join(candidates)} against {baseline}" if candidates else baseline
     behind = [("accelerator", word) for word in dict.fromkeys(comparison.accelerators) if word]
     behind += [("ordered", word) for word in comparison.ordered]
     told: dict[str, list[tuple[Answer, str]]] = {}
     for answer, line in zip(comparison.gate, answer_lines(comparison), strict=True):
         told.setdefault(visible_values(answer.condition.text), []).append((answer, line))
     cases = [_condition_case(text, answers) for text, answers in told.items()]
-    return _gate_file("vmlab compare", f"gate: {', '.join(candidates)} against {baseline}", behind, cases)
+    return _gate_file("vmlab compare", f"gate: {sides}", behind, cases)
 
 
 def junit_night(gate: NightGate, *, strict: bool = False) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vmlab.analysis.compared_runs import sides_to_compare
 from vmlab.analysis.comparison.compare import compare
-from vmlab.analysis.comparison.meetings import Side
+from vmlab.analysis.comparison.meetings import Side, demand_distinct
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.ordered import ordered_title
@@ -104,13 +104,18 @@ def _gathered(sides: Sequence[NamedSide], courses: tuple[str, ...]) -> dict[Path
 
 
 def _sides(sides: Sequence[NamedSide], runs: Mapping[Path, Gathered]) -> list[Side]:
-    """The sides to be compared; none for one whole run, whose page has its own differences."""
+    """The sides to be compared; none for one whole run, whose page has its own differences.
+
+    Raises UsageError for what is named twice.
+    """
     if len(sides) == len(sides[0].runs) == 1 and sides[0].runs[0].cell is None:
         return []
-    return [
+    found = [
         Side.of_runs(
             visible_line(side.label),
             [Side.of(visible_line(run.name), runs[run.store].document, run.cell) for run in side.runs],
         )
         for side in sides
     ]
+    demand_distinct(found)
+    return found

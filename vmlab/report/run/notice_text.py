@@ -17,7 +17,7 @@ _ABOUT = re.compile(r"(?P<side>.+?: )?(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<tex
 
 def at_best_notes(span: SpeedSpan | None, rows: Sequence[Row]) -> Iterator[str]:
     """How the CPUs' speed, by `span`, is taken out of differences, where `rows` have such ones."""
-    if span is not None and any(row.at_best_speed for row in rows):
+    if span is not None and any(any(row.differences_at_best) for row in rows):
         yield (
             f"{AT_BEST}: the difference where each time is multiplied by, and each rate divided by, the CPUs' mean "
             "speed over the workload's own time, relative to their best in the run; in the cells compared they ran at "
