@@ -173,7 +173,8 @@ def test_the_baseline_of_several_runs_is_named_as_they_are(capsys: pytest.Captur
     assert _json(capsys, "compare", before, "last", "--baseline", "last")["baseline"] == "last"
     by_id = _json(capsys, "compare", before, "last", "--baseline", after)
     assert (by_id["baseline"], by_id["candidates"]) == ("last", [before])
-    groups = (f"{before},{after}", "last")
+    _run("20261121-140000-tile-cccc")
+    groups = (f"{before},20261121-140000-tile-cccc", "last")
     assert _json(capsys, "compare", *groups, "--baseline", "last")["candidates"] == [groups[0]]
 
 

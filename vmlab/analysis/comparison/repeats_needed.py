@@ -172,9 +172,7 @@ def gate_needed(plan: Plan, conditions: Sequence[Condition]) -> list[GateNeeded]
     ]
 
 
-def _asked_about(
-    cells: dict[_Place, CellPlan], asked: Sequence[tuple[Condition, _Figure]], axis: str | None
-) -> int:
+def _asked_about(cells: dict[_Place, CellPlan], asked: Sequence[tuple[Condition, _Figure]], axis: str | None) -> int:
     """How many differences and levels all conditions ask about together, over which each of them is corrected.
 
     With an `axis` its values are compared with the first one, else two groups of runs at each place.
