@@ -263,7 +263,10 @@ def test_a_level_needs_one_run_alone(
     assert (suite.name, suite.failures, suite.skipped) == ("gate: last", code == 1, code == 4)
     assert command_line([*arguments]) == code
     out = capsys.readouterr().out
-    assert out.startswith("last: the only side\n") and f"{condition}{', cache none' if axes and len(values) > 1 else ''}: {state}: " in out
+    assert (
+        out.startswith("last: the only side\n")
+        and f"{condition}{', cache none' if axes and len(values) > 1 else ''}: {state}: " in out
+    )
     assert ("too few readings: 1 repeat; the level takes 6 repeats at least" in out) is (len(values) == 1)
     assert vmlab.compare("last", fail_if=[condition]).exit_code == code
 

@@ -60,7 +60,8 @@ def test_a_name_stands_for_its_run_wherever_one_is_named(capsys: pytest.CaptureF
         assert json.loads(said(capsys, *command)[0])["run"]["id"] == OLD
     compared = json.loads(said(capsys, "compare", "baseline", "last", "--json")[0])
     assert (compared["baseline"], compared["rows"][0]["baseline"]["mean"]) == ("baseline", 10.0)
-    assert "baseline,last" in said(capsys, "compare", "baseline,last", NEW)[0]
+    _run("20261121-140000-tile-cccc")
+    assert "baseline,last" in said(capsys, "compare", "baseline,last", "20261121-140000-tile-cccc")[0]
     said(capsys, "report", "baseline", "last", "-o", "x.md")
     said(capsys, "export", "baseline", "-o", "x.csv")
     assert OLD in (tmp_path / "x.csv").read_text()
