@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from vmlab.analysis.comparison.overall import OVERALL
 from vmlab.analysis.comparison.pooled import OwnDifference, PooledComparison, PooledRow, PooledRun
 from vmlab.analysis.statistics.random_effects import ENOUGH_BLOCKS, LEAST_COVERAGE
 from vmlab.model.axes import axes_words
@@ -20,6 +21,7 @@ _LEGEND = (
     "in brackets: 95 % interval of the difference over all runs like these; another run: where another run of as many "
     "repeats shows it in 95 % of cases; spread: standard deviation between runs; Q: Cochran's test of no spread, with p"
 )
+_OVERALL = "overall: the geometric mean of the workloads, above 0 where the candidate is better"
 _EACH = "each interval is at 95 %, and not corrected for the number of figures"
 
 
@@ -39,6 +41,7 @@ def pooled_blocks(comparison: PooledComparison) -> Iterator[Block]:
     yield Section("machines", [Notes(list(_machines(runs)))])
     accelerators = [one.accelerator for one in runs]
     notes = [_LEGEND] if any(row.effects for row in comparison.rows) else []
+    notes += [_OVERALL] if any(row.workload == OVERALL for row in comparison.rows) else []
     notes += [_EACH] if len(comparison.rows) > 1 else []
     notes += _few_blocks(comparison.rows)
     notes += behind_notes(accelerators, comparison.ordered, "a part of the runs")

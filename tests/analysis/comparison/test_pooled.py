@@ -182,7 +182,7 @@ def test_several_workloads_have_one_overall_figure(tmp_path: Path) -> None:
     web, overall = found.rows[0].percent, found.rows[-1]
     assert (overall.workload, overall.metric) == ("overall", "overall")
     assert web is not None and overall.percent == pytest.approx(100 * (1 / (1 + web / 100) - 1))
-    assert "overall" in pooled_text(found)
+    assert "overall: the geometric mean of the workloads, above 0 where" in one_line(pooled_text(found))
 
 
 def test_a_text_fits_a_terminal(tmp_path: Path) -> None:
