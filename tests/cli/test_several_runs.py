@@ -139,6 +139,8 @@ def test_a_program_has_the_same_answer(capsys: pytest.CaptureFixture[str]) -> No
     assert (code, shown) == (1, found)
     with pytest.raises(vmlab.VmlabError, match="are lists"):
         vmlab.gate_run("last", baseline="nightly", metric="web")
+    with pytest.raises(vmlab.VmlabError, match="nights is a number from 3 to 256"):
+        vmlab.gate_run("last", baseline="nightly", nights=0)
 
 
 @pytest.mark.parametrize(

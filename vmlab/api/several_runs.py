@@ -7,11 +7,12 @@ from typing import Any
 
 from vmlab.analysis.compared_runs import judged_night, pooled_runs
 from vmlab.analysis.comparison.nights import USUAL_NIGHTS
+from vmlab.analysis.statistics.random_effects import FEWEST_RUNS
 from vmlab.api.opened_run import Run, named
 from vmlab.lab.process.removed_runs import demand_free, keep_night
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable
-from vmlab.store.runs import resolve_run
+from vmlab.store.runs import MOST_RUNS, resolve_run
 
 
 def pool(*runs: str | Run, baseline: str | None = None, metric: Sequence[str] = ()) -> dict[str, Any]:
@@ -46,6 +47,8 @@ def gate_run(
     """
     if isinstance(metric, str) or isinstance(allow_change, str):
         raise UsageError("metric and allow_change are lists")
+    if not FEWEST_RUNS <= nights <= MOST_RUNS:
+        raise UsageError(f"nights is a number from {FEWEST_RUNS} to {MOST_RUNS}")
     demand_free(baseline)
     store = resolve_run(named(run))
     found = judged_night(store, baseline, nights, chosen=metric, allowed=allow_change)
