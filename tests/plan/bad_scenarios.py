@@ -812,6 +812,38 @@ BAD = [
         ":8:71: needs the number of a tile, the first of which is 1",
     ),
     added(
+        "bound of an order",
+        "axes: {cache: [none, unsafe]}\n"
+        "reference: {source: x, claims: [{say: x, bound: ours, less: [{cache: none}, {cache: unsafe}]}]}",
+        ":8:33: reference.claims.1: `less` without `by` is an order, which has no bound: leave `bound` out",
+    ),
+    added(
+        "claim that restates none",
+        "axes: {cache: [none]}\nreference: {source: x, claims: [{say: x, value: '1', at_most: [{cache: none}], "
+        "restates: {say: y, why: z}}]}",
+        ":8:12: reference: no other claim of it says 'y', which 'x' restates",
+    ),
+    added(
+        "needs that exclude each other",
+        "reference: {source: x, claims: [{say: x, value: '1', at_most: [{}], needs: {least_cpus: 4, most_cpus: 2}}]}",
+        ":7:76: reference.claims.1.needs: `least_cpus` is more than `most_cpus`",
+    ),
+    added(
+        "needs of no workload",
+        "reference: {source: x, claims: [{say: x, value: '1', at_most: [{}], needs: {amounts: {coppy.files: 4}}}]}",
+        ":7:87: there is no workload 'coppy'; did you mean 'copy'?",
+    ),
+    added(
+        "needs of no parameter",
+        "reference: {source: x, claims: [{say: x, value: '1', at_most: [{}], needs: {amounts: {copy.flies: 4}}}]}",
+        ":7:87: kind filecopy has no 'flies'; did you mean 'files'?",
+    ),
+    added(
+        "needs that are no amount",
+        "reference: {source: x, claims: [{say: x, value: '1', at_most: [{}], needs: {amounts: {copy.files: many}}}]}",
+        ":7:99: needs a number, a size such as 25 MB, or a duration such as 5 s, not 'many'",
+    ),
+    added(
         "finding without a reason",
         "reference: {source: x, unasked: [{say: x, where: page 2}]}",
         ":7:34: reference.unasked.1 needs 'why'",

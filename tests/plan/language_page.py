@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.host_settings import Host
-from vmlab.model.scenarios.reference import Claim, PublishedFigure, Reference, Unasked
+from vmlab.model.scenarios.reference import Claim, Needs, PublishedFigure, Reference, Restated, Unasked
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import Allow, Guest, Limits, Scenario
 from vmlab.model.scenarios.table import Table
@@ -33,6 +33,8 @@ _MODELS: dict[str, type[BaseModel]] = {
     "reference": Reference,
     "figures": PublishedFigure,
     "claims": Claim,
+    "needs": Needs,
+    "restates": Restated,
     "unasked": Unasked,
     "allow": Allow,
     "until": Until,

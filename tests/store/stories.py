@@ -113,14 +113,14 @@ class Story:
         self.writer.append(HostProbed(**self.now(), accelerator=accelerator, host=dict(host)))
         return self
 
-    def begin_plan(self, plan: Plan) -> Story:
+    def begin_plan(self, plan: Plan, accelerator: str = "tcg") -> Story:
         """The beginning of a run of `plan`, with the scenario as the launcher stores it."""
         self.scenario = plan.scenario.name
         start = {"run": self.run, "scenario": self.scenario, "size": plan.size, "seed": plan.seed}
         cells = len(plan.cells)
         self.writer.append(RunStarted(**self.now(), **start, cells=cells, expected_seconds=plan.seconds))  # type: ignore[arg-type]
         self.writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
-        self.writer.append(HostProbed(**self.now(), accelerator="tcg", host=dict(HOST)))
+        self.writer.append(HostProbed(**self.now(), accelerator=accelerator, host=dict(HOST)))
         return self
 
     def start_plan_cell(self, cell: CellPlan) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vmlab.analysis.comparison.repeats_needed import Detectable, GateNeeded, repeats_needed
@@ -68,6 +68,7 @@ def plan_document(
             "refusal": refusal,
             "cells": [_cell(cell, host) for cell in plan.cells],
             "absent": [{"axes": {one.axis: one.value}, "reason": one.reason} for one in plan.absent],
+            "unanswerable": [{"say": say, "because": list(why.because)} for say, why in plan.unanswerable.items()],
         },
         "host": {
             "cpus": host.cpus,
@@ -144,9 +145,21 @@ def plan_text(plan: Plan, host: HostFacts, gate: Sequence[GateNeeded] = (), find
         *(["", "what the gate takes at least"] if gate else []),
         *(f"  {one.condition.text}: {_gate(one)}" for one in gate),
         *(f"    -  {one}" for one in plan.absent),
+        *_unanswerable(plan),
         *(f"note: {note}" for note in plan.notes),
     ]
     return "\n".join(map(visible_line, lines))
+
+
+def _unanswerable(plan: Plan) -> Iterator[str]:
+    """The claims that have no answer on this host at this size, and why."""
+    if not plan.unanswerable:
+        return
+    claims = len(plan.scenario.claims)
+    yield from ("", f"not answerable here: {len(plan.unanswerable)} of {plural(claims, 'claim')}")
+    for because in dict.fromkeys(why.because for why in plan.unanswerable.values()):
+        yield f"  {'; '.join(because)}"
+        yield from (f"    {say}" for say, why in plan.unanswerable.items() if why.because == because)
 
 
 def _gate(needed: GateNeeded) -> str:
@@ -247,11 +260,14 @@ def _repeats(plan: Plan) -> list[str]:
     runs = f"{least}" if least == most else f"{least} to {most}"
     of = f" in one of {needed.figures} figures" if needed.figures > 1 else ""
     words = f"to prove a difference{of} takes {needed.difference} at least"
-    if needed.claims:
-        ends = dict.fromkeys((min(needed.claims), max(needed.claims)))
+    every = zip(plan.scenario.claims, needed.claims, strict=True)
+    claims = [repeats for claim, repeats in every if claim.say not in plan.unanswerable]
+    if claims:
+        ends = dict.fromkeys((min(claims), max(claims)))
         words += f", to answer its claims {' to '.join(map(str, ends))}"
-    option = f"--repeats {needed.most}" if plan.scenario.time_limit is None else "a longer --for"
-    asked = f" ({option})" if least < needed.most else ""
+    enough = max(needed.difference, *claims, 0)
+    option = f"--repeats {enough}" if plan.scenario.time_limit is None else "a longer --for"
+    asked = f" ({option})" if least < enough else ""
     lines = [f"repeats  {runs}; {words}{asked}"]
     if _guests_differ(plan):
         lines.append("         where each side's guests begin from a snapshot of its own, it takes --cold as well")

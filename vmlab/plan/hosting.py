@@ -66,7 +66,8 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     has nothing to run, and is refused too.
     """
     if not plan.cells:
-        raise RefusedError("nothing to run: every axis value is marked absent")
+        why = next((f"no claim can be answered here: {one.because[0]}" for one in plan.unanswerable.values()), "")
+        raise RefusedError(f"nothing to run: {why or 'every axis value is marked absent'}")
     for name in plan.host_settings:
         if name in host.unsettable:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")

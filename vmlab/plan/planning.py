@@ -1,4 +1,4 @@
-"""From a scenario file and the command line's overrides to cells in order, and what each is configured as.
+"""From a scenario file and the command line's overrides to cells in order.
 
 A scenario is valid that makes a plan of every size, as far as that can be known without a host.
 """
@@ -9,20 +9,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from vmlab.model.errors import UsageError
-from vmlab.model.names import HOST_PLACE, guest_key, guest_of
+from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import MOST_CELLS, WARM_UP, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
-from vmlab.model.scenarios.guest import GuestResources
-from vmlab.model.scenarios.reference import Claim, claims_name, named_values
+from vmlab.model.scenarios.reference import claims_name, named_values
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, check_given, not_applicable, read_cell, read_scenario
+from vmlab.plan.claim_needs import check_amounts, claims_without_answer
 from vmlab.plan.control_cells import controlled
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint, memory_needed
 from vmlab.plan.host_lacks import COPIED_BYTES, of_lacked_programs, of_windows, on_this_host, without_lacking
@@ -47,6 +47,7 @@ __all__ = [
     "check_fit",
     "make_plan",
     "read_host_facts",
+    "settings_of",
 ]
 
 _LEAST_ATTEMPTS = 2
@@ -78,8 +79,15 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     axes = without_lacking(placed, scenario, host)
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
-    cells = _cells(document, scenario, axes, host, None if overrides.looks is None else file.scenario.claims)
-    if axes == placed and not _is_narrowed(document, scenario):
+    document.raise_problems(list(check_amounts(scenario)))
+    once = _once(document, scenario, axes, host, overrides.looks is not None)
+    absent = tuple(AbsentPoint(*found) for found in absent_values(axes))
+    left_open = claims_without_answer(scenario, once, absent, host)
+    if overrides.looks is not None:
+        asked = [claim for claim in scenario.claims if claim.say not in left_open]
+        once = [cell for cell in once if claims_name(asked, cell.axes)]
+    cells = _repeated(document, scenario, once)
+    if axes == placed and overrides.looks is None and not _is_narrowed(document, scenario):
         document.raise_problems(list(check_given(scenario, cells)))
     cells = cells if overrides.loop is None else looped(cells, overrides)
     if overrides.targets and not any(one.applicable for cell in cells for one in cell.targets):
@@ -96,13 +104,14 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         guests=max((len(cell.guests) for cell in cells), default=0),
         table=table,
         notes=(),
-        absent=tuple(AbsentPoint(*found) for found in absent_values(axes)),
+        absent=absent,
         control=overrides.control,
         loop=overrides.loop,
         targets_decide=overrides.targets,
         again=_attempts(scenario, cells, overrides),
         again_failed=overrides.again_failed,
         waits=not overrides.no_wait,
+        unanswerable=left_open,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
@@ -168,14 +177,18 @@ def _only_point(scenario: Scenario) -> dict[str, list[AxisValue]]:
     return {"cache": [*modes]} if len(modes) == 1 else {"tiles": [1]}
 
 
-def _cells(
-    document: Document, scenario: Scenario, axes: list[PlacedAxis], host: HostFacts, named: Sequence[Claim] | None
-) -> tuple[CellPlan, ...]:
-    """All cells, or with claims those that they have `named`."""
+def _once(
+    document: Document, scenario: Scenario, axes: list[PlacedAxis], host: HostFacts, for_claims: bool
+) -> list[CellPlan]:
+    """One cell of every point of the axes, or of those that claims name."""
     host = replace(host, cpus=scenario.host.cpus or host.cpus)
     cold = scenario.provision == "cold"
-    chosen = (one for one in points(document, axes) if named is None or claims_name(named, one.values))
-    once = [_cell(point, host, cold=cold) for point in chosen]
+    chosen = (one for one in points(document, axes) if not for_claims or claims_name(scenario.claims, one.values))
+    return [_cell(point, host, cold=cold) for point in chosen]
+
+
+def _repeated(document: Document, scenario: Scenario, once: Sequence[CellPlan]) -> tuple[CellPlan, ...]:
+    """All cells, in order."""
     repeats = scenario.repeats if scenario.until is None else _most_repeats(scenario.until, once)
     count = len(once) * repeats
     if count > MOST_CELLS:
@@ -313,30 +326,6 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         yield f"guests of an added image ({names}) are not frozen: where there is one, all guests of the cell boot"
     if any("unsafe" in guest.resources.cache_modes for cell in plan.cells for guest in cell.guests):
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"
-
-
-def settings_of(cell: CellPlan) -> dict[str, Any]:
-    """JSON values: `tiles`, each attribute that all guests share (None where they differ, or there is none), `guests`
-    with the attributes of each guest of a tile, and `workloads` with the kind, the places and the parameters of each.
-    """
-    every = (guest for guest in (*cell.guests, *cell.bare) if guest.tile == 1)
-    guests = {guest.guest: guest.resources.model_dump(mode="json") for guest in every}
-    return {
-        "tiles": cell.tiles,
-        **{name: _shared([given[name] for given in guests.values()]) for name in GuestResources.model_fields},
-        "guests": guests,
-        "workloads": {workload.name: _workload(workload) for workload in cell.workloads if workload.tile == 1},
-    }
-
-
-def _shared(values: list[Any]) -> Any:
-    return values[0] if values and all(value == values[0] for value in values) else None
-
-
-def _workload(workload: WorkloadPlan) -> dict[str, Any]:
-    places = {"on": workload.source} if workload.target is None else {"from": workload.source, "to": workload.target}
-    names = {key: guest_of(place) for key, place in places.items()}
-    return {"kind": workload.kind, **names, "params": workload.params.model_dump(mode="json", by_alias=True)}
 
 
 _ANY_HOST = HostFacts(

@@ -194,6 +194,14 @@ class AbsentPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswerable:
+    """Why a claim has no answer here: a sentence for each rule, and whether emulation is what it would describe."""
+
+    because: tuple[str, ...] = ()
+    of_emulation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A scenario made concrete. `scenario` has size and assignments applied; maxima are over cells, never sums.
 
@@ -206,7 +214,8 @@ class Plan:
     missed target fails the run for whoever started it.
 
     `again` is how many times at most a cell is measured again that something outside of it disturbed, or, with
-    `again_failed`, one that failed. A plan that `waits` has its workloads start in a quiet second.
+    `again_failed`, one that failed. A plan that `waits` has its workloads start in a quiet second. `unanswerable` has
+    the claims that this host and this size cannot answer, by their sentences.
     """
 
     scenario: Scenario
@@ -226,6 +235,7 @@ class Plan:
     again: int = 0
     again_failed: bool = False
     waits: bool = True
+    unanswerable: Mapping[str, Unanswerable] = field(default_factory=dict)
 
     @property
     def repeats_at_least(self) -> int:

@@ -21,6 +21,9 @@ from vmlab.report.writers.text import WIDTH, text_lines
 
 _MINUTES = "m s"
 """The unit of figures such as ``115m25s``; the run's are in seconds beside them."""
+_OUR_BOUND = "The bound is ours."
+OF_EMULATION = "of emulation"
+"""What stands before figures that answer nothing, as emulation alone decides them."""
 _LEVELS = " / "
 """Separates the headings of a printed column, the outermost first."""
 
@@ -197,11 +200,12 @@ def _notes(beside: BesideReference) -> list[str]:
 def _claim(answered: AnsweredClaim, has_run: bool) -> list[Block]:
     """A claim with its answer, what the publication says of it, and what the answer rests on or takes."""
     claim = answered.claim
-    of_source = [words for words in (source_words(claim), contradicted_words(claim)) if words]
+    of_source = [words for words in (source_words(claim), contradicted_words(claim), restated_words(claim)) if words]
     if not has_run:
         return [Text(claim.say), _below([*of_source, _takes(answered)])]
     hint = _hint(answered)
-    below = [*of_source, *answered.because, *([hint] if hint else [])]
+    emulated = [f"{OF_EMULATION}: {one}" for one in answered.of_emulation]
+    below = [*of_source, *answered.because, *emulated, *([hint] if hint else [])]
     return [Text(f"{answer_words(answered.answer)}: {claim.say}"), _below(below)]
 
 
@@ -210,10 +214,20 @@ def _below(texts: Sequence[str]) -> Notes:
 
 
 def source_words(claim: Claim) -> str:
-    """Where the publication makes a claim, and what it says there; empty where the scenario says neither."""
+    """Where the publication makes a claim, what it says there, and whose the bound is; empty where nothing is said."""
     if claim.source == "ours":
         return "ours: the publication does not say so"
-    return ": ".join(part for part in (claim.where, claim.there) if part)
+    said = ": ".join(part for part in (claim.where, claim.there) if part)
+    return " ".join(part for part in (said, _OUR_BOUND if claim.bound == "ours" else "") if part)
+
+
+def restated_words(claim: Claim) -> str:
+    """Which claim it restates; empty for one that stands for itself."""
+    other = claim.restates
+    if other is None:
+        return ""
+    where = f" of {other.scenario}" if other.scenario else ""
+    return f"restates, and counts with, the claim{where} {other.say!r}: {other.why}"
 
 
 def contradicted_words(claim: Claim) -> str:

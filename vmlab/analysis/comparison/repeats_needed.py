@@ -6,7 +6,7 @@ And how well the figures of a run are known after the repeats that it has: what 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log1p
 from statistics import median
@@ -51,11 +51,6 @@ class RepeatsNeeded:
     difference: int
     claims: tuple[int, ...]
 
-    @property
-    def most(self) -> int:
-        """So many are enough for all of it."""
-        return max(self.difference, *self.claims, 0)
-
 
 def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
     """What the figures that the scenario's table asks for take, as one family, and what its publication's claims do."""
@@ -67,8 +62,10 @@ def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
     return RepeatsNeeded(figures, readings_needed(figures), claims)
 
 
-def looks_for(scenario: Scenario, word: ForClaims) -> tuple[int, ...]:
+def looks_for(scenario: Scenario, word: ForClaims, unanswerable: Collection[str] = ()) -> tuple[int, ...]:
     """After how many repeats a scenario's claims are looked at. Raises UsageError for one that makes no claim.
+
+    Those that are `unanswerable`, by their sentences, take none, unless all are.
 
     With one look that is after one more than the fewest that can answer every claim, so that one invalid cell at each
     place costs no answer: differences that are large beside the spread are found with them, for some half of what
@@ -76,20 +73,22 @@ def looks_for(scenario: Scenario, word: ForClaims) -> tuple[int, ...]:
     """
     if not scenario.claims:
         raise UsageError(f"--repeats {word}: {scenario.name} has no claims")
-    comparisons = max(one.comparisons for one in scenario.claims)
+    asked = [one for one in scenario.claims if one.say not in unanswerable] or scenario.claims
+    comparisons = max(one.comparisons for one in asked)
     return planned_looks(comparisons) if word == "claims" else (readings_needed(comparisons) + 1,)
 
 
-def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:
+def with_enough_repeats(overrides: Overrides, scenario: Scenario, unanswerable: Collection[str] = ()) -> Overrides:
     """`overrides` with numbers for the repeats that the scenario's claims take, and a control run to show noise.
 
-    As they are for other runs. Raises UsageError for claims that a run cannot answer.
+    As they are for other runs. The `unanswerable` claims take none. Raises UsageError for claims that a run cannot
+    answer.
     """
     word = overrides.repeats
     if word == "claims" or word == "claims-once":
         if overrides.control:
             raise UsageError(f"--repeats {word}: a control run answers no claims")
-        overrides = replace(overrides, repeats=None, looks=looks_for(scenario, word))
+        overrides = replace(overrides, repeats=None, looks=looks_for(scenario, word, unanswerable))
     return replace(overrides, least_repeats=repeats_needed(scenario).difference) if overrides.control else overrides
 
 

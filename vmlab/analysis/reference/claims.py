@@ -1,4 +1,4 @@
-"""Checks a publication's claims against a run: reproduced, not reproduced, or cannot be decided.
+"""Checks a publication's claims against a run: reproduced, not reproduced, cannot be decided, or not answerable here.
 
 A claim says within which bounds a difference lies: below or beyond one for `less` and `greater`, between two for
 `equal_within` and `ratio`. The interval of the run's own difference (`difference`) decides; for `at_least` and
@@ -10,6 +10,8 @@ A claim of several comparisons, such as for each of three values, is corrected b
 bounds are seldom at no difference, on which Holm's steps decide, and the same interval may be read in three ways;
 Bonferroni's intervals hold all at once, however they are read. All comparisons that the claim names are counted, also
 those that were not run, and each once for every time at which the run's claims are looked at (`looks` of `until`).
+
+What the run's host and size cannot answer at all (`plan.claim_needs`) has no other answer, whatever was measured.
 
 A sum of rates of tiles that did not all run at the same time is known between two bounds (`Reading.least`). The
 interval is then from the one that the least possible difference has to the one that the greatest has.
@@ -37,10 +39,14 @@ from vmlab.model.printed import printed_number, unit_factor
 from vmlab.model.quantities import written
 from vmlab.model.scenarios.reference import TILE, Claim, Place, place_axes
 from vmlab.model.scenarios.table_words import Statistic
+from vmlab.plan.claim_needs import ClaimCell, ClaimHost, unanswerable
+from vmlab.plan.terms import AbsentPoint, Unanswerable
 
 Known = Literal["reproduced", "not"]
-Answer = Literal["reproduced", "not", "cannot tell"]
+Answer = Literal["reproduced", "not", "cannot tell", "not answerable here"]
+NOT_HERE: Answer = "not answerable here"
 _GRAVITY: tuple[Answer, ...] = ("reproduced", "cannot tell", "not")
+_ANSWERABLE = Unanswerable()
 _BARELY = math.ulp(0.0)
 """What is less or greater by no given percentage is so by more than nothing."""
 
@@ -89,10 +95,14 @@ class AnsweredClaim:
     evidence: tuple[Reading, ...]
     looks: int = 1
     """How often the run may be looked at, over which the error is divided."""
+    unanswerable: Unanswerable = _ANSWERABLE
+    """Why this host and this size cannot answer it; without a reason where they can."""
 
     @property
     def answer(self) -> Answer:
         """One comparison that is not reproduced decides; without one, each must be."""
+        if self.unanswerable.because:
+            return NOT_HERE
         return max((one.answer for one in self.comparisons), key=_GRAVITY.index)
 
     @property
@@ -107,8 +117,15 @@ class AnsweredClaim:
 
     @property
     def because(self) -> tuple[str, ...]:
-        """A sentence for each comparison that gives the reason."""
-        return tuple(one.because for one in self.comparisons)
+        """A sentence for each comparison that gives the reason, or the reasons why there is no answer here."""
+        return self.unanswerable.because or tuple(one.because for one in self.comparisons)
+
+    @property
+    def of_emulation(self) -> tuple[str, ...]:
+        """What the comparisons are, where emulation alone decides them: a sentence each, and no answer."""
+        if not self.unanswerable.of_emulation:
+            return ()
+        return tuple(one.because for one in self.comparisons if one.has_figures)
 
     @property
     def readings_needed(self) -> int:
@@ -129,9 +146,10 @@ class AnsweredClaim:
 
     def json_fields(self) -> dict[str, Any]:
         """The claim as it stands in ``vmlab.reference/1``."""
-        said = ("say", "source", "where", "there", "contradicted")
-        answered = ("answer", "points_to", "because", "readings_needed", "comparisons", "evidence")
+        said = ("say", "source", "where", "there", "contradicted", "bound", "restates")
+        answered = ("answer", "points_to", "because", "of_emulation", "readings_needed", "comparisons", "evidence")
         of_claim = {name: getattr(self.claim, name) for name in said}
+        of_claim["restates"] = self.claim.restates and self.claim.restates.model_dump()
         return of_claim | {name: getattr(self, name) for name in answered}
 
 
@@ -143,11 +161,27 @@ def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
     until = document.run.until
     looks = len(until.looks or (1,)) if until else 1
     combinations = [dict(zip(claim.each, chosen, strict=True)) for chosen in itertools.product(*claim.each.values())]
-    return answered(
+    found = answered(
         claim,
         [[_evidence(document, claim, {**each, **place}) for place in claim.places] for each in combinations],
         looks,
     )
+    why = _unanswerable(document, claim)
+    if not why.because:
+        return found
+    nothing = tuple(replace(one, answer=NOT_HERE, points_to=None) for one in found.comparisons)
+    return replace(found, comparisons=nothing, unanswerable=why)
+
+
+def _unanswerable(document: RunDocument, claim: Claim) -> Unanswerable:
+    """Why the host and the size of a run cannot answer a claim, by what is recorded of them."""
+    run = document.run
+    ordered = run.host.get("ordered") or {}
+    cpus, memory = (ordered.get(name) or run.host.get(name) for name in ("cpus", "memory_bytes"))
+    once = {axes_words(cell.axes): cell for cell in document.cells}.values()
+    cells = [ClaimCell(cell.axes, cell.settings, bool(cell.provision.guests)) for cell in once]
+    absent = [AbsentPoint(axis, value, one.reason) for one in run.absent for axis, value in one.axes.items()]
+    return unanswerable(claim, cells, absent, ClaimHost(run.accelerator, cpus, memory))
 
 
 def answered(claim: Claim, evidence: Sequence[Sequence[Reading]], looks: int = 1) -> AnsweredClaim:

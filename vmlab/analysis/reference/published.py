@@ -110,13 +110,13 @@ class BesideReference:
         }
 
 
-def beside_reference(reader: RunReader) -> BesideReference:
-    """A run beside what its scenario says was published.
+def beside_reference(reader: RunReader, reference: Reference | None = None) -> BesideReference:
+    """A run beside what its scenario says was published, or beside another `reference`, such as today's.
 
     Raises UsageError where the scenario names no publication, StoreError for a damaged store.
     """
     document, texts = run_document(reader), reader.documents()
-    reference = _reference_of(texts)
+    reference = reference or _reference_of(texts)
     if reference is None:
         raise UsageError(f"run {document.run.id}: its scenario names no publication")
     return _beside(document, reference, tuple(departures_of(texts, document.run.size)))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from vmlab.analysis.comparison.gate import Condition
-from vmlab.analysis.comparison.repeats_needed import Detectable, detectable_by, gate_needed, with_enough_repeats
+from vmlab.analysis.comparison.repeats_needed import Detectable, detectable_by, gate_needed
 from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.gate_options import conditions_option
@@ -17,7 +17,7 @@ from vmlab.cli.options import overrides_options, variables_option
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs, windows_images
-from vmlab.lab.provision.host_support import prepare_run
+from vmlab.lab.provision.host_support import prepare_run, with_repeats_here
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Outcome
@@ -50,7 +50,7 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
     Exit code 3 means that the host does not have the resources.
     """
     file = load_valid(scenario, overrides.variables)
-    planned, host = prepare_run(file, with_enough_repeats(overrides, file.scenario))
+    planned, host = prepare_run(file, with_repeats_here(file, overrides))
     gate = gate_needed(planned, conditions)
     finds = _detectable(planned)
     refusal: RefusedError | None = None

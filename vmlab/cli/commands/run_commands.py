@@ -7,7 +7,6 @@ import sys
 
 import click
 
-from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.tiles.target_results import delivered
@@ -25,6 +24,7 @@ from vmlab.lab.process.removed_runs import demand_free
 from vmlab.lab.process.resuming import More
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
+from vmlab.lab.provision.host_support import with_repeats_here
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import MOST_REPEATS, Outcome
@@ -79,7 +79,7 @@ def run(
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = load_valid(scenario, overrides.variables)
-            overrides = with_enough_repeats(overrides, file.scenario)
+            overrides = with_repeats_here(file, overrides)
             if name is not None:
                 demand_free(name)
             checked_note(note or "")

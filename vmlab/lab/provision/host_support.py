@@ -85,3 +85,18 @@ def prepare_run(file: ScenarioFile, overrides: Overrides) -> tuple[Plan, HostFac
         lacking=LACKING,
     )
     return make_plan(file, overrides, host), host
+
+
+def with_repeats_here(file: ScenarioFile, overrides: Overrides) -> Overrides:
+    """As `with_enough_repeats`, where claims that this host and the size cannot answer take no repeats.
+
+    Raises what that and `prepare_run` raise.
+    """
+    # Imported late: the console plans without the analysis, which loads statistics.
+    from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
+
+    asked = with_enough_repeats(overrides, file.scenario)
+    if asked.looks is None or overrides.looks is not None:
+        return asked
+    plan, _ = prepare_run(file, asked)
+    return with_enough_repeats(overrides, file.scenario, plan.unanswerable)

@@ -92,6 +92,41 @@ class PublishedFigure(ScenarioPart):
         return {**self.rows, **self.columns}
 
 
+class Needs(ScenarioPart):
+    """What a host and a size must have for a claim to be answerable, decided before anything is measured.
+
+    Guests under emulation answer no claim that compares guests with the host, without a key.
+    """
+
+    virtualization: bool = False
+    """Guests must run under KVM: the figures of emulated guests would describe emulation."""
+    least_cpus: Annotated[int, Field(ge=1, le=2**16)] | None = None
+    """The host, or the ordered one, must have so many CPUs."""
+    most_cpus: Annotated[int, Field(ge=1, le=2**16)] | None = None
+    """The host, or the ordered one, may have no more CPUs: with more of them nothing competes."""
+    memory_shortage: bool = False
+    """The guests of each place must together have more memory than the host, or the ordered one."""
+    amounts: dict[str, Scalar] = Field(default_factory=dict)
+    """The least amounts, such as `{copy.bytes: 25 MB}`, by workload and parameter; of a list, how many it must have."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Needs:
+        if self.least_cpus is not None and self.most_cpus is not None and self.least_cpus > self.most_cpus:
+            raise ValueError("`least_cpus` is more than `most_cpus`")
+        return self
+
+
+class Restated(ScenarioPart):
+    """The claim that another one restates, by its sentence."""
+
+    say: Annotated[str, Field(min_length=1)]
+    """The sentence of that claim."""
+    scenario: str = ""
+    """The scenario that makes it, where it is another one."""
+    why: Annotated[str, Field(min_length=1)]
+    """Why one says what the other says."""
+
+
 class Claim(ScenarioPart):
     """A sentence of a publication in a form that a run answers: exactly one of the six comparisons."""
 
@@ -133,6 +168,12 @@ class Claim(ScenarioPart):
         default_factory=dict
     )
     """Values of axes, for every combination of which the sentence must hold."""
+    bound: Literal["printed", "ours"] | None = None
+    """Whether the publication prints the bound, or it is ours; an order such as `less` without `by` has none."""
+    needs: Needs = Field(default_factory=Needs)
+    """What it takes to be answerable at all; elsewhere its answer is *not answerable here*, with the reason."""
+    restates: Restated | None = None
+    """The claim that it restates; it has an answer of its own, and counts are of the other one."""
 
     @model_validator(mode="after")
     def _one_comparison(self) -> Claim:
@@ -145,12 +186,19 @@ class Claim(ScenarioPart):
             raise ValueError("`unit` is that of the bound of at_least and at_most")
         if self.source == "ours" and (self.where or self.there):
             raise ValueError("a claim that is ours has no place in the publication: leave `where` and `there` out")
+        if self.bound is not None and not self.has_bound:
+            raise ValueError(f"`{self.kind}` without `by` is an order, which has no bound: leave `bound` out")
         return self
 
     @property
     def kind(self) -> str:
         """Which of the comparisons it is."""
         return next(name for name in COMPARISONS if getattr(self, name) is not None)
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether a figure decides it, and not an order alone."""
+        return self.by > 0 or self.kind not in ("less", "greater")
 
     @property
     def is_of_levels(self) -> bool:
@@ -176,28 +224,30 @@ def place_axes(place: Place) -> Place:
 
 def claims_name(claims: Sequence[Claim], axes: Mapping[str, AxisValue]) -> bool:
     """Whether any of the claims needs the figures of a cell with these values."""
-    return any(_names(place, axes) for claim in claims for place in _every_place(claim))
+    return any(is_named(place, axes) for claim in claims for place in every_place(claim))
 
 
 def unmet_place(claim: Claim, cells: Sequence[Mapping[str, AxisValue]]) -> Place | None:
     """A place that the claim compares and none of the cells has, given by their values; None where all are there."""
-    missing = (place for place in _every_place(claim) if not any(_names(place, axes) for axes in cells))
+    missing = (place for place in every_place(claim) if not any(is_named(place, axes) for axes in cells))
     return next(missing, None)
 
 
 def named_values(claims: Sequence[Claim], axis: str) -> set[Scalar]:
     """The values of an axis at which any of the claims compares."""
-    places = (place_axes(place) for claim in claims for place in _every_place(claim))
+    places = (place_axes(place) for claim in claims for place in every_place(claim))
     return {place[axis] for place in places if axis in place}
 
 
-def _every_place(claim: Claim) -> Iterator[Place]:
+def every_place(claim: Claim) -> Iterator[Place]:
+    """The places that a claim compares, those of one combination of its values after another."""
     for chosen in itertools.product(*claim.each.values()):
         each = dict(zip(claim.each, chosen, strict=True))
         yield from ({**each, **place} for place in claim.places)
 
 
-def _names(place: Place, axes: Mapping[str, AxisValue]) -> bool:
+def is_named(place: Place, axes: Mapping[str, AxisValue]) -> bool:
+    """Whether a cell with these values is at the place."""
     wanted = {name: value for name, value in place_axes(place).items() if name not in PARTS}
     return all(name in axes and axes[name] == value for name, value in wanted.items())
 
@@ -230,6 +280,15 @@ class Reference(ScenarioPart):
     """Its claims, as sentences that are checked against a run."""
     unasked: Annotated[tuple[Unasked, ...], Field(strict=False, max_length=100)] = ()
     """Its findings that no claim asks, each with the reason."""
+
+    @model_validator(mode="after")
+    def _restated(self) -> Reference:
+        own = {claim.say for claim in self.claims}
+        for claim in self.claims:
+            other = claim.restates
+            if other is not None and not other.scenario and (other.say not in own or other.say == claim.say):
+                raise ValueError(f"no other claim of it says {other.say!r}, which {claim.say!r} restates")
+        return self
 
     @property
     def title(self) -> str:
