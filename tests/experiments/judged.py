@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
+from vmlab.analysis.reference.claims import Answer
 from vmlab.model.axes import axes_words
 from vmlab.model.scenarios.reference import Reference
 from vmlab.report.reference_text import answer_words
 
-_ANSWERS = ("reproduced", "not", "cannot tell")
+_ANSWERED = ("reproduced", "not")
 
 
 def faults_of_run(document: Mapping[str, Any]) -> Iterator[str]:
@@ -47,7 +48,7 @@ def _faults_of_claims(reference: Reference, body: Mapping[str, Any], text: str) 
         yield "the claims in the JSON are not those of the scenario"
     for claim in body["claims"]:
         printed = f"{answer_words(claim['answer'])}: {claim['say']}" if body["run"] is not None else claim["say"]
-        if claim["answer"] not in _ANSWERS or not claim["because"]:
+        if claim["answer"] not in get_args(Answer) or not claim["because"]:
             yield f"no answer with a reason to the claim: {claim['say']}"
         elif any(_unfounded(one) for one in claim["comparisons"]):
             yield f"an answer without an interval to the claim: {claim['say']}"
@@ -62,7 +63,7 @@ def _unfounded(comparison: Mapping[str, Any]) -> bool:
     """Whether it is answered although the readings have no interval."""
     level, difference = comparison["level"], comparison["difference"]
     interval = level["interval"] if level else difference["interval_percent"]
-    return comparison["answer"] != "cannot tell" and interval is None
+    return comparison["answer"] in _ANSWERED and interval is None
 
 
 def _faults_of_figures(body: Mapping[str, Any], text: str) -> Iterator[str]:

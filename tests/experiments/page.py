@@ -1,11 +1,13 @@
 """``docs/evidence/experiments.md`` and the list of shipped scenarios, made from the scenarios and their results.
 
-``python -m tests.experiments.page`` writes both again. Results are those that `make test-experiments` kept.
+``python -m tests.experiments.page`` writes both again. Results are those that `make test-experiments` kept. With
+``--anew`` the claims of today are asked of the runs that are kept first, from their archives.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 from tests.experiments.answers import NOT_ASKED_YET, Kept, answer_of, answers
 from tests.experiments.believed import believed
 from tests.experiments.own_table import own_table
-from tests.experiments.records import AGAIN, CLAIMED, kept, shipped
+from tests.experiments.records import AGAIN, CLAIMED, KVM, answer_anew, is_emulated, kept, shipped
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.reading import NO_CELL
 from vmlab.analysis.reference.published import AnsweredFigure, published_alone
@@ -33,6 +35,7 @@ from vmlab.report.reference_text import (
     contradicted_words,
     error_notes,
     printed_tables,
+    restated_words,
     source_words,
 )
 from vmlab.report.run.run_page import absent_notes
@@ -61,13 +64,20 @@ another, not with what was published. Figures that are wrong in a publication st
 emulation.
 
 Beside each claim stands where the publication makes it and what it says there, in other words than its own. Where it
-prints no bound, the bound is ours, and the claim says so. *Ours* are claims that it does not make, and `!` marks what
-its own figures contradict. Findings that cannot be asked here stand below with the reason.
+does not print by how much figures may differ, *the bound is ours*. *Ours* are claims that it does not make, and `!`
+marks what its own figures contradict. Findings that cannot be asked here stand below with the reason.
 
 An answer to a claim is read from [the interval of the difference](../explanation/statistics.md#claims), which takes at
 least as many repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer. Where a
 scenario left claims open at size `smoke` and was asked once more at size `demo`, its answers are those of `demo`,
 whatever they are ([why](../decisions/0040-answers-to-claims.md)).
+
+A claim is *not answerable here* where the host or the size rules an answer out before anything is measured: what
+virtualization costs under emulation, more CPUs than there are, a shortage that cannot occur, too small amounts, or a
+machine that is not here. The scenario has the rule beside the claim
+([why](../decisions/0052-claims-without-an-answer-here.md)). What emulated guests gave in such a comparison stands
+behind *of emulation*, and counts for nothing. On a host with KVM `make experiments HOST=kvm` asks what can be answered
+there, for the column *on a KVM host*.
 
 Where a publication has a machine, a system or a cluster that is not here, its line stays and says why it is absent. The
 lab's guests have less memory than the published ones where their workloads do not use it.
@@ -85,21 +95,24 @@ day are kept with `EXPERIMENTS="--again --record"`.
 
 
 _COUNTED = """\
-Counted by publication, and then each by itself with the comparison that decides it, whose interval stands in brackets.
-Absent is a claim on something that the machine of the run has not; not asked yet is one that is newer than the kept
-run, or that has none. An answer holds for the machine and the size beside it; a command without `--repeats claims` or
-`--repeats claims-once` took fewer repeats than one needs."""
+Counted first are the claims that publications make, each once. Claims of ours are counted apart, and so are those that
+restate another claim. Then each stands by itself with the comparison that decides it, whose interval stands in
+brackets. *Not asked yet* is a claim that is newer than the kept run, or has none. An answer holds for the machine and
+the size beside it; a command without `--repeats claims` or `--repeats claims-once` took fewer repeats than needed."""
 
 
 Records = Mapping[str, Mapping[str, Any]]
 """Records of runs by the name of their scenario."""
 
 
-def page(results: Records, claimed: Records, again: Records = MappingProxyType({})) -> str:
-    """The page, with the records of those scenarios that were run, those of runs with repeats for claims, and those of
-    runs that were asked the same on another day.
+_NONE: Records = MappingProxyType({})
+
+
+def page(results: Records, claimed: Records, again: Records = _NONE, kvm: Records = _NONE) -> str:
+    """The page, with the records of those scenarios that were run, those of runs with repeats for claims, those of
+    runs that were asked the same on another day, and those of a host with KVM.
     """
-    found = _found(results, claimed, again)
+    found = _found(results, claimed, again, kvm)
     lines = [_PREFACE, *_answers({name: one for name, one in found.items() if "claims" in one.record["beside"]})]
     for title, files in publications().items():
         lines += [f"## {title}", ""]
@@ -155,21 +168,27 @@ def asked_again() -> dict[str, dict[str, Any]]:
     return _claimed(AGAIN)
 
 
+def on_kvm() -> dict[str, dict[str, Any]]:
+    """Those of a host with KVM."""
+    return _claimed(KVM)
+
+
 def _claimed(folder: Path) -> dict[str, dict[str, Any]]:
     return {name: record for name in published_names() if (record := kept(name, folder)) is not None}
 
 
 def answer_of_claim(name: str, say: str) -> str:
     """The word of the table of counts for a claim of a scenario, by the records that are kept today."""
-    found = _found(results(), claimed_results(), {}).get(name)
+    found = _found(results(), claimed_results()).get(name)
     claim = next(one for one in shipped(name).scenario.claims if one.say == say)
     body = found.body(claim) if found else None
     return NOT_ASKED_YET if body is None else answer_of(body)
 
 
-def _found(results: Records, claimed: Records, again: Records) -> dict[str, Kept]:
+def _found(results: Records, claimed: Records, again: Records = _NONE, kvm: Records = _NONE) -> dict[str, Kept]:
     """The records that answer claims, by scenario: of a run with the repeats that they take, where there is one."""
-    return {name: Kept(record, name in claimed, again.get(name)) for name, record in {**results, **claimed}.items()}
+    records = {**results, **claimed}
+    return {name: Kept(one, name in claimed, again.get(name), kvm.get(name)) for name, one in records.items()}
 
 
 def _reference(file: ScenarioFile) -> Reference:
@@ -183,6 +202,8 @@ def _answers(found: Mapping[str, Kept]) -> Iterator[str]:
         yield from ("## Every claim and its answer", "")
         yield from _paragraph(_COUNTED)
         yield from _believed()
+        kvm = {name: one.kvm for name, one in found.items() if one.kvm and not is_emulated(one.kvm)}
+        yield from answers(publications(), {name: Kept(record, True) for name, record in kvm.items()})
         yield from answers(publications(), found)
 
 
@@ -327,7 +348,7 @@ def _claims(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     by_ticks = ", by ticks" if record and record["beside"]["run"]["started"] < _EXACT_FROM else ""
     yield from ("| claim | where the publication says it | answer | repeats at least |", "| --- | --- | --- | --- |")
     for claim in claims:
-        published = "<br>".join(filter(None, (source_words(claim), contradicted_words(claim))))
+        published = "<br>".join(filter(None, (source_words(claim), contradicted_words(claim), restated_words(claim))))
         answer, needed = answers.get(claim.say, unknown), readings_needed(claim.comparisons)
         mark = by_ticks if claim.say in answers and claim.metric.startswith("host.") else ""
         yield f"| {claim.say} | {published} | {answer}{mark} | {needed} |"
@@ -353,9 +374,11 @@ def _answer(record: Mapping[str, Any] | None, body: Mapping[str, Any]) -> str:
 
 def main() -> None:
     """Write both pages."""
-    PAGE.write_text(page(results(), claimed_results(), asked_again()), encoding="utf-8")
+    PAGE.write_text(page(results(), claimed_results(), asked_again(), on_kvm()), encoding="utf-8")
     LIST.write_text(listed(LIST.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
+    if "--anew" in sys.argv[1:]:
+        answer_anew()
     main()

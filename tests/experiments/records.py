@@ -4,12 +4,15 @@ A record is ``{"machine": {…}, "host_cells": […], "beside": {…}}``. `besid
 --json``, which has the run's accelerator, date and size; the others are from ``vmlab show RUN --json``: `host_cells`
 has the axes of cells in which no virtual machine took part. Of a scenario without a publication `beside` has the parts
 `scenario`, `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``. Of a run with the repeats
-that claims take, `looks` has the numbers of repeats after which they were looked at.
+that claims take, `looks` has the numbers of repeats after which they were looked at. `virtualization` of `machine` is
+what systemd-detect-virt(1) says of the host on which KVM was asked; ``qemu`` means that the host itself is emulated.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,7 +21,8 @@ from typing import Any
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.model.jsonable import jsonable
 from vmlab.model.places import runs_folder
-from vmlab.plan.scenario_file.loading import ScenarioFile, load
+from vmlab.model.scenarios.reference import Reference
+from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.terms import FOR_CLAIMS, ForClaims
 from vmlab.store.archive import unpack
 from vmlab.store.reader import RunReader
@@ -29,9 +33,12 @@ CLAIMED = FOLDER / "claims"
 """Where the records are of runs with the repeats that claims take; they have no figures but those behind the claims."""
 AGAIN = CLAIMED / "again"
 """Where those are that were asked the same on another day."""
+KVM = CLAIMED / "kvm"
+"""Where those of a host with KVM are."""
 _MACHINE = ("cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "disk")
 """What figures depend on; the name of a host is nobody's business."""
 _RUN = ("id", "scenario", "size", "outcome", "started", "accelerator")
+EMULATED_HOST = "qemu"
 _LINES = 3
 """Down to this depth every value has a line of its own."""
 
@@ -82,16 +89,39 @@ def repeats_of(record: Mapping[str, Any]) -> ForClaims:
     return FOR_CLAIMS[len(record.get("looks", ())) == 1]
 
 
+def is_emulated(record: Mapping[str, Any]) -> bool:
+    """Whether the host itself was emulated: what KVM does on it describes emulation, and counts for nothing."""
+    return bool(record["machine"].get("virtualization") == EMULATED_HOST)
+
+
 def day_of(record: Mapping[str, Any]) -> str:
     """The day on which the run of a record began, in UTC, as 2026-11-26."""
     return str(record["beside"]["run"]["started"])[:10]
 
 
-def answers_in(archive: Path) -> list[dict[str, Any]]:
-    """What the run in an archive answers to its claims, which is added to the runs here."""
+def answers_in(archive: Path, reference: Reference | None = None) -> list[dict[str, Any]]:
+    """What the run in an archive answers to its claims, or to those of a reference; it is added to the runs here."""
     with RunReader(runs_folder() / unpack(archive) / STORE) as reader:
-        claims: list[dict[str, Any]] = json.loads(json.dumps(jsonable(beside_reference(reader))))["claims"]
+        claims: list[dict[str, Any]] = json.loads(json.dumps(jsonable(beside_reference(reader, reference))))["claims"]
     return claims
+
+
+def answer_anew() -> None:
+    """Make the records of claims again from the archives of their runs, for the claims of today; nothing is run."""
+    before = os.environ.get("XDG_STATE_HOME")
+    with tempfile.TemporaryDirectory() as state:
+        os.environ["XDG_STATE_HOME"] = state
+        try:
+            for folder in (CLAIMED, AGAIN, KVM):
+                for name in shipped_names():
+                    if (record := kept(name, folder)) is not None:
+                        claims = answers_in(archive_of(name, folder), shipped(name).scenario.reference)
+                        keep(name, {**record, "beside": {**record["beside"], "claims": claims}}, folder)
+        finally:
+            if before is None:
+                del os.environ["XDG_STATE_HOME"]
+            else:
+                os.environ["XDG_STATE_HOME"] = before
 
 
 def kept(name: str, folder: Path = FOLDER) -> dict[str, Any] | None:

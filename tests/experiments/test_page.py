@@ -12,7 +12,7 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from tests.compatibility.promised import lost
-from tests.experiments.answers import answer_of
+from tests.experiments.answers import NOT_DELIVERED, WORDS, answer_of
 from tests.experiments.believed import SENTENCES, believed
 from tests.experiments.page import (
     LIST,
@@ -24,6 +24,7 @@ from tests.experiments.page import (
     asked_again,
     claimed_results,
     listed,
+    on_kvm,
     page,
     publications,
     published_names,
@@ -32,6 +33,7 @@ from tests.experiments.page import (
 from tests.experiments.records import (
     AGAIN,
     CLAIMED,
+    KVM,
     answers_in,
     archive_of,
     day_of,
@@ -43,6 +45,7 @@ from tests.experiments.records import (
 )
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
+from vmlab.analysis.reference.claims import NOT_HERE
 from vmlab.analysis.reference.published import BesideReference, beside_reference
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import EMULATED
@@ -77,7 +80,7 @@ def _section(text: str, name: str) -> str:
 
 
 def test_the_page_is_what_its_generator_makes() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(results(), claimed_results(), asked_again()), WRITE
+    assert PAGE.read_text(encoding="utf-8") == page(results(), claimed_results(), asked_again(), on_kvm()), WRITE
 
 
 def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
@@ -133,27 +136,64 @@ def test_the_page_begins_with_the_answers_counted_by_publication_for_each_accele
         "query-replay": "claims",
     }
     records = {name: _claimed(name, tmp_path, monkeypatch, word) for name, word in repeats.items()}
-    records["tile-backing"]["beside"]["run"]["accelerator"] = "kvm"
+    for name in ("memcpy-overhead", "query-replay"):
+        records[name]["beside"]["run"]["accelerator"] = "tcg"
     top = page({}, records).split("\n## ")[1]
     assert top.startswith("Every claim and its answer")
     kvm, tcg = top.split("\n### ")[1:]
     assert kvm.startswith("KVM\n") and tcg.startswith("Emulated guests (tcg)\n")
+    every = [claim for name in published_names() for claim in shipped(name).scenario.claims]
     for part, names in ((kvm, ["tile-backing"]), (tcg, ["memcpy-overhead", "query-replay"])):
         bodies = [body for name in names for body in records[name]["beside"]["claims"]]
-        words = [answer_of(body) for body in bodies]
-        total = next(line for line in part.splitlines() if line.startswith("| all |"))
-        every = sum(len(shipped(name).scenario.claims) for name in published_names())
-        counts = [words.count(one) for one in ("reproduced", "not reproduced", "cannot tell", "absent")]
-        assert total == f"| all | {every} | {' | '.join(map(str, counts))} | {every - sum(counts)} |"
-        for body, word in zip(bodies, words, strict=True):
-            assert f"| {body['say']} | {word} | " in part
+        for body in bodies:
+            assert re.search(rf"^\| {re.escape(body['say'])} \| [^|]+ \| {answer_of(body)} \| ", part, re.MULTILINE)
+        counted = _counted(part)
+        own = [body for body in bodies if body["source"] == "publication" and not body["restates"]]
+        asked = [answer_of(body) for body in own]
+        assert counted["all"] == _counts(asked, sum(one.source != "ours" and not one.restates for one in every))
+        printed, order, ours = (counted[words] for words in _BOUNDS)
+        assert [sum(three) for three in zip(printed, order, ours, strict=True)] == counted["all"]
+        assert counted["size smoke"] == _counts(asked, len(asked))
+        words = [answer_of(body) for body in bodies if body["source"] == "ours"]
+        assert counted["claims of ours"] == _counts(words, sum(one.source == "ours" for one in every))
         for name in names:
             command = f"`vmlab run {name} --size smoke --repeats {repeats[name]}`"
             assert f"2 x AMD EPYC 7302P 16-Core Processor, 8 GiB | {command} |" in part
-    assert "absent" in [answer_of(body) for body in records["query-replay"]["beside"]["claims"]]
+    assert NOT_HERE in [answer_of(body) for body in records["query-replay"]["beside"]["claims"]]
     (first, *_) = records["memcpy-overhead"]["beside"]["claims"]
     assert first["answer"] == "not" and first["comparisons"][0]["difference"]["interval_percent"] is not None
     assert f"| {first['comparisons'][0]['because']} | 14 | 2026-11-21, " in tcg
+
+
+_BOUNDS = ("the bound is printed", "an order, without a bound", "the bound is ours")
+
+
+def _counted(part: str) -> dict[str, list[int]]:
+    """The rows of the tables of counts, by their heads."""
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if re.search(r" \| \d+ \|$", line)]
+    return {head: list(map(int, counts)) for head, *counts in rows}
+
+
+def _counts(words: list[str], claims: int) -> list[int]:
+    found = [words.count(word) for word in WORDS[:-1]]
+    return [claims, *found, claims - sum(found)]
+
+
+def test_the_second_column_has_the_answers_of_a_host_with_kvm_that_is_not_emulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = _claimed("memcpy-overhead", tmp_path, monkeypatch, "claims")
+    here = json.loads(json.dumps(there))
+    here["beside"]["run"]["accelerator"] = "tcg"
+    for body in here["beside"]["claims"]:
+        body.update(answer=NOT_HERE, because=["it compares guests with the host"], of_emulation=["the guest is slower"])
+    records = {"memcpy-overhead": here}
+    for virtualization, word in (("none", "not reproduced"), ("qemu", "not asked yet")):
+        there["machine"]["virtualization"] = virtualization
+        top = page({}, records, {}, {"memcpy-overhead": there}).split("\n## ")[1]
+        because = "it compares guests with the host; of emulation: the guest is slower"
+        assert top.count(f" | {NOT_HERE} | {word} | {because} | ") == 2
+        assert ("\n### KVM\n" in top) == (virtualization == "none")
 
 
 def test_what_was_asked_on_another_day_too_says_whether_it_had_the_same_answer(
@@ -220,7 +260,6 @@ def test_each_publication_has_three_sentences_whose_answers_are_those_of_today()
     assert {*sentences} == {*publications()}
     for title, those in sentences.items():
         assert len(those) == SENTENCES and all(one.say.endswith(".") for one in those), title
-        assert any(one.rests_on for one in those), title
         for ground in (ground for one in those for ground in one.rests_on):
             assert ground.scenario in [one.scenario.name for one in publications()[title]]
             assert ground.claim in [claim.say for claim in shipped(ground.scenario).scenario.claims], ground
@@ -239,7 +278,7 @@ def test_what_was_asked_on_another_day_was_asked_the_same(name: str) -> None:
 
 
 def _archived() -> Iterator[ParameterSet]:
-    for folder, names in ((CLAIMED, claimed_results()), (AGAIN, asked_again())):
+    for folder, names in ((CLAIMED, claimed_results()), (AGAIN, asked_again()), (KVM, on_kvm())):
         for name in names:
             is_large = archive_of(name, folder).stat().st_size > 2**20
             yield pytest.param(folder, name, marks=pytest.mark.exhaustive if is_large else ())
@@ -253,7 +292,24 @@ def test_each_run_behind_the_page_opens_and_answers_what_the_page_says(
     record, archive = kept(name, folder), archive_of(name, folder)
     assert record is not None and archive.stat().st_size <= MOST_ARCHIVED
     # Keys that are newer than the record are no other answer.
-    assert list(lost(record["beside"]["claims"], answers_in(archive))) == []
+    answers = answers_in(archive, shipped(name).scenario.reference)
+    assert list(lost(record["beside"]["claims"], answers)) == []
+
+
+def test_no_answer_rests_on_what_emulation_costs_and_no_sentence_on_a_claim_without_an_answer() -> None:
+    """Of emulated guests none is compared with the host: such claims have no answer, whatever was measured."""
+    for name, record in claimed_results().items():
+        host = [*record["host_cells"]]
+        for body in record["beside"]["claims"]:
+            sides = {_is_of(host, one["place"]) for one in body["evidence"] if one["cells"]}
+            if record["beside"]["run"]["accelerator"] == EMULATED and len(sides) > 1:
+                assert body["answer"] == NOT_HERE, (name, body["say"])
+    grounds = [ground for those in believed().values() for one in those for ground in one.rests_on]
+    assert not [one for one in grounds if one.answer in (NOT_DELIVERED, NOT_HERE)]
+
+
+def _is_of(host: list[dict[str, Any]], place: dict[str, Any]) -> bool:
+    return any(axes.items() <= place.items() for axes in host)
 
 
 @pytest.mark.parametrize("name", sorted(results()))
