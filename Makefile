@@ -47,8 +47,8 @@ test-experiments: setup  ## every shipped scenario at size smoke on real guests,
 	@VMLAB_CLAIMS=1 $(TESTS) tests/e2e/test_experiments.py -k known_beforehand
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
-experiments: setup  ## claims of shipped scenarios with the repeats that they take, on a quiet machine; goes on where it ended; PLAN=1 tells how long, AGAIN=1 asks the same on another day
-	@.venv/bin/python -m tests.experiments.run_claims --minutes $(or $(MINUTES),100) --size $(or $(SIZE),smoke) $(if $(ONCE),--once) $(if $(AGAIN),--again) $(if $(PLAN),--plan) $(EXPERIMENTS)
+experiments: setup  ## claims of shipped scenarios with the repeats that they take, on a quiet machine; goes on where it ended; PLAN=1 tells how long, AGAIN=1 asks the same on another day, HOST=kvm what a host with KVM can answer
+	@.venv/bin/python -m tests.experiments.run_claims --minutes $(or $(MINUTES),100) --size $(or $(SIZE),smoke) $(if $(ONCE),--once) $(if $(AGAIN),--again) $(if $(HOST),--host $(HOST)) $(if $(PLAN),--plan) $(EXPERIMENTS)
 
 test-install: setup  ## each way to install, in fresh roots of Debian 12 and 13, by the commands of docs/install.md
 	@.venv/bin/python -m tests.install $(CHECKS)

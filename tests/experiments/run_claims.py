@@ -5,7 +5,8 @@ is kept in the cache folder; started again, it goes on with the scenarios that h
 this program is waited for, one that ended is taken as it is, and one that was cut off goes on with the cells that are
 left (`vmlab resume`), or is done anew where the host is another by now. What does not fit into the minutes is left for
 another time; what is longer than all of them is begun, stopped when they are over, and gone on with the next time. With
-`--again` claims that the page has are asked again on another day, each by the command beside it. Only `--record`
+`--again` claims that the page has are asked again on another day, each by the command beside it. With `--host kvm` a
+host with KVM is asked what had no answer where the page was made; any other is refused. Only `--record`
 changes the repository, and runs nothing. It needs root, as all runs do. Exit code 0 means that nothing failed, whether
 or not something is left; 1 that a run failed; 3 that none could start.
 """
@@ -28,15 +29,27 @@ import psutil
 from tests.checklist import Checklist, alone, say
 from tests.experiments import page
 from tests.experiments.judged import faults_of_run
+from tests.experiments.kvm_host import lacks_kvm, sizes_there, virtualization
 from tests.experiments.program import VMLAB, Ended, Program, TookTooLong
-from tests.experiments.records import AGAIN, CLAIMED, archive_of, day_of, keep, kept, of_claims, record_of, repeats_of
+from tests.experiments.records import (
+    AGAIN,
+    CLAIMED,
+    KVM,
+    archive_of,
+    day_of,
+    is_emulated,
+    keep,
+    kept,
+    of_claims,
+    record_of,
+    repeats_of,
+)
 from tests.experiments.run_all import as_root, lacks_its_pool, ready
-from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.lab.cell.disturbance import TOLD_OTHER_PERCENT
-from vmlab.lab.provision.host_support import prepare_run
+from vmlab.lab.provision.host_support import prepare_run, with_repeats_here
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.places import cache_folder
-from vmlab.model.run import RUNNING, Outcome
+from vmlab.model.run import EMULATED, RUNNING, Outcome
 from vmlab.model.scenarios.reference import unmet_place
 from vmlab.model.scenarios.scenario import SIZES
 from vmlab.plan.planning import Overrides
@@ -62,13 +75,15 @@ def _busy() -> float:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """How to run them: the size, the repeats, the seconds for all together, the program, and what tells how busy the
-    machine is."""
+    machine is. With `kvm` guests must run under KVM; with `noise` cells count whatever else the machine does."""
 
     size: str = "smoke"
     repeats: ForClaims = "claims"
     seconds: float = MINUTES * _MINUTE
     command: Sequence[str] = VMLAB
     busy: Callable[[], float] = _busy
+    kvm: bool = False
+    noise: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +122,15 @@ def _experiment(name: str, size: str, repeats: ForClaims) -> Experiment:
     file = load(given(name))
     claims = file.scenario.claims
     try:
-        plan, _ = prepare_run(file, with_enough_repeats(Overrides(size=size, repeats=repeats), file.scenario))
+        plan, _ = prepare_run(file, with_repeats_here(file, Overrides(size=size, repeats=repeats)))
         absent = "its Ceph pool is not here" if lacks_its_pool(file, size) else ""
         absent = absent if plan.size == size else f"it has no size {size}"
     except VmlabError as error:
         return Experiment(name, len(claims), 0, 0, 0.0, 0.0, str(error))
     cells = [cell.axes for cell in plan.cells]
-    here = sum(unmet_place(claim, cells) is None for claim in claims)
+    here = sum(one.say not in plan.unanswerable and unmet_place(one, cells) is None for one in claims)
+    if len(plan.unanswerable) == len(claims) and not absent:
+        absent = next(iter(plan.unanswerable.values())).because[0]
     least = sum(cell.seconds for cell in plan.cells_at_least)
     return Experiment(name, len(claims), here, len(cells), least, plan.seconds, absent)
 
@@ -164,7 +181,7 @@ def go_on(found: Sequence[Experiment], asked: Asked, folder: Path, report: Check
         if not fits and one.most <= asked.seconds and not _is_begun(one.name, asked, folder, program):
             say(f"left           {one.name}: it takes {_minutes(one.most)}, and {_minutes(end - began)} are left")
             continue
-        if not _is_quiet(end - one.most if fits else end, asked):
+        if not asked.noise and not _is_quiet(end - one.most if fits else end, asked):
             say(f"left           {one.name}: the machine did other work for too long")
             continue
         began = time.monotonic()
@@ -196,7 +213,8 @@ def _ran(name: str, asked: Asked, folder: Path, program: Program, end: float) ->
     """Run it, or have the run of an earlier start go on; why there is no record of it, if there is none."""
     ended = _left_before(name, asked, folder, program, end)
     if ended is None:
-        command = ("run", given(name), "--size", asked.size, "--repeats", asked.repeats, _WAIT, "--json")
+        command = ["run", given(name), "--size", asked.size, "--repeats", asked.repeats, _WAIT, "--json"]
+        command += ["--allow-noise"] if asked.noise else []
         ended = program.call(*command, deadline=max(0.0, end - time.monotonic()))
     if not ended.stdout:
         return f"exit code {ended.code}, {ended.last_word}"
@@ -204,7 +222,12 @@ def _ran(name: str, asked: Asked, folder: Path, program: Program, end: float) ->
     run = document["run"]
     if not _has_answers(run, program):
         return "; ".join(faults_of_run(document))
-    keep(name, record_of(document, _beside(run, program)), _records(folder, asked.size))
+    record = record_of(document, _beside(run, program))
+    if asked.kvm:
+        if run["accelerator"] == EMULATED:
+            return "its guests were emulated"
+        record["machine"]["virtualization"] = virtualization()
+    keep(name, record, _records(folder, asked.size))
     return ""
 
 
@@ -281,6 +304,9 @@ def keep_answers(
         if there and SIZES.index(there["beside"]["run"]["size"]) > SIZES.index(size):
             say(f"left           {name}: it has answers of size {there['beside']['run']['size']}")
         elif record := kept(name, _records(folder, size)):
+            if is_emulated(record):
+                say(f"left           {name}: its host is emulated, so that its figures count for nothing")
+                continue
             run, archive = record["beside"]["run"]["id"], archive_of(name, place)
             archive.unlink(missing_ok=True)
             exported = program.call("export", run, "-o", str(archive), deadline=_SHOW)
@@ -340,18 +366,26 @@ def main() -> int:
     parser.add_argument(
         "--again", action="store_true", help="those that the page answers, as they were run, if on an earlier day"
     )
+    parser.add_argument("--host", choices=["kvm"], help="only claims that the page leaves open, on a host with KVM")
+    parser.add_argument("--allow-noise", action="store_true", help="cells count whatever else the machine does")
     parser.add_argument(
-        "--record",
-        action="store_true",
-        help="only copy the records into docs/evidence, and write the page again",
+        "--record", action="store_true", help="only copy the records into docs/evidence, and write the page"
     )
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in (*known, CONTROL.stem)]:
         parser.error(f"no scenario {unknown[0]!r} with claims; there are {', '.join(known)}")
     names, folder = arguments.names or known, cache_folder() / "experiments"
-    asked = Asked(arguments.size, "claims-once" if arguments.once else "claims")
+    repeats: ForClaims = "claims-once" if arguments.once else "claims"
+    asked = Asked(arguments.size, repeats, kvm=arguments.host is not None, noise=arguments.allow_noise)
     each, place = dict.fromkeys(names, asked), CLAIMED
-    if arguments.again:
+    if arguments.host:
+        if why := lacks_kvm():
+            say(f"experiments: {why}")
+            return ExitCode.REFUSED
+        folder, place = folder / "kvm", KVM
+        sizes = sizes_there([name for name in names if name in known], repeats)
+        each = {name: replace(asked, size=size) for name, size in sizes.items()}
+    elif arguments.again:
         folder, place = folder / "again", AGAIN
         each = as_before(names, asked, datetime.now(UTC).date().isoformat())
     if arguments.record:

@@ -15,6 +15,8 @@ FORMAT = 1
 VENV = "/opt/vmlab"
 TESTS = (
     "tests/host/inside",
+    "tests/checklist.py",
+    "tests/experiments",
     "tests/private_libvirtd.py",
     *(f"tests/hypervisor/{name}" for name in ("conftest.py", "programs", "hosts_libvirt")),
 )

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from tests.host.inside import beside, gentle, kills, own_guests, surroundings
+from tests.host.inside import beside, gentle, kills, kvm_claims, own_guests, surroundings
 from tests.host.inside.lab import Failed, tell
 
 _CHECKS: dict[str, Callable[[], None]] = {
@@ -20,6 +20,7 @@ _CHECKS: dict[str, Callable[[], None]] = {
     "console": gentle.console,
     "taken-away": gentle.taken_away,
     "selftest": gentle.selftest,
+    "experiments": kvm_claims.answered,
     "own-guests": beside.watch,
     "beside-embedded": beside.lab(beside.EMBEDDED),
     "beside-system": beside.lab(beside.SYSTEM),
