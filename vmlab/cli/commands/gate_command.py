@@ -9,7 +9,6 @@ import click
 
 from vmlab.analysis.compared_runs import judged_night
 from vmlab.analysis.comparison.nights import USUAL_NIGHTS
-from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.statistics.random_effects import FEWEST_RUNS
 from vmlab.cli.commands.upkeep_commands import give_text
 from vmlab.cli.diagnostics import say
@@ -19,6 +18,7 @@ from vmlab.cli.options import concurrent_option, overrides_without, wait_option
 from vmlab.cli.output import page_width, write_figures, write_json
 from vmlab.lab.process.removed_runs import demand_free, keep_night
 from vmlab.lab.process.waiting_runs import demand_one_way
+from vmlab.lab.provision.host_support import with_repeats_here
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.names import HOST_PLACE
@@ -123,7 +123,7 @@ def _measured(
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = load_valid(scenario, overrides.variables)
-            overrides = with_enough_repeats(overrides, file.scenario)
+            overrides = with_repeats_here(file, overrides)
             checked_note(note)
         if HOST_PLACE in file.scenario.axes:
             raise UsageError("a night is of one host, and this scenario has the axis host")
