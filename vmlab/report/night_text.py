@@ -15,7 +15,7 @@ from vmlab.report.comparison_text import figure_name
 from vmlab.report.figures import value_text
 from vmlab.report.gate_text import FAILS
 from vmlab.report.verdicts import UNTESTED
-from vmlab.report.words import MARK, moment, plural
+from vmlab.report.words import MARK, moment, plural, relative_number
 from vmlab.report.writers.text import WIDTH, text_lines
 
 _MOST_LEFT_OUT = 8
@@ -61,7 +61,8 @@ def _known(one: NightFigure) -> str:
     low, high, expected = _words([*one.interval, one.expected or 0.0], one.unit)
     where = f"another of {plural(one.nights, 'night')} lies from {low} to {high} at {one.confidence:.4g} %"
     word = f"{one.state} than that" if one.state in (NightState.WORSE, NightState.BETTER) else "within that"
-    return f"{value}, {word}: {where}, mean {expected}"
+    worse = "" if one.fails_from is None else f"; worse is from {relative_number(one.fails_from, 'difference')} on"
+    return f"{value}, {word}: {where}, mean {expected}{worse}"
 
 
 def _words(values: Sequence[float], unit: str) -> list[str]:

@@ -90,6 +90,7 @@ def test_of_a_rate_less_is_worse(tmp_path: Path) -> None:
     for seconds, state in ((12.0, NightState.WORSE), (8.0, NightState.BETTER)):
         (figure,) = judged(tmp_path, night(tmp_path / str(seconds), "tonight", seconds, **of), nights).figures
         assert (figure.metric, figure.more_is_better, figure.state) == ("requests_per_second", True, state)
+        assert figure.fails_from is not None and -50 < figure.fails_from < 0
 
 
 def test_the_interval_is_that_of_the_next_mean_of_equal_nights(tmp_path: Path) -> None:
@@ -194,6 +195,7 @@ def test_the_document_and_the_cases_of_a_ci_server(tmp_path: Path) -> None:
     figure = body["figures"][0]
     assert figure["interval"][0] < figure["expected"] < figure["interval"][1] < figure["value"]
     assert (figure["state"], figure["fails"], figure["nights"]) == ("worse", True, 4)
+    assert figure["fails_from_percent"] == pytest.approx(100 * (figure["interval"][1] / figure["expected"] - 1))
     xml = junit_night(found).decode()
     assert xml.count("<failure") == 2 and 'name="cache none: web"' in xml and 'name="vmlab gate"' in xml
     undecided = judge_night(night(tmp_path, "first", 12.0), [], baseline="nightly")
@@ -206,6 +208,7 @@ def test_the_text_says_how_far_tonight_is_off(tmp_path: Path) -> None:
     assert "gate nightly: failed at 2 of 2 figures" in text
     assert "FAIL cache none: web: 12.0 s, worse than that: another of 4 nights lies from " in text
     assert "nights: 4, 2026-11-21 14:30 UTC" in text
+    assert "; worse is from +" in text
     assert "passed" in night_text(judged(tmp_path / "again", 10.1))
     assert max(map(len, night_text(judged(tmp_path / "third", 12.0), 80).splitlines())) <= 80
 

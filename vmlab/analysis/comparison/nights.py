@@ -74,6 +74,13 @@ class NightFigure:
         return self.state in (NightState.WORSE, NightState.FAILED)
 
     @property
+    def fails_from(self) -> float | None:
+        """From how many percent of what is expected on a night is worse; None where nothing is known."""
+        if self.interval is None or self.expected is None:
+            return None
+        return 100 * (self.interval[0 if self.more_is_better else 1] / self.expected - 1)
+
+    @property
     def undecided(self) -> bool:
         """Whether nothing is known of it."""
         return self.state == NightState.CANNOT_TELL
@@ -144,6 +151,7 @@ def _document(figure: NightFigure) -> dict[str, Any]:
     return {
         **found,
         "confidence_percent": figure.confidence,
+        "fails_from_percent": figure.fails_from,
         "nights": figure.nights,
         "fails": figure.fails,
         "because": figure.because,
