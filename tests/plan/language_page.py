@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.host_settings import Host
+from vmlab.model.scenarios.lever import levers_of
 from vmlab.model.scenarios.reference import Claim, Needs, PublishedFigure, Reference, Restated, Unasked
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import Allow, Guest, Limits, Scenario
@@ -49,22 +50,25 @@ def current(page: str) -> str:
 def _made(name: str) -> str:
     if name == "kinds":
         return "\n\n".join(_kind(kind) for kind in kinds())
-    return _table(_MODELS[name].model_json_schema(by_alias=True))
+    return _table(_MODELS[name])
 
 
 def _kind(name: str) -> str:
     kind = kinds()[name]
     keys = ("on",) if kind.sides == 1 else ("from", "to")
     places = [f"`{key}`{f' (role {role})' if role else ''}" for key, role in zip(keys, kind.roles, strict=False)]
-    return f"### {name}\n\n{kind.summary} Takes {' and '.join(places)}.\n\n{_table(kind.Params.model_json_schema())}"
+    return f"### {name}\n\n{kind.summary} Takes {' and '.join(places)}.\n\n{_table(kind.Params)}"
 
 
-def _table(schema: dict[str, Any]) -> str:
+def _table(model: type[BaseModel]) -> str:
+    schema = model.model_json_schema(by_alias=True)
+    bounds = {one.key: f" Delivered: {one.lever.words}." for one in levers_of(model).values()}
     required = schema.get("required", [])
     lines = ["| key | what | default |", "| --- | --- | --- |"]
     for key, field in schema["properties"].items():
         default = "needed" if key in required else _default(field)
-        lines.append(f"| `{key}` | {' '.join(str(field.get('description', '')).split())} | {default} |")
+        what = " ".join(str(field.get("description", "")).split()) + bounds.get(key, "")
+        lines.append(f"| `{key}` | {what} | {default} |")
     return "\n".join(lines).replace("``", "`")
 
 

@@ -180,6 +180,34 @@ class SeenDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class LeverDocument:
+    """What was set of the scenario's key `lever`, and what the cell `got` of it, in `unit` where these are amounts.
+
+    It is of a `guest` or of a `workload`, in one `tile` or, for None, in all together. `delivered` tells whether what
+    was got keeps to the bound, `within_percent` of what was `configured`; None where that cannot be told, for the
+    reason in `because`.
+    """
+
+    lever: str
+    guest: str
+    workload: str
+    tile: int | None
+    configured: float | str
+    got: float | str | None
+    unit: str
+    within_percent: float
+    delivered: bool | None
+    because: str = ""
+    name: str = field(default="", metadata=INNER)
+    """What people call the lever."""
+
+    @property
+    def where(self) -> str:
+        """The guest, or the workload."""
+        return self.guest or self.workload
+
+
+@dataclass(frozen=True, slots=True)
 class StageDocument:
     """The host's figures in one stage of a workload, from its first progress event to that of the next stage."""
 
@@ -358,6 +386,7 @@ class CellDocument:
     cache_proof: list[CacheProof] = field(default_factory=list)
     network_proof: list[NetworkProof] = field(default_factory=list)
     seen_in_guests: list[SeenDocument] = field(default_factory=list)
+    delivered: list[LeverDocument] = field(default_factory=list)
     attempt: int = 1
     replaced_by: int | None = None
     level_divisor: int = field(default=1, metadata=INNER)

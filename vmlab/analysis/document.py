@@ -30,6 +30,7 @@ from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.domain_documents import recording_document
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of, signs_of_stages, span_documents, stages_of
+from vmlab.analysis.record.levers import CpuSeen, lever_documents
 from vmlab.analysis.record.remade import remade_notices
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
@@ -110,7 +111,8 @@ def run_document(reader: RunReader) -> RunDocument:
                 seen = _watched(cell, samples, window)
             # A loop's stages come again and again, and are of no one span.
             stages = [] if cell.looped else list(stages_of(of_host, known, signs.get(cell.cell, ())))
-            cells[place] = replace(seen, stages=stages)
+            delivered = lever_documents(seen, CpuSeen.of(seen, known, samples, window))
+            cells[place] = replace(seen, stages=stages, delivered=delivered)
     return laid_out(_with_speed(replace(document, cells=cells, recording=recording), timeline, speed))
 
 
@@ -125,9 +127,12 @@ def compared_document(reader: RunReader) -> RunDocument:
     with HostReaders(reader) as readers:
         for place, known, window in _executed(timeline):
             if not was_switched(cells[place]):
-                samples = list(window.ticks(window.samples(readers.of(known.host))))
+                every = window.samples(readers.of(known.host))
+                delivered = lever_documents(cells[place], CpuSeen.of(cells[place], known, every, window))
+                samples = list(window.ticks(every))
                 speed[known.host].add(samples)
-                cells[place] = replace(cells[place], host=host_of(samples, *window.host, COMPARED_FIGURES))
+                host = host_of(samples, *window.host, COMPARED_FIGURES)
+                cells[place] = replace(cells[place], host=host, delivered=delivered)
     return _with_speed(replace(document, cells=cells), timeline, speed)
 
 

@@ -12,8 +12,11 @@ from vmlab.report.words import MARK, NOT_MEASURED, number
 
 INVALID = "(invalid)"
 """Stands behind a figure of invalid cells alone, which is struck through wherever that can be shown."""
+UNDELIVERED = "(not delivered)"
+"""The same of cells that did not get what was set."""
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-_STRUCK = re.compile(rf"(?<!\S)({_NUMBER}(?: ± {_NUMBER})?(?: [^\s()]+)?)(?= {re.escape(INVALID)})")
+_BEHIND = "|".join(map(re.escape, (INVALID, UNDELIVERED)))
+_STRUCK = re.compile(rf"(?<!\S)({_NUMBER}(?: ± {_NUMBER})?(?: [^\s()]+)?)(?= (?:{_BEHIND}))")
 
 
 def form_of(unit: str, figures: Iterable[Figure]) -> Written:
@@ -52,6 +55,8 @@ def doubted(text: str, figure: Figure) -> str:
     """The `text` of a figure, behind it the word or the mark for what makes it doubtful."""
     if figure.state == Outcome.INVALID:
         return f"{text} {INVALID}"
+    if figure.undelivered:
+        return f"{text} {UNDELIVERED}"
     return text if figure.state == Outcome.PASSED and not figure.left_out else f"{text} {MARK}"
 
 

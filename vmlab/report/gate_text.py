@@ -67,6 +67,8 @@ def _known(answer: Answer) -> str:
         return f"{answer.state}: {_level_words(answer.level)}{_to_decide(answer, answer.level.runs)}"
     if answer.state != State.CANNOT_TELL:
         return f"{answer.state}: {estimate_words(found)}{_to_decide(answer, not found.paired)}"
+    if not found.is_compared:
+        return f"{answer.state}: {answer.because}"
     # Where the readings themselves are the obstacle, the words for it are those below every table.
     if answer.because != found.because:
         return f"{answer.state}: {answer.because}"

@@ -48,10 +48,15 @@ def _of_side(rows: Sequence[Row], place: int, label: str) -> str:
     every = [(row, row.differences[place]) for row in rows]
     found = [(row, one) for row, one in every if one.percent is not None and one.verdict != Verdict.SAME]
     if not found:
+        reasons = dict.fromkeys(one.because for _, one in every if one.verdict == Verdict.NOT_DELIVERED)
+        if reasons:
+            return f"{label}: NOT DELIVERED: {'; '.join(reasons)}"
         return f"{label}: THE SAME" if any(one.verdict == Verdict.SAME for _, one in every) else ""
+    lacking = [row_name(row) for row, one in every if one.verdict == Verdict.NOT_DELIVERED]
+    undelivered = f" (not delivered: {_some(lacking)})" if lacking else ""
     proven = [(row, one) for row, one in found if one.proven]
     if not proven:
-        return _unproven(found, label)
+        return _unproven(found, label) + undelivered
     words = _VERDICTS["time" if all(row.unit in _TIMES for row, _ in proven) else ""]
     parts = [
         f"{word}: {_named([(row, one) for row, one in proven if one.better is better])}"
@@ -60,7 +65,7 @@ def _of_side(rows: Sequence[Row], place: int, label: str) -> str:
     ]
     rest = len(found) - len(proven)
     more = f" (of {plural(rest, 'other figure')} nothing is proven)" if rest else ""
-    return f"{label.upper()} IS {', and '.join(parts)}{more}"
+    return f"{label.upper()} IS {', and '.join(parts)}{more}{undelivered}"
 
 
 def _unproven(found: Sequence[tuple[Row, Difference]], label: str) -> str:
@@ -148,17 +153,23 @@ def _not_proven(named: _Named) -> Iterator[str]:
 
 
 def _untested(named: _Named) -> Iterator[str]:
-    """What has too few readings, and what is not compared."""
-    reasons: dict[str, list[tuple[str, Difference]]] = {}
+    """What has too few readings, what is not compared, and what was not delivered."""
+    untested: dict[str, list[tuple[str, Difference]]] = {}
     for name, one in named:
         if one.obstacle:
-            reasons.setdefault(one.obstacle, []).append((name, one))
-    for those in reasons.values():
+            untested.setdefault(one.obstacle, []).append((name, one))
+    for those in untested.values():
         why = untested_words(max((one for _, one in those), key=lambda one: one.family))
         yield f"Nothing can be said of {_some([f'{name} ({percent_text(one)})' for name, one in those])}: {why}."
     missing = [name for name, one in named if one.verdict == Verdict.NOT_COMPARED]
     if missing:
         yield f"Not compared, as a side has no figure that passed: {_some(missing)}."
+    reasons: dict[str, list[str]] = {}
+    for name, one in named:
+        if one.verdict == Verdict.NOT_DELIVERED:
+            reasons.setdefault(one.because, []).append(name)
+    for because, names in reasons.items():
+        yield f"No verdict on {_some(names)}, as what was set was not delivered: {because}."
 
 
 def _same(named: _Named) -> Iterator[str]:

@@ -46,6 +46,8 @@ def relative_text(found: Difference, relative: Relative) -> str:
     """
     if found.verdict == Verdict.SAME:
         return SAME
+    if found.verdict == Verdict.NOT_DELIVERED:
+        return str(found.verdict)
     value = found.as_asked(relative)
     if value is None:
         return NOT_MEASURED
@@ -91,6 +93,8 @@ def sentence(found: Difference) -> str:
     """The verdict with everything that it rests on."""
     if found.verdict == Verdict.NOT_COMPARED:
         return "not compared: a side has no figure that passed"
+    if found.verdict == Verdict.NOT_DELIVERED:
+        return f"{found.verdict}: {found.because}"
     if found.verdict == Verdict.SAME:
         return _same_words(found)
     tested = found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN)
@@ -176,6 +180,8 @@ def to_find_words(found: Difference) -> str:
 
 def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool = True) -> Iterator[str]:
     """A line for each mark that differences under these names have in a table, and one for their `intervals`."""
+    named = list(named)
+    yield from _undelivered_notes(named)
     shown = [(name, found) for name, found in named if found.percent is not None]
     tested = [found for _, found in shown if found.interval and found.verdict != Verdict.SAME]
     if tested and intervals:
@@ -187,6 +193,16 @@ def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool
     if any(found.level_divisor > 1 for _, found in shown):
         yield extended_words(max(found.level_divisor for _, found in shown))
     yield from _untested_notes([(name, found) for name, found in shown if _MARKS.get(found.verdict) == UNTESTED])
+
+
+def _undelivered_notes(named: Sequence[tuple[str, Difference]]) -> Iterator[str]:
+    """A line for each reason why differences have no verdict, as something that was set was not delivered."""
+    reasons: dict[str, list[str]] = {}
+    for name, found in named:
+        if found.verdict == Verdict.NOT_DELIVERED:
+            reasons.setdefault(found.because, []).append(name)
+    for because, names in reasons.items():
+        yield f"{Verdict.NOT_DELIVERED}, so without a verdict: {_joined(names)}: {because}"
 
 
 def extension_notes(extended: Sequence[ExtensionDocument]) -> Iterator[str]:

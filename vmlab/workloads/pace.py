@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.scenarios.lever import Lever
 from vmlab.model.units import format_seconds
 from vmlab.workloads.metrics import Metric
 from vmlab.workloads.verification import is_amount, objects
@@ -20,6 +21,9 @@ from vmlab.workloads.verification import is_amount, objects
 DELIVERED = "delivered_percent"
 PACE_METRICS: Mapping[str, Metric] = MappingProxyType({DELIVERED: Metric("%", "more", "delivered share of the pace")})
 """What every kind with a pace gives besides, where it was given one; see `delivered_percent`."""
+PACE = Lever("pace", within=5.0, unit="1/s")
+"""A convention: what is not delivered is load that was never offered to the host, so figures beside it would be of a
+smaller one."""
 SHORTEST = 5.0
 """Seconds that a fixed load lasts at least: in a shorter one a single late operation decides."""
 _EARLY = 0.01

@@ -12,15 +12,9 @@ from typing import Any
 from vmlab.model.quantities import Written, parse_bytes, parse_pace, parse_percent, parse_seconds, written
 from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.metrics import Metric
-from vmlab.workloads.pace import DELIVERED
+from vmlab.workloads.pace import DELIVERED, PACE
 from vmlab.workloads.registry import kinds
 
-DELIVERED_AT_LEAST = 95.0
-"""Percent of its pace that every workload with a pace has to deliver, whether a target says so or not.
-
-A convention: what is not delivered is load that was never offered to the host, so figures beside it would be of a
-smaller one.
-"""
 Said = str | int | float
 """A limit as a scenario writes it."""
 
@@ -120,7 +114,7 @@ def targets_of(said: Mapping[str, Mapping[str, Said]], workloads: Mapping[str, C
                 target = _target(workload, name, metric, limit_of(metric, limit), applicable=name in known)
                 yield replace(target, written_in=limit.strip(" .0123456789") if isinstance(limit, str) else "")
         if DELIVERED in known and DELIVERED not in given:
-            yield _target(workload, DELIVERED, known[DELIVERED], DELIVERED_AT_LEAST, implied=True)
+            yield _target(workload, DELIVERED, known[DELIVERED], 100 - PACE.within, implied=True)
 
 
 def _target(

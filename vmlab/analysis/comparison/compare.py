@@ -13,7 +13,7 @@ from vmlab.analysis.comparison.families import asked_metrics, with_differences
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.meetings import Meeting, Side, meetings_of, place_of
 from vmlab.analysis.comparison.overall import Overall, Part, overall_of
-from vmlab.analysis.figures.counted_cells import as_of
+from vmlab.analysis.figures.counted_cells import as_of, counts
 from vmlab.analysis.figures.figure import (
     WALL_CLOCK,
     WALL_SECONDS,
@@ -25,6 +25,7 @@ from vmlab.analysis.figures.figure import (
     wall_seconds,
     workloads_of,
 )
+from vmlab.analysis.figures.undelivered import undelivered_of, undelivered_words
 from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunPart
@@ -241,6 +242,8 @@ def _doubts(part: Side, alone: Sequence[Mapping[str, AxisValue]]) -> Iterator[st
     for other in part.run.measured_beside:
         yield f"{part.label}: run {other.run} of {other.user} measured on its host at the same time"
     for cell in part.cells:
+        if counts(cell) and (words := undelivered_words(undelivered_of([cell]))):
+            yield f"{part.label}: cell {cell.cell}: not delivered: {words}"
         if cell.axes in alone:
             yield f"{part.label}: cell {cell.cell}: left out, as it has no counterpart"
         elif cell.outcome != Outcome.PASSED:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.pairing import NO_COMMON_REPEAT, Pairing, pairing_of
+from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.statistics.rank_test import ShiftTest
 from vmlab.analysis.statistics.sample_size import ALPHA, detectable, readings_needed, readings_to_find
 from vmlab.model.jsonable import INNER, fields_of, key
@@ -31,6 +32,7 @@ class Verdict(StrEnum):
     ONE_EACH = "one reading each"
     ONE_A_SIDE = "one a side"
     SAME = "same amount"
+    NOT_DELIVERED = "not delivered"
     NOT_COMPARED = "not compared"
 
 
@@ -46,7 +48,8 @@ class Difference:
     difference as large as this one in four of five cases, None for more than are counted, and `detectable` the
     percentage that `readings` prove in four of five. `better` tells whether the candidate is the better one, None
     unless that is proven. `noise` is the percentage up to which a difference counts as none, if one was given; the
-    interval of what is proven excludes it, too. `because` says why a verdict could not be had. Of the ``SAME`` amount
+    interval of what is proven excludes it, too. `because` says why a verdict could not be had: of what is
+    ``NOT_DELIVERED``, which has no figure, what was set and what was got. Of the ``SAME`` amount
     `tested` is the verdict by its readings alone, which documents have.
     """
 
@@ -76,6 +79,11 @@ class Difference:
     def proven(self) -> bool:
         """Whether there is a difference for certain, as far as its `confidence` goes."""
         return self.verdict == Verdict.PROVEN
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether there is anything to compare on both sides, and what was set was delivered."""
+        return self.verdict not in (Verdict.NOT_COMPARED, Verdict.NOT_DELIVERED)
 
     @property
     def obstacle(self) -> str:
@@ -126,6 +134,11 @@ class Sides:
     amount: bool = False
 
     @property
+    def undelivered(self) -> str:
+        """What was set and not delivered on either side, in words; empty where neither has a figure of such cells."""
+        return undelivered_words([*self.baseline.undelivered, *self.candidate.undelivered])
+
+    @property
     def same(self) -> bool:
         """Whether it is an amount with one value on both sides."""
         values = {one.value for side in (self.baseline, self.candidate) for one in side.readings}
@@ -170,8 +183,8 @@ def differences(family: Sequence[Sides]) -> list[Difference]:
     Holm's correction (Scandinavian Journal of Statistics 6, 1979) goes from the smallest p to the largest: the first is
     proven if it is at most 5 % over the number of figures, the next one over one figure less, and so on until one is
     not. The interval of each is at the level at which that was decided, so that it excludes 0 where it is proven. Sides
-    of which one did not pass count for nothing. In a run to which repeats were added, all these levels are lower
-    (`sample_size.level_divisor`).
+    of which one did not pass, or did not get what was set, count for nothing. In a run to which repeats were added, all
+    these levels are lower (`sample_size.level_divisor`).
     """
     pairings = [pairing_of(sides.baseline, sides.candidate) for sides in family]
     size = sum(pairing is not None for pairing in pairings)
@@ -183,13 +196,18 @@ def differences(family: Sequence[Sides]) -> list[Difference]:
     divisor = max((pairing.level_divisor for pairing in pairings if pairing), default=1)
     decisions = _holm(chances, size, divisor)
     found = [
-        NO_DIFFERENCE if pairing is None else _difference(pairing, test, decision, sides)
+        _not_compared(sides) if pairing is None else _difference(pairing, test, decision, sides)
         for sides, pairing, test, decision in zip(family, pairings, tests, decisions, strict=True)
     ]
     return [
-        replace(one, verdict=Verdict.SAME, tested=one.verdict) if sides.same and one is not NO_DIFFERENCE else one
+        replace(one, verdict=Verdict.SAME, tested=one.verdict) if sides.same and one.is_compared else one
         for sides, one in zip(family, found, strict=True)
     ]
+
+
+def _not_compared(sides: Sides) -> Difference:
+    because = sides.undelivered
+    return Difference(Verdict.NOT_DELIVERED, because=because) if because else NO_DIFFERENCE
 
 
 def _p_beyond(test: ShiftTest, nothing: tuple[float, float]) -> float:

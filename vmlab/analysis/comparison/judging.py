@@ -11,6 +11,7 @@ from vmlab.analysis.comparison.difference import Verdict, corrected_for, reading
 from vmlab.analysis.comparison.gate import Answer, Condition, Level, State
 from vmlab.analysis.comparison.overall import OVERALL
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure
+from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.statistics.descriptive import mean, standard_deviation
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed, readings_to_find
@@ -35,7 +36,7 @@ def judge(comparison: Comparison, conditions: Sequence[Condition], *, strict: bo
     asked = [(condition, *_figure(comparison, condition)) for condition in dict.fromkeys(conditions)]
     differing = _rows(comparison, [figure for condition, *figure in asked if not condition.level])
     levels = _rows(comparison, [figure for condition, *figure in asked if condition.level])
-    compared = sum(found.verdict != Verdict.NOT_COMPARED for row in differing for found in row.differences)
+    compared = sum(found.is_compared for row in differing for found in row.differences)
     compared += sum(figure.comparable is not None for row in levels for figure in _bounded(row.figures))
     gate: list[Answer] = []
     for condition, *figure in asked:
@@ -117,9 +118,11 @@ def _list(names: Sequence[str]) -> str:
 def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: int) -> Iterator[Answer]:
     """The answer for each candidate at a row; `compared` is how many differences all conditions ask about."""
     for place, (label, found) in enumerate(zip(comparison.labels[1:], row.differences, strict=True), start=1):
-        broken = row.figures[place].state == Outcome.FAILED and row.figures[0].comparable is not None
+        broken = row.figures[place].state == Outcome.FAILED and row.figures[0].measured is not None
         if found.verdict == Verdict.NOT_COMPARED:
             because = _not_compared(comparison.labels, row, place)
+        elif found.verdict == Verdict.NOT_DELIVERED:
+            because = f"{found.verdict}: {found.because}"
         elif found.verdict == Verdict.SAME:
             # Nothing is to be corrected: no chance and no noise is in it.
             found, because = replace(found, noise=None, interval=(0.0, 0.0)), ""
@@ -143,9 +146,10 @@ def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: 
     for label, figure in zip(_bounded(comparison.labels), _bounded(row.figures), strict=True):
         place_of = (condition, row.workload, row.metric, row.axes, label)
         if figure.comparable is None:
-            words = "has no such figure" if figure.state == MISSING else f"is {figure.state}"
+            levers = undelivered_words(figure.undelivered)
+            words = f"{Verdict.NOT_DELIVERED}: {levers}" if levers else _state_words(label, figure)
             fails = figure.state == Outcome.FAILED
-            yield Answer(*place_of, State.CANNOT_TELL, because=f"{label} {words}", fails=fails)
+            yield Answer(*place_of, State.CANNOT_TELL, because=words, fails=fails)
             continue
         level = level_of(figure, bound, row.unit, max(1, compared))
         state = condition.state_of_level(level.interval, bound) if level.interval else State.CANNOT_TELL
@@ -194,12 +198,11 @@ def level_readings(figure: Figure) -> list[float]:
 def _not_compared(labels: Sequence[str], row: Row, place: int) -> str:
     """Which of two sides has no figure that passed, and what it is instead."""
     sides = [(labels[at], row.figures[at]) for at in (0, place)]
-    words = [
-        f"{label} {'has no such figure' if figure.state == MISSING else f'is {figure.state}'}"
-        for label, figure in sides
-        if figure.comparable is None
-    ]
-    return "; ".join(words)
+    return "; ".join(_state_words(label, figure) for label, figure in sides if figure.comparable is None)
+
+
+def _state_words(label: str, figure: Figure) -> str:
+    return f"{label} {'has no such figure' if figure.state == MISSING else f'is {figure.state}'}"
 
 
 def _elsewhere(

@@ -84,7 +84,7 @@ def overall_of(
     figures = [_figure(parts, place, own, zero) for place, own in enumerate(logarithms)] or [
         Figure(MISSING) for _ in parts[0].figures
     ]
-    if not because and any(one.comparable is None for one in figures):
+    if not because and any(one.measured is None for one in figures):
         because = "a side has no repeat in which all workloads passed"
     found = Overall(
         axes=axes,
@@ -105,7 +105,7 @@ _Blocks = dict[tuple[str, int], float]
 def _logarithms(parts: Sequence[Part]) -> tuple[list[_Blocks], str]:
     """The blocks of each side in which all workloads have a reading that counts, or why there are none."""
     for part in parts:
-        readings = [one.value for figure in part.figures if figure.comparable for one in figure.readings]
+        readings = [one.value for figure in part.figures if figure.measured for one in figure.readings]
         if min(readings, default=1.0) <= 0:
             return [], f"a reading of {part.workload} {part.metric} is 0 or below, and has no ratio"
     sides = [[_of_part(part, place) for part in parts] for place in range(len(parts[0].figures))]
@@ -122,7 +122,7 @@ def _logarithms(parts: Sequence[Part]) -> tuple[list[_Blocks], str]:
 def _of_part(part: Part, place: int) -> _Blocks:
     figure = part.figures[place]
     values: dict[tuple[str, int], list[float]] = {}
-    for one in figure.readings if figure.comparable else ():
+    for one in figure.readings if figure.measured else ():
         values.setdefault((one.run, one.repeat), []).append(one.value)
     sign = 1 if part.more_is_better else -1
     return {block: sign * math.log(mean(own)) for block, own in values.items()}
@@ -130,7 +130,7 @@ def _of_part(part: Part, place: int) -> _Blocks:
 
 def _figure(parts: Sequence[Part], place: int, blocks: _Blocks, zero: float) -> Figure:
     own = [part.figures[place] for part in parts]
-    broken = next((one for one in own if one.comparable is None), None)
+    broken = next((one for one in own if one.measured is None), None)
     if broken is not None or not blocks:
         return Figure(broken.state if broken else MISSING)
     # What is known of a cell, such as what its guests began from, is the same of all of its readings.
@@ -141,4 +141,5 @@ def _figure(parts: Sequence[Part], place: int, blocks: _Blocks, zero: float) -> 
         by_run.setdefault(reading.run, []).append(reading.value)
     means = list(map(mean, by_run.values())) if len(by_run) > 1 else [one.value for one in readings]
     left_out = max(one.left_out + len(one.readings) for one in own) - len(readings)
-    return Figure(own[0].state, spread(means), left_out, readings)
+    levers = tuple(lever for one in own for lever in one.undelivered)
+    return Figure(own[0].state, spread(means), left_out, readings, levers)

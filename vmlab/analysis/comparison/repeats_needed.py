@@ -233,7 +233,7 @@ def widest_percent(
         _width_percent(figure)
         for place in _repeated(cells)
         for figure in _known_figures(place, metrics, timed)
-        if figure.comparable is not None
+        if figure.measured is not None
     ]
     return max(widths, default=None)
 
@@ -258,7 +258,7 @@ def _known_figures(place: Sequence[CellDocument], metrics: Sequence[str], timed:
 
 
 def _width_percent(figure: Figure) -> float:
-    spread = figure.comparable
+    spread = figure.measured
     assert spread is not None
     if spread.half_width is None:
         return math.inf

@@ -27,12 +27,21 @@ def was_switched(cell: CellDocument) -> bool:
 
 
 def as_of(workload: str, cells: Sequence[CellDocument]) -> list[CellDocument]:
-    """`cells` with the outcome that `workload` had in those that failed, over its tiles.
+    """`cells` with the outcome that `workload` had in those that failed, over its tiles, and without the levers of
+    other workloads.
 
     Where all of its tiles passed, the outcome is ``invalid``: it was measured, but beside a workload that did not do
     its work. A workload that did not begin failed with its cell.
     """
-    return [_own(workload, cell) if cell.outcome == Outcome.FAILED else cell for cell in cells]
+    return [
+        _with_own_levers(workload, _own(workload, cell) if cell.outcome == Outcome.FAILED else cell) for cell in cells
+    ]
+
+
+def _with_own_levers(workload: str, cell: CellDocument) -> CellDocument:
+    """What was set of guests is also that of all their workloads."""
+    own = [one for one in cell.delivered if one.workload in ("", workload)]
+    return cell if len(own) == len(cell.delivered) else replace(cell, delivered=own)
 
 
 def _own(workload: str, cell: CellDocument) -> CellDocument:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.cell_shape import CellDocument, LeverDocument
 from vmlab.analysis.figures.counted_cells import counts, is_final
+from vmlab.analysis.figures.undelivered import undelivered_of
 from vmlab.analysis.statistics.descriptive import Spread, far_out, finite, mean, spread
 from vmlab.model.run import RUN_TIME, Outcome
 
@@ -52,18 +53,25 @@ class Figure:
     `state` is ``passed`` when at least one repeat passed, and then only those that passed are counted; ``invalid``
     when there are only invalid ones, which are counted then; else ``failed``, ``aborted``, ``running`` or
     ``missing``, and there is no `spread`. `left_out` is how many cells are not counted. `readings` are those that are
-    counted, each; empty where the figure is something else than their mean.
+    counted, each; empty where the figure is something else than their mean. `undelivered` are the levers that were set
+    and not delivered in the cells that are counted.
     """
 
     state: str
     spread: Spread | None = None
     left_out: int = 0
     readings: tuple[OneReading, ...] = ()
+    undelivered: tuple[LeverDocument, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def measured(self) -> Spread | None:
+        """The spread; None unless it passed."""
+        return self.spread if self.state == Outcome.PASSED else None
 
     @property
     def comparable(self) -> Spread | None:
-        """The spread, if the figure may be compared with another one; None unless it passed."""
-        return self.spread if self.state == Outcome.PASSED else None
+        """The spread, if the figure may be compared with another one; None unless it passed, with all that was set."""
+        return None if self.undelivered else self.measured
 
     @property
     def level_divisor(self) -> int:
@@ -90,6 +98,7 @@ class Figure:
                 {**({"run": one.run} if one.run else {}), "repeat": one.repeat, "value": one.value, "outlier": is_far}
                 for one, is_far in zip(self.readings, far, strict=True)
             ],
+            **({"undelivered": self.undelivered} if self.undelivered else {}),
         }
 
 
@@ -106,24 +115,29 @@ def figure_of_runs(all_cells: Sequence[RunCells], value: Value, reduced: Reduced
     all_cells = [(run, [cell for cell in cells if is_final(cell)]) for run, cells in all_cells]
     count = sum(len(cells) for _, cells in all_cells)
     for state in (Outcome.PASSED, Outcome.INVALID):
-        runs = [found for run, cells in all_cells if (found := _readings(run, cells, value, state))]
-        readings = tuple(itertools.chain.from_iterable(runs))
+        runs = [those for run, cells in all_cells if (those := _readings(run, cells, value, state))]
+        readings = tuple(reading for those in runs for _, reading in those)
         values = [reading.value for reading in readings]
-        if readings and reduced is None:
-            means = [mean([reading.value for reading in those]) for those in runs]
-            return Figure(str(state), spread(means if len(runs) > 1 else values), count - len(values), readings)
-        if readings and reduced is not None:
-            made = finite(reduced(values))
-            if made is None:
-                return Figure(MISSING)
-            return Figure(str(state), Spread(made, None, len(values)), count - len(values))
+        if not readings:
+            continue
+        levers = undelivered_of(cell for those in runs for cell, _ in those)
+        if reduced is None:
+            means = [mean([reading.value for _, reading in those]) for those in runs]
+            found = spread(means if len(runs) > 1 else values)
+            return Figure(str(state), found, count - len(values), readings, levers)
+        made = finite(reduced(values))
+        if made is None:
+            return Figure(MISSING)
+        return Figure(str(state), Spread(made, None, len(values)), count - len(values), undelivered=levers)
     outcomes = {cell.outcome for _, cells in all_cells for cell in cells} - {Outcome.PASSED, Outcome.INVALID}
     return Figure(max(outcomes, default=MISSING, key=_gravity), None, count)
 
 
-def _readings(run: str, cells: Sequence[CellDocument], value: Value, state: Outcome) -> list[OneReading]:
+def _readings(
+    run: str, cells: Sequence[CellDocument], value: Value, state: Outcome
+) -> list[tuple[CellDocument, OneReading]]:
     return [
-        OneReading(taken, cell.repeat, run, cell.provision.snapshots, cell.level_divisor)
+        (cell, OneReading(taken, cell.repeat, run, cell.provision.snapshots, cell.level_divisor))
         for cell in cells
         if counts(cell) and cell.outcome == state and (taken := finite(value(cell))) is not None
     ]

@@ -30,6 +30,7 @@ from vmlab.analysis.comparison.gate import Level
 from vmlab.analysis.comparison.judging import level_of
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.reading import NOT_TOGETHER, Reading, find
+from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread, compared
 from vmlab.analysis.statistics.sample_size import readings_needed
@@ -43,9 +44,9 @@ from vmlab.plan.claim_needs import ClaimCell, ClaimHost, unanswerable
 from vmlab.plan.terms import AbsentPoint, Unanswerable
 
 Known = Literal["reproduced", "not"]
-Answer = Literal["reproduced", "not", "cannot tell", "not answerable here"]
+Answer = Literal["reproduced", "not", "cannot tell", "not delivered", "not answerable here"]
 NOT_HERE: Answer = "not answerable here"
-_GRAVITY: tuple[Answer, ...] = ("reproduced", "cannot tell", "not")
+_GRAVITY: tuple[Answer, ...] = ("reproduced", "cannot tell", "not", "not delivered")
 _ANSWERABLE = Unanswerable()
 _BARELY = math.ulp(0.0)
 """What is less or greater by no given percentage is so by more than nothing."""
@@ -100,7 +101,9 @@ class AnsweredClaim:
 
     @property
     def answer(self) -> Answer:
-        """One comparison that is not reproduced decides; without one, each must be."""
+        """One comparison of cells that did not get what was set decides, then one that is not reproduced; without
+        either, each must be.
+        """
         if self.unanswerable.because:
             return NOT_HERE
         return max((one.answer for one in self.comparisons), key=_GRAVITY.index)
@@ -190,7 +193,7 @@ def answered(claim: Claim, evidence: Sequence[Sequence[Reading]], looks: int = 1
     if claim.is_of_levels:
         return AnsweredClaim(claim, tuple(_answered_level(claim, one, asked) for one in every), every, looks)
     pairs = [pair for found in evidence for pair in _pairs(claim, found)]
-    doubts = [_doubt(one, other) for one, other in pairs]
+    doubts = [_undelivered(*pair) or _doubt(*pair) for pair in pairs]
     certain = [pair for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
     least = _corrected(asked, [Sides(_highest(other), _lowest(one), None) for one, other in certain])
     most = least
@@ -198,7 +201,7 @@ def answered(claim: Claim, evidence: Sequence[Sequence[Reading]], looks: int = 1
         most = _corrected(asked, [Sides(_lowest(other), _highest(one), None) for one, other in certain])
     found = zip(least, most, strict=True)
     comparisons = tuple(
-        _answered(claim, one, other, *next(found)) if doubt is None else Comparison("cannot tell", None, doubt)
+        _answered(claim, one, other, *next(found)) if doubt is None else _doubtful(doubt, one, other)
         for (one, other), doubt in zip(pairs, doubts, strict=True)
     )
     return AnsweredClaim(claim, comparisons, every, looks)
@@ -242,8 +245,8 @@ def _pairs(claim: Claim, found: Sequence[Reading]) -> Iterator[tuple[Reading, Re
 
 def _answered_level(claim: Claim, one: Reading, asked: int) -> Comparison:
     """The answer for a figure by itself, one of so many that are asked about."""
-    if (doubt := _doubt_of(one, bounded=False)) is not None:
-        return Comparison("cannot tell", None, doubt)
+    if (doubt := _undelivered(one) or _doubt_of(one, bounded=False)) is not None:
+        return _doubtful(doubt, one)
     unit = one.unit
     factor = unit_factor(claim.unit or unit, unit)
     if factor is None:
@@ -310,6 +313,15 @@ def _differing(least: Difference, most: Difference, *, ordered: bool) -> str:
     estimate = low if low == high else f"{low} to {high}"
     text = f", {estimate} %" if ordered else f" is {estimate}"
     return f"{text} ({' to '.join(interval)} at {most.confidence:.4g} % confidence)" if interval else text
+
+
+def _undelivered(*sides: Reading) -> str | None:
+    """What was set and not delivered in cells of the places; None where there is nothing of the kind."""
+    return undelivered_words(lever for side in sides for lever in side.figure.undelivered) or None
+
+
+def _doubtful(doubt: str, *sides: Reading) -> Comparison:
+    return Comparison("not delivered" if _undelivered(*sides) else "cannot tell", None, doubt)
 
 
 def _doubt(one: Reading, other: Reading) -> str | None:

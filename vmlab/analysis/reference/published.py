@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from vmlab.analysis.comparison.conditions import value_words
-from vmlab.analysis.comparison.difference import in_form
+from vmlab.analysis.comparison.difference import Verdict, in_form
 from vmlab.analysis.document import run_document, unrun_document
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.intent import WRITTEN, stored_scenario, variables_of
@@ -204,9 +204,8 @@ def _relative(
     one, other = before.figure, found.figure
     value = _derived(one, other, figure, more=found.more_is_better)
     if value is None or other.spread is None:
-        return AnsweredFigure(
-            figure, printed, Figure(other.state if other.state != "passed" else one.state), cells=cells
-        )
+        state = Verdict.NOT_DELIVERED if one.undelivered or other.undelivered else one.state
+        return AnsweredFigure(figure, printed, Figure(other.state if other.state != "passed" else state), cells=cells)
     return AnsweredFigure(figure, printed, Figure("passed", Spread(value, None, other.spread.count)), cells=cells)
 
 
@@ -229,7 +228,7 @@ def _scaled(figure: Figure, factor: float) -> Figure:
     if spread is None:
         return figure
     half = None if spread.half_width is None else spread.half_width / factor
-    return Figure(figure.state, Spread(spread.mean / factor, half, spread.count), figure.left_out)
+    return replace(figure, spread=Spread(spread.mean / factor, half, spread.count), readings=())
 
 
 def departures_of(texts: Mapping[str, str], size: str) -> list[str]:

@@ -19,6 +19,7 @@ from vmlab.analysis.figures.figure import MISSING, Figure, OneReading, figure_of
 from vmlab.analysis.figures.pairing import pairing_of
 from vmlab.analysis.figures.reading import NOT_TOGETHER, ran_apart
 from vmlab.analysis.figures.table_layout import in_written_order
+from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import compared, jain, mean, spread, total, variation
 from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
@@ -139,7 +140,7 @@ class _Scored:
             return None if rates is None else value(list(rates.values()))
 
         found = figure_of(self.by_count.get(tiles, []), of)
-        return found if found.comparable else _NOTHING
+        return found if found.measured else _NOTHING
 
     def rows(self, workload: str | None) -> Iterator[ScoreRow]:
         """A row for each number of tiles above one that has a cell that passed."""
@@ -191,6 +192,8 @@ class _Scored:
         pairing = pairing_of(fewer, many)
         apart = any(ran_apart(self.together(count)) for count in (before, after))
         obstacle = NOT_TOGETHER if apart and pairing else pairing.obstacle if pairing else ""
+        if levers := undelivered_words([*fewer.undelivered, *many.undelivered]):
+            obstacle = f"not delivered: {levers}"
         gains = tuple(one.value for one in self.gain(before, after).readings)
         return Step(before, after, gains, obstacle, many.level_divisor)
 

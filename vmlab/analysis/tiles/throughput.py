@@ -195,7 +195,7 @@ def index_figures(reference: Reference, groups: Sequence[Sequence[RunCells]]) ->
     if len(reference.values) == 1 and max(map(tiles_of, cells), default=1) == 1:
         return None
     figures = tuple(figure_of_runs(group, index_of(reference)) for group in groups)
-    found = tuple(figure if figure.comparable else Figure(MISSING) for figure in figures)
+    found = tuple(figure if figure.measured else Figure(MISSING) for figure in figures)
     return found if any(figure.spread for figure in found) else None
 
 

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from vmlab.hypervisor.contract import DomainSpec, Hypervisor
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.model.results import NetworkCounts, NetworkProof
+from vmlab.model.scenarios.guest import BANDWIDTH
 from vmlab.model.units import format_bytes
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.registry import kinds
-
-CLOCKS = 1.05
-"""How much more than its rate a limit may seem to carry: host and clients do not see the start at the same moment."""
 
 
 class NetworkCheck:
@@ -70,7 +68,7 @@ class NetworkCheck:
 
         for guest, rate in self._limits.items():
             to, by = _grown(before.limited, after.limited, guest)
-            most = round(CLOCKS * rate / 8 * self._seconds) + bucket_bytes(rate)
+            most = round((1 + BANDWIDTH.within / 100) * rate / 8 * self._seconds) + bucket_bytes(rate)
             yield NetworkProof.of("limit", guest, "to", to, None, most)
             yield NetworkProof.of("limit", guest, "from", by, None, most)
             least = sum(moved_bytes(one) for one in instances if guest in (one.plan.source, one.plan.target))

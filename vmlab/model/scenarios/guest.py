@@ -2,7 +2,7 @@
 
 A new attribute is a field of `GuestAttributes` and needs no other list: scenarios may set it, its name is an axis, plan
 and domain have it, and a snapshot fits only a guest with the same value. An attribute that a saved guest does not
-depend on is marked with `NOT_SEEN` or `SeenAs`.
+depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the effect is measured with `Lever`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.run import CacheMode, has_write_cache
+from vmlab.model.scenarios.lever import Lever
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, Bytes, number_or_percent
 
@@ -89,7 +90,9 @@ Backing = Annotated[
 ]
 Network = Literal["plain", "vxlan", "nat"]
 On = Literal["vm", "host"]
-Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache)]
+Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache), Lever("cache mode")]
+BANDWIDTH = Lever("bandwidth", within=5.0, unit="bit/s", limit=True)
+"""Host and clients do not see the start at the same moment, so that a limit seems to carry up to so much more."""
 
 
 class GuestAttributes(ScenarioPart):
@@ -103,11 +106,16 @@ class GuestAttributes(ScenarioPart):
     """Size of the disk as the guest sees it, such as 8 GiB; only what is written takes room on the host."""
     queues: Annotated[int, Field(ge=1, le=64)] = 1
     """Queues of the virtio disk."""
-    cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN] = None
+    cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN, Lever("CPU share", within=5.0)] = None
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
     emulator_shares: Annotated[int | None, Field(ge=2, le=102400), NOT_SEEN] = None
     """Weight of QEMU's emulator threads, its main loop and all others but the virtual CPUs, each of which has 1024."""
-    cpu_quota: Annotated[float | None, *number_or_percent(10, 100, optional=True), NOT_SEEN] = None
+    cpu_quota: Annotated[
+        float | None,
+        *number_or_percent(10, 100, optional=True),
+        NOT_SEEN,
+        Lever("CPU quota", within=5.0, unit="%", limit=True),
+    ] = None
     """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
@@ -117,21 +125,25 @@ class GuestAttributes(ScenarioPart):
     """The image that it starts from: vmlab's own (debian), or the one that `vmlab image add` has made known so."""
     data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
     """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
-    data_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, OF_DATA_DISK] = 1
+    data_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, OF_DATA_DISK, Lever("queues of the data disk")] = 1
     """Queues of the data disk; the guest uses at most one for each of its CPUs."""
     allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK] = "thin"
     """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
     backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK] = "file"
     """The data disk is a file (file), a loop device on one (block), or an image in a pool of your Ceph (rbd:POOL)."""
     read_ahead_bytes: Annotated[
-        Bytes | None, Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096), NOT_SEEN, OF_DATA_DISK
+        Bytes | None,
+        Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096),
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("read-ahead", unit="B"),
     ] = None
     """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
-    data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK] = None
+    data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK, Lever("cache mode of the data disk")] = None
     """Cache mode of the data disk; that of the first disk where it is left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
-    bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN] = None
+    bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
     """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
     on: Annotated[On, NOT_SEEN] = "vm"
     """A virtual machine (vm), or bare metal (host): the same programs on as many CPUs of the host, in that memory."""

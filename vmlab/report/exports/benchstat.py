@@ -13,6 +13,7 @@ from urllib.parse import quote
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.over_tiles import unit_direction
+from vmlab.analysis.figures.undelivered import undelivered_of, undelivered_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
@@ -28,7 +29,7 @@ _BETTER: Mapping[frozenset[bool | None], str] = {frozenset((True,)): "higher", f
 
 
 def write_benchstat(runs: Sequence[Exported], file: BinaryIO) -> None:
-    """Write a line for each measurement that has a value, of cells that passed and count.
+    """Write a line for each measurement that has a value, of cells that passed, count, and got what was set.
 
     Which run follows, and which cells are left out, stands in lines that begin with ``#``, which readers ignore.
     """
@@ -58,6 +59,8 @@ def _remarks(document: RunDocument) -> Iterator[str]:
         if not _is_counted(cell):
             why = "warm-up" if cell.warm_up else "loop" if cell.looped else visible_line(cell.outcome)
             yield f"# cell {cell.cell} is left out: {why}"
+        elif words := undelivered_words(undelivered_of([cell])):
+            yield f"# cell {cell.cell}: figures are left out: not delivered: {visible_line(words)}"
 
 
 def _is_counted(cell: CellDocument) -> bool:
@@ -71,7 +74,8 @@ def _counted(run: Exported, document: RunDocument) -> Iterator[tuple[dict[str, C
     table = measurements(run)
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
-        if named["cell"] in cells and isinstance(value := named["value"], float | int):
+        is_right = named["cell"] in cells and named["undelivered"] is None
+        if is_right and isinstance(value := named["value"], float | int):
             place = (str(named["workload"]), str(named["metric"]))
             yield named, value, better.get(place, unit_direction(str(named["unit"])))
 

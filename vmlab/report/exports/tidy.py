@@ -9,7 +9,9 @@ from typing import Literal
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import run_document
+from vmlab.analysis.figures.counted_cells import as_of
 from vmlab.analysis.figures.figure import WALL_SECONDS
+from vmlab.analysis.figures.undelivered import undelivered_of, undelivered_words
 from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.integrity.long_work import current
@@ -62,7 +64,8 @@ class Exported:
 def measurements(*runs: Exported) -> Tidy:
     """A row for each figure of each workload, and, of no workload, for each cell's wall clock and guests' disks.
 
-    A workload that did not pass has a row for its run time without a value. Raises StoreError for a damaged store.
+    A workload that did not pass has a row for its run time without a value, and `undelivered` says what was set and not
+    delivered, so that the figure has no verdict in any comparison. Raises StoreError for a damaged store.
     """
     columns: dict[str, Kind] = {
         "workload": "text",
@@ -72,8 +75,9 @@ def measurements(*runs: Exported) -> Tidy:
         "metric": "text",
         "unit": "text",
         "value": "number",
+        "undelivered": "text",
     }
-    return _of_cells(runs, columns, _rows_of_cell)
+    return _of_cells(runs, columns, lambda cell: ((*row, _undelivered(cell, row[0])) for row in _rows_of_cell(cell)))
 
 
 def per_cell(*runs: Exported) -> Tidy:
@@ -125,6 +129,12 @@ def _whole_cell(cell: CellDocument) -> tuple[Cell, ...]:
         None if bound is None else bound.resource,
         *(cell.wall_seconds, cell.start_skew_ms, cell.speed_percent),
     )
+
+
+def _undelivered(cell: CellDocument, workload: Cell) -> str | None:
+    """What was set and not delivered in a cell, as far as it concerns a workload, or, for None, the cell as a whole."""
+    cells = [cell] if workload is None else as_of(str(workload), [cell])
+    return undelivered_words(undelivered_of(cells)) or None
 
 
 def _visible(rows: Iterator[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:

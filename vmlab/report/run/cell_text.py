@@ -18,6 +18,7 @@ from vmlab.report.figures import unit_word, value_text
 from vmlab.report.heading import heading
 from vmlab.report.run.host_rows import host_table, mean_text, row_label
 from vmlab.report.run.latency_text import disk_section, span_latency_section
+from vmlab.report.run.lever_text import lever_lines
 from vmlab.report.run.loop_text import loop_section
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import (
@@ -91,6 +92,7 @@ def cell_facts(cell: CellDocument) -> Iterator[str]:
         yield f"{number(change.seconds)} s after the start, as {change.origin} asked: {told}"
     if cell.targets:
         yield f"targets: {verdict_words(cell)}"
+    yield from lever_lines(cell)
     yield from bound_lines(cell)
     if beside := _beside(cell):
         yield beside

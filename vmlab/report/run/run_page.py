@@ -19,6 +19,7 @@ from vmlab.report.heading import heading
 from vmlab.report.headline import explanation
 from vmlab.report.run.host_rows import host_section
 from vmlab.report.run.latency_text import latency_section
+from vmlab.report.run.lever_text import lever_section, undelivered_lines
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.recording_text import recording_sections
 from vmlab.report.run.score_rows import score_notes, score_section
@@ -58,6 +59,7 @@ def run_sections(document: RunDocument, told: Collection[str] = ()) -> Iterator[
     yield together_section(document)
     yield tiles_section(document)
     yield target_section(document.cells)
+    yield lever_section(document.cells)
     yield score_section(document)
     yield limits_section(document.cells)
     yield _noted(
@@ -79,9 +81,10 @@ def _answers(document: RunDocument, layout: TableLayout) -> list[str]:
 
 
 def doubts(document: RunDocument) -> list[str]:
-    """What makes a run doubtful: cells that did not pass, values of axes that have no cells, and notices."""
+    """What makes a run doubtful: cells that did not pass or get what was set, values without cells, and notices."""
     unpassed = (f"{MARK} {line}" for line in unpassed_lines(document.cells))
-    return [*unpassed, *replaced_lines(document.cells), *absent_notes(document), *short_notices(document.run.notices)]
+    again, undelivered = replaced_lines(document.cells), undelivered_lines(document.cells)
+    return [*unpassed, *undelivered, *again, *absent_notes(document), *short_notices(document.run.notices)]
 
 
 def _notes(document: RunDocument, layout: TableLayout) -> Iterator[str]:

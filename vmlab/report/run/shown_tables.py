@@ -310,7 +310,7 @@ def _shares(figures: Sequence[Figure]) -> str:
     text = " / ".join(f"{100 * f.spread.mean:.0f}" if f.spread else NOT_MEASURED for f in figures)
     if all(figure.spread is None for figure in figures):
         return NOT_MEASURED
-    return f"{text} %" if all(figure.comparable for figure in figures) else f"{text} % {MARK}"
+    return f"{text} %" if all(figure.measured for figure in figures) else f"{text} % {MARK}"
 
 
 def named_differences(tables: Sequence[ResultTable]) -> Iterator[tuple[str, Difference]]:

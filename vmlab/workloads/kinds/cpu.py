@@ -8,6 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from vmlab.model.run import RUN_TIME
+from vmlab.model.scenarios.lever import Threads
 from vmlab.workloads.contract import (
     Footprint,
     Progress,
@@ -35,7 +36,7 @@ _PRIME_EXPONENT = 1.4
 class CpuParams(WorkloadParams):
     """Amounts of the ``cpu`` workload."""
 
-    threads: int = Field(ge=1, le=256)
+    threads: Threads = Field(ge=1, le=256)
     """Threads of sysbench, which share the events."""
     max_prime: int = Field(default=50_000, ge=1_000, le=1_000_000)
     """Each event looks for all primes up to this number."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,7 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import (
     DELIVERED,
+    PACE,
     PACE_METRICS,
     check_pace,
     delivered_percent,
@@ -73,7 +74,7 @@ class HttpParams(WorkloadParams):
     path: str = Field(default="/", pattern=r"^/[A-Za-z0-9_./?=&%+-]*$", max_length=500)
     """Page on the server; each request of it must query the database."""
 
-    pace: Pace | None = None
+    pace: Annotated[Pace | None, PACE] = None
     """Requests that are due each second, such as 5/s, however slow the server is; as fast as it can if left out."""
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
+from vmlab.model.scenarios.lever import Threads
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Footprint,
@@ -91,7 +92,7 @@ class JvmParams(WorkloadParams):
     """Operations of each member that are timed, of all threads together."""
     warmup: int = Field(default=2, ge=0, le=10_000)
     """Operations of each thread before these, which are checked, and not timed: Java compiles while it runs."""
-    threads: int = Field(default=2, ge=1, le=256)
+    threads: Threads = Field(default=2, ge=1, le=256)
     """Threads, which share the operations; as many as the guest has processors, as SPECjvm2008 has it."""
     heap: Bytes = Field(default=512 * _MIB, ge=64 * _MIB, le=2**40)
     """Size of Java's heap, in whole MiB, from beginning to end."""

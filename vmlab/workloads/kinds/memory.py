@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
+from vmlab.model.scenarios.lever import Threads
 from vmlab.model.units import Bytes, format_bytes
 from vmlab.workloads.contract import (
     Footprint,
@@ -42,7 +43,7 @@ class MemoryParams(WorkloadParams):
     """Whether each thread has a block of its own, or all have one."""
     oper: Literal["read", "write"] = "write"
     """Whether blocks are read or written."""
-    threads: int = Field(default=1, ge=1, le=256)
+    threads: Threads = Field(default=1, ge=1, le=256)
     """Threads of sysbench, which share the amount."""
 
     @model_validator(mode="after")

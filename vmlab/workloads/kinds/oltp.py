@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,7 +22,15 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
-from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_percent, idle_of_pace, paced_seconds
+from vmlab.workloads.pace import (
+    DELIVERED,
+    PACE,
+    PACE_METRICS,
+    check_pace,
+    delivered_percent,
+    idle_of_pace,
+    paced_seconds,
+)
 from vmlab.workloads.reports.sysbench_report import (
     DatabaseReport,
     IntervalCount,
@@ -71,7 +79,7 @@ class OltpParams(WorkloadParams):
     """Whether a transaction has four SELECTs of 100 rows each besides its ten of one row."""
     preload: bool = False
     """Whether the server, with empty buffers of its own, reads all tables once before the start."""
-    pace: Pace | None = None
+    pace: Annotated[Pace | None, PACE] = None
     """Transactions that are due in a second on average, a whole number such as 5/s; as fast as it can if left out."""
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -25,6 +25,7 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import (
     DELIVERED,
+    PACE,
     PACE_METRICS,
     check_pace,
     delivered_percent,
@@ -67,7 +68,7 @@ class SmtpParams(WorkloadParams):
     """Pause after each batch, the one before the burst included."""
     burst: int = Field(default=0, ge=0, le=1_000_000)
     """Messages sent at once over one connection at the end."""
-    pace: Pace | None = None
+    pace: Annotated[Pace | None, PACE] = None
     """Messages that are due each second, such as 5/s, in batches at even moments; needs pause and burst to be 0."""
 
     @model_validator(mode="after")

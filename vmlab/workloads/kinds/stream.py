@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
+from vmlab.model.scenarios.lever import Threads
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Footprint,
@@ -44,7 +45,7 @@ class StreamParams(WorkloadParams):
     """Size of each of the three arrays, a multiple of 8 B; STREAM asks for four times the processor's largest cache."""
     runs: int = Field(default=10, ge=2, le=200)
     """Times that each kernel runs; the first is not counted."""
-    threads: int = Field(default=1, ge=1, le=256)
+    threads: Threads = Field(default=1, ge=1, le=256)
     """Threads, which share the arrays."""
 
     @model_validator(mode="after")

@@ -1,0 +1,61 @@
+"""Levers: keys of a scenario of which a cell can be seen to have got what was set, and how far that may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """Marks a key whose effect is measured: it was delivered where that is within `within` percent of what is set.
+
+    A `limit` is delivered where no more than that is got. People know it by `name`.
+    """
+
+    name: str
+    within: float = 0.0
+    unit: str = ""
+    limit: bool = False
+
+    @property
+    def words(self) -> str:
+        """The bound in words: ``within 5 %``."""
+        if not self.within:
+            return "exactly"
+        return f"at most {self.within:g} % more" if self.limit else f"within {self.within:g} %"
+
+    def above(self, configured: float, got: float) -> bool:
+        """Whether so much more was got than was set that it was not delivered."""
+        return got > configured * (1 + self.within / 100) + _ROUNDING * abs(configured)
+
+    def below(self, configured: float, got: float) -> bool:
+        """Whether so much less was got: of a limit this says that it did not bind."""
+        return got < configured * (1 - self.within / 100) - _ROUNDING * abs(configured)
+
+
+_ROUNDING = 1e-9
+TILES = Lever("tiles together", within=50.0, unit="%")
+"""Of the axis ``tiles``: the span in which a workload ran in all tiles, as a share of that in which it ran in any."""
+
+
+Threads = Annotated[int, Lever("threads")]
+"""How many threads a tool has, which its kind reads back from the tool's own report: another number fails the cell."""
+
+
+class MarkedKey(NamedTuple):
+    """A key of a scenario with its mark, and what it is where the scenario leaves it out."""
+
+    key: str
+    lever: Lever
+    default: Any
+
+
+def levers_of(model: Any) -> dict[str, MarkedKey]:
+    """The levers among the fields of a pydantic model, by the names of the fields."""
+    found = {}
+    for name, field in model.model_fields.items():
+        for mark in field.metadata:
+            if isinstance(mark, Lever):
+                found[name] = MarkedKey(field.alias or name, mark, field.default)
+    return found
