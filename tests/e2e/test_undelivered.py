@@ -78,7 +78,7 @@ def test_a_quota_that_was_taken_away_gives_no_verdict(home: Home, tmp_path: Path
     (suite,) = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
     (case,) = suite
     assert [type(one) for one in case.result] == [junitparser.Skipped]
-    assert "not delivered: vm: CPU quota" in case.result[0].message
+    assert "not delivered: vm CPU quota" in case.result[0].message
     assert home.leftovers() == []
 
 

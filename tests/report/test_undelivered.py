@@ -27,7 +27,7 @@ from vmlab.tui.widgets.tables.result_board import struck_pieces
 from vmlab.workloads.pace import DELIVERED
 
 RUN = "20261121-143000-tile-aaaa"
-BOTH = "web: pace 12/s to 14/s of 20/s configured (bound 5 %)"
+BOTH = "web pace 12/s to 14/s of 20/s configured (bound 5 %)"
 SETTINGS = {
     "workloads": {
         "web": {"kind": "http", "params": {"pace": 20.0, "requests": 200}},
@@ -81,10 +81,10 @@ def test_show_strikes_the_figure_and_has_both_numbers(capsys: pytest.CaptureFixt
     text = " ".join(said(capsys, "show", RUN).split())
     assert "(not delivered) not delivered" in text
     assert f"not delivered, so without a verdict: web, total wall clock: {BOTH}" in text
-    assert "web: pace 20/s 12/s to 20/s 5 NO, 8 of 16" in text
-    assert "! 8 cells" in text and "not delivered: web: pace 12/s to 14/s" in text
+    assert "web: pace 20/s 12/s to 19.8/s 5 NO, 8 of 16" in text
+    assert "! cells 2, 4, 6, 8, 10, 12, 14 and 16: not delivered: web pace 12 to 14/s of 20/s configured" in text
     cell = said(capsys, "show", f"{RUN}:2")
-    assert "web: pace: set 20/s, got 14/s (bound 5 %): NOT DELIVERED" in cell
+    assert "web, pace: set 20/s, got 14/s (bound 5 %): NOT DELIVERED" in cell
     body = json.loads(said(capsys, "show", RUN, "--json"))
     assert body["cells"][1]["delivered"][0] == {
         "lever": "pace",
@@ -121,7 +121,7 @@ def test_a_gate_is_undecided_and_junit_skips_it_with_the_reason(
 
 def test_sentences_say_that_it_was_not_delivered(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = compare(sides_by_axis(document(run)))
-    assert headline(found, ("wall_seconds",)) == f"writeback: NOT DELIVERED: {BOTH}, emulated (TCG)"
+    assert headline(found, ("wall_seconds",)) == f"cache writeback: NOT DELIVERED: {BOTH}, under emulation (TCG)"
     (text,) = explanation(found)
     assert f"No verdict on web, total wall clock, as what was set was not delivered: {BOTH}." in text
     assert "better at db" in text
@@ -139,7 +139,7 @@ def test_reports_strike_it_in_html_and_markdown(capsys: pytest.CaptureFixture[st
 
 def test_the_console_compares_and_lists_it_without_a_verdict(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = compared_sides(sides_by_axis(document(run)))
-    assert "NOT DELIVERED" in shown.sentence and shown.repeats is None
+    assert "(not delivered: web, total wall clock)" in shown.sentence and shown.repeats is None
     web = next(row for row in shown.rows if row.label.startswith("web"))
     assert (web.entries[1].difference, web.entries[1].tone, web.entries[1].counts) == ("not delivered", "quiet", False)
     line = next(line for line in said(capsys, "show", RUN).splitlines() if line.startswith("web"))
@@ -166,7 +166,7 @@ def test_exports_say_it_and_benchstat_has_no_such_figure(capsys: pytest.CaptureF
     assert all("configured" not in row for row in rows if ",db," in row)
     said(capsys, "export", RUN, "-o", "a.bench")
     lines = (tmp_path / "a.bench").read_text().splitlines()
-    assert sum("figures are left out: not delivered: web: pace" in line for line in lines) == 8
+    assert sum("figures are left out: not delivered: web pace" in line for line in lines) == 8
     assert not any("BenchmarkWeb" in line and "cache=writeback" in line for line in lines)
     assert sum("BenchmarkDb" in line and "cache=writeback" in line for line in lines) == 8
 

@@ -94,7 +94,7 @@ def sentence(found: Difference) -> str:
     if found.verdict == Verdict.NOT_COMPARED:
         return "not compared: a side has no figure that passed"
     if found.verdict == Verdict.NOT_DELIVERED:
-        return f"{found.verdict}: {found.because}"
+        return f"{found.verdict}, {found.because}"
     if found.verdict == Verdict.SAME:
         return _same_words(found)
     tested = found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN)

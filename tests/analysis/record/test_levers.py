@@ -137,7 +137,7 @@ def test_a_pace_is_judged_in_each_tile_by_what_of_it_was_begun() -> None:
     found = [one for one in lever_documents(cell, CpuSeen()) if one.lever == "pace"]
     assert [(one.tile, one.delivered) for one in found] == [(1, True), (2, False), (3, None)]
     assert [one.got for one in found] == [pytest.approx(19.0), pytest.approx(18.98), None]
-    assert undelivered_words(found[1:2]) == "web: pace 19/s of 20/s configured (bound 5 %)"
+    assert undelivered_words(found[1:2]) == "web pace 19/s of 20/s configured (bound 5 %)"
 
 
 def test_threads_are_read_back_by_the_kind_so_that_a_workload_that_passed_had_them() -> None:
@@ -192,9 +192,7 @@ def test_a_cell_that_was_changed_while_it_ran_has_no_setting_to_be_delivered() -
 
 
 def test_the_words_have_the_range_over_cells() -> None:
-    found = [
-        one for got in (0.57, 0.51, 0.55) for one in lever_documents(_shared(got), CpuSeen(contended=FULL))[:1]
-    ]
+    found = [one for got in (0.57, 0.51, 0.55) for one in lever_documents(_shared(got), CpuSeen(contended=FULL))[:1]]
     cells = [_cell(delivered=[one]) for one in found]
-    assert undelivered_words(undelivered_of(cells)) == "pr100: CPU share 0.51 to 0.57 of 0.667 configured (bound 5 %)"
+    assert undelivered_words(undelivered_of(cells)) == "pr100 CPU share 0.51 to 0.57 of 0.667 configured (bound 5 %)"
     assert undelivered_words([]) == ""

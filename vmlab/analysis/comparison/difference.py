@@ -32,8 +32,8 @@ class Verdict(StrEnum):
     ONE_EACH = "one reading each"
     ONE_A_SIDE = "one a side"
     SAME = "same amount"
-    NOT_DELIVERED = "not delivered"
     NOT_COMPARED = "not compared"
+    NOT_DELIVERED = "not delivered"
 
 
 @dataclass(frozen=True, slots=True)

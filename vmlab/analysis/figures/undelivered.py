@@ -37,11 +37,11 @@ def got_words(alike: Sequence[LeverDocument]) -> str:
 
 
 def lever_words(alike: Sequence[LeverDocument]) -> str:
-    """``pr100: CPU share 0.51 to 0.57 of 0.667 configured (bound 5 %)``: one lever of one place, over cells."""
+    """``pr100 CPU share 0.51 to 0.57 of 0.667 configured (bound 5 %)``: one lever of one place, over cells."""
     one = alike[0]
     configured = amount_words(one.configured, one.unit)
     bound = f"bound {one.within_percent:g} %" if one.within_percent else "no other will do"
-    return f"{one.where}: {one.name or one.lever} {got_words(alike)} of {configured} configured ({bound})"
+    return f"{one.where} {one.name or one.lever} {got_words(alike)} of {configured} configured ({bound})"
 
 
 def by_lever(levers: Iterable[LeverDocument]) -> list[list[LeverDocument]]:

@@ -74,10 +74,10 @@ def measurements(*runs: Exported) -> Tidy:
         "workload_outcome": "text",
         "metric": "text",
         "unit": "text",
-        "value": "number",
         "undelivered": "text",
+        "value": "number",
     }
-    return _of_cells(runs, columns, lambda cell: ((*row, _undelivered(cell, row[0])) for row in _rows_of_cell(cell)))
+    return _of_cells(runs, columns, _judged_rows)
 
 
 def per_cell(*runs: Exported) -> Tidy:
@@ -129,6 +129,11 @@ def _whole_cell(cell: CellDocument) -> tuple[Cell, ...]:
         None if bound is None else bound.resource,
         *(cell.wall_seconds, cell.start_skew_ms, cell.speed_percent),
     )
+
+
+def _judged_rows(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
+    """The rows of a cell with what was not delivered before their values."""
+    return ((*row[:-1], _undelivered(cell, row[0]), row[-1]) for row in _rows_of_cell(cell))
 
 
 def _undelivered(cell: CellDocument, workload: Cell) -> str | None:

@@ -17,10 +17,9 @@ _TITLE = "set and delivered"
 def lever_section(cells: Sequence[CellDocument]) -> Section:
     """A row for each lever of each guest and workload, over the cells that count; one line where all were delivered.
 
-    What is proved or read back exactly, and was, has no row: else the cell would have failed or be invalid.
+    What was not measured has no row.
     """
-    levers = [one for cell in cells if counts(cell) for one in cell.delivered]
-    groups = by_lever(one for one in levers if one.within_percent or not one.delivered)
+    groups = by_lever(one for cell in cells if counts(cell) for one in cell.delivered if _has_row(one))
     if not groups:
         return Section("", [])
     if all(one.delivered for those in groups for one in those):
@@ -34,6 +33,11 @@ def lever_section(cells: Sequence[CellDocument]) -> Section:
     ]
     labels = [f"{those[0].where}: {those[0].name}" for those in groups]
     return Section(_TITLE, _with_reasons(Table("", labels, columns, wide=True), groups))
+
+
+def _has_row(one: LeverDocument) -> bool:
+    """Whether something was measured; what is proved or read back exactly fails the cell, or makes it invalid, else."""
+    return one.got is not None and (one.within_percent > 0 or not one.delivered)
 
 
 def _with_reasons(table: Table, groups: Sequence[Sequence[LeverDocument]]) -> list[Block]:
@@ -63,10 +67,10 @@ def undelivered_lines(cells: Sequence[CellDocument]) -> list[str]:
 
 
 def lever_lines(cell: CellDocument) -> Iterator[str]:
-    """The levers of a cell in a line each; those that were exactly delivered are left out."""
-    for those in by_lever(one for one in cell.delivered if one.within_percent or not one.delivered):
+    """The levers of a cell that were measured, a line each."""
+    for those in by_lever(filter(_has_row, cell.delivered)):
         one, why = those[0], "; ".join(dict.fromkeys(each.because for each in those if each.because))
         amounts = f"set {amount_words(one.configured, one.unit)}, got {got_words(those)}"
         told = _verdict(those)
         verdict = ", ".join(filter(None, [{"yes": "delivered", "NO": "NOT DELIVERED"}.get(told, told), why]))
-        yield f"{one.where}: {one.name}: {amounts} (bound {one.within_percent:g} %): {verdict}"
+        yield f"{one.where}, {one.name}: {amounts} (bound {one.within_percent:g} %): {verdict}"
