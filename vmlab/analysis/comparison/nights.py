@@ -18,6 +18,7 @@ from vmlab.analysis.comparison.conditions import differing
 from vmlab.analysis.comparison.meetings import Side, meetings_of, place_of
 from vmlab.analysis.comparison.pooled import begins_with
 from vmlab.analysis.figures.figure import Figure
+from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.shape import RunDocument, RunPart
 from vmlab.analysis.statistics.descriptive import mean, standard_deviation
 from vmlab.analysis.statistics.random_effects import FEWEST_RUNS, random_effects
@@ -298,6 +299,8 @@ def _geometric(figure: Figure) -> float | None:
 
 def _why_unknown(row: Row, nights: int) -> str:
     before, tonight = row.figures
+    if levers := undelivered_words([*before.undelivered, *tonight.undelivered]):
+        return f"not delivered: {levers}"
     if tonight.comparable is None:
         return f"tonight it is {tonight.state}"
     having = len({one.run for one in before.readings}) if nights and before.comparable else 0

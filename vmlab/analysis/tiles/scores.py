@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ from vmlab.analysis.figures.figure import MISSING, Figure, OneReading, figure_of
 from vmlab.analysis.figures.pairing import pairing_of
 from vmlab.analysis.figures.reading import NOT_TOGETHER, ran_apart
 from vmlab.analysis.figures.table_layout import in_written_order
-from vmlab.analysis.figures.undelivered import undelivered_words
+from vmlab.analysis.figures.undelivered import undelivered_of, undelivered_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import compared, jain, mean, spread, total, variation
 from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
@@ -133,14 +133,14 @@ class _Scored:
         return tile_rates(self.of_cells[cell.cell], self.workloads)
 
     def figure(self, tiles: int, value: Callable[[Sequence[float]], float | None]) -> Figure:
-        """A figure of the rates of all tiles; only of cells that passed."""
+        """A figure of the rates of all tiles; only of cells that passed. What was not delivered is said of the knee."""
 
         def of(cell: CellDocument) -> float | None:
             rates = self.rates(cell)
             return None if rates is None else value(list(rates.values()))
 
         found = figure_of(self.by_count.get(tiles, []), of)
-        return found if found.measured else _NOTHING
+        return replace(found, undelivered=()) if found.measured else _NOTHING
 
     def rows(self, workload: str | None) -> Iterator[ScoreRow]:
         """A row for each number of tiles above one that has a cell that passed."""
@@ -192,7 +192,8 @@ class _Scored:
         pairing = pairing_of(fewer, many)
         apart = any(ran_apart(self.together(count)) for count in (before, after))
         obstacle = NOT_TOGETHER if apart and pairing else pairing.obstacle if pairing else ""
-        if levers := undelivered_words([*fewer.undelivered, *many.undelivered]):
+        cells = [cell for count in (before, after) for cell in self.by_count[count] if cell.outcome == Outcome.PASSED]
+        if levers := undelivered_words(undelivered_of(cells)):
             obstacle = f"not delivered: {levers}"
         gains = tuple(one.value for one in self.gain(before, after).readings)
         return Step(before, after, gains, obstacle, many.level_divisor)
