@@ -62,11 +62,13 @@ def unanswerable(
     """Why the claim cannot be answered on this host with these cells; without a reason where it may be."""
     places = list(every_place(claim))
     at = [[cell for cell in cells if is_named(place, cell.axes)] for place in places]
-    emulated = list(_emulated(claim, at, host))
     there = [cell for found in at for cell in found]
-    found = [*_absent(places, absent), *emulated, *_too_few_cpus(claim, host)]
-    found += [*_no_shortage(claim, there, host), *_too_small(claim, there)]
-    return Unanswerable(tuple(dict.fromkeys(found)), bool(emulated))
+    if lacking := dict.fromkeys(_absent(places, absent)):
+        # It says why already, such as for lack of CPUs.
+        return Unanswerable(tuple(lacking))
+    emulated = list(_emulated(claim, at, host))
+    others = (*_too_few_cpus(claim, host), *_no_shortage(claim, there, host), *_too_small(claim, there))
+    return Unanswerable((*emulated, *others), bool(emulated))
 
 
 def _absent(places: Sequence[Place], absent: Sequence[AbsentPoint]) -> Iterator[str]:
