@@ -62,12 +62,15 @@ def test_every_size_is_valid_and_smoke_is_small(file: ScenarioFile) -> None:
     assert cells["smoke"] <= cells["demo"] <= cells["full"]
 
 
-def test_smoke_cuts_axes_to_their_ends(file: ScenarioFile) -> None:
+def test_smoke_cuts_axes_to_their_ends_and_to_what_claims_ask_about(file: ScenarioFile) -> None:
     """Of several values the first and the last show that it works; named points are no steps of one thing."""
     for name, axis in make_plan(file, Overrides(size="smoke"), HOST).scenario.axes.items():
         values = file.scenario.axes[name].values
+        claims = file.scenario.claims
+        asked = {place[name] for claim in claims for place in claim.places if name in place}
+        asked |= {value for claim in claims for value in claim.each.get(name, ())}
         if not axis.points:
-            assert set(axis.values) <= {values[0], values[-1]}, name
+            assert set(axis.values) <= {values[0], values[-1], *asked}, name
 
 
 def first_time(plan: Plan) -> float:
