@@ -19,16 +19,16 @@ SCENARIO = """
 name: quota
 guests: {vm: {memory: 256 MiB}}
 workloads: {primes: {kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2000}}
-axes: {cpu_quota: {values: [20, 60]}}
+axes: {cpu_quota: {values: [10, 60]}}
 limits: {clock_drift_percent: 100}
 allow: {noise: true}
 """
-_FREED = {"cpu.cfs_quota_us": ("2000", "-1"), "cpu.max": ("2000 10000", "max 10000")}
-"""Of version 1 and 2: 20 % of a CPU, and no limit."""
+_FREED = {"cpu.cfs_quota_us": ("1000", "-1"), "cpu.max": ("1000 10000", "max 10000")}
+"""Of version 1 and 2: 10 % of a CPU, and no limit."""
 
 
 def _free(home: Home) -> None:
-    """Take the quota of 20 % from the guests of this home."""
+    """Take the quota of 10 % from the guests of this home."""
     mount = next(one for one in hierarchies() if "cpu" in one.controllers)
     for pid in home.processes():
         for thread in Path(f"/proc/{pid}/task").glob("*/cgroup"):
@@ -71,9 +71,9 @@ def test_a_quota_that_was_taken_away_gives_no_verdict(home: Home, tmp_path: Path
     assert done.returncode == 0, done.stderr
     told = {(cell["axes"]["cpu_quota"], one["delivered"]) for cell in home.show()["cells"] for one in _quotas(cell)}
     # Where the host has other work, the other quota does not bind.
-    assert (20, False) in told and not told & {(20, True), (60, False)}
+    assert (10, False) in told and not told & {(10, True), (60, False)}
     shown = " ".join(home.vmlab("show", "last").stdout.split())
-    assert "(not delivered)" in shown and "of 20 % configured (bound 5 %)" in shown
+    assert "(not delivered)" in shown and "of 10 % configured (bound 5 %)" in shown
     gate = home.vmlab("compare", "last", "--fail-if", "primes > +10 %", "--junit", str(tmp_path / "gate.xml"))
     assert gate.returncode == 4, gate.stdout + gate.stderr
     (suite,) = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))

@@ -30,6 +30,8 @@ from vmlab.workloads.registry import kinds
 
 WAITED = 0.1
 """Of all the CPU time that guests with CPU shares wanted, the part that they waited for, from which on they compete."""
+BESIDE = 25.0
+"""In percent of one CPU, what QEMU's threads may use that are no virtual CPUs, and that are in what a guest used."""
 _CPU, _DELAY = "guest_cpu_percent", "guest_vcpu_delay_percent"
 _NO_BIND = "the limit did not bind"
 
@@ -175,8 +177,11 @@ def _quotas(cell: CellDocument, whole: Mapping[str, GuestCpu]) -> Iterator[Lever
         quota, vcpus = _amount(own.get(key)), _amount(own.get("vcpus"))
         if quota is not None and vcpus:
             used = whole.get(guest_key(tile, guest))
+            got = used.ran / vcpus if used else None
             why = "" if used else "its CPU time was not recorded"
-            yield _judged(lever, key, quota, used.ran / vcpus if used else None, why, guest=guest, tile=tile)
+            if got is not None and lever.above(quota, got) and not lever.above(quota, got - BESIDE / vcpus):
+                why = "QEMU's other threads, which a quota does not limit, may have used the rest"
+            yield _judged(lever, key, quota, got, why, tells=not why, guest=guest, tile=tile)
 
 
 def _bandwidths(cell: CellDocument) -> Iterator[LeverDocument]:
