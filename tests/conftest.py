@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,10 @@ from pathlib import Path
 import pytest
 
 LAST_NICE = 10
+# nohup and a shell's background jobs leave these signals ignored, also for the programs that tests start and signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.hookimpl(tryfirst=True)
