@@ -215,7 +215,7 @@ def stream_seconds(profile: DiskProfile, length: int) -> float:
 FASTER = 0.15
 """By how much a proven rate may exceed the profile's: a disk that is faster than it says would flatter."""
 SLOWER = 0.25
-"""By how much it may stay below: the host's way to the disk and back takes 0.5 to 3 ms of a request, the more so where
+"""By how much it may stay below: the host's way to the disk and back took 1 to 3 ms of a request, the more so where
 a hypervisor below takes its CPUs away, and takes them from every side of a comparison."""
 STREAM_BYTES = 64 * 2**20
 _BLOCK = 2**20
