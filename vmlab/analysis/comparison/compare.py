@@ -65,17 +65,10 @@ def compare(
     overall: list[Overall] = []
     for meeting in meetings:
         timed = timed_of(meeting.cells, baseline.throughput)
-        here, index = list(_rows(meeting, timed)), _index(meeting, baseline)
-        order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in here))}
-        here.sort(key=lambda row: (order[row.workload], row.metric != timed.get(row.workload), row.fixed))
-        firsts = _parts(here, chosen or (baseline.table.metrics if baseline.table else ()) or (RUN_TIME,), timed)
-        overall += filter(None, [overall_of(meeting.axes, firsts, noise.percents if noise else None)])
-        if chosen:
-            here = [row for row in here if any(_is_chosen(row, name, timed) for name in chosen)]
-        elif index is not None:
-            here.append(index[0])
-            indexed.append(index[1])
+        here, index, of_all = _at(meeting, timed, baseline, noise, chosen)
         rows += with_differences(here, asked, timed, noise, chosen=bool(chosen))
+        indexed += filter(None, [index])
+        overall += filter(None, [of_all])
     results = tuple(row for row in rows if not row.fixed)
     of_runs = [list(chain.from_iterable(own)) for own in zip(*(one.of_runs for one in meetings), strict=True)]
     passed = [_passed(meetings, place) for place in range(len(sides))]
@@ -104,6 +97,22 @@ def compare(
         timed=timed,
         fixed=tuple(row for row in rows if row.fixed),
     )
+
+
+def _at(
+    meeting: Meeting, timed: Mapping[str, str], baseline: RunPart, noise: Noise | None, chosen: Sequence[str]
+) -> tuple[list[Row], Indexed | None, Overall | None]:
+    """The rows of one place without their differences, its tile index, and its overall figure."""
+    rows, index = list(_rows(meeting, timed)), _index(meeting, baseline)
+    order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in rows))}
+    rows.sort(key=lambda row: (order[row.workload], row.metric != timed.get(row.workload), row.fixed))
+    firsts = _parts(rows, chosen or (baseline.table.metrics if baseline.table else ()) or (RUN_TIME,), timed)
+    overall = overall_of(meeting.axes, firsts, noise.percents if noise else None)
+    if chosen:
+        return [row for row in rows if any(_is_chosen(row, name, timed) for name in chosen)], None, overall
+    if index is None:
+        return rows, None, overall
+    return [*rows, index[0]], index[1], overall
 
 
 def _demand_enough(sides: Sequence[Side], conditions: Sequence[Condition]) -> None:

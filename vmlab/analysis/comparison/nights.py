@@ -15,10 +15,10 @@ from typing import Any
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.conditions import differing
+from vmlab.analysis.comparison.difference import Verdict
 from vmlab.analysis.comparison.meetings import Side, meetings_of, place_of
 from vmlab.analysis.comparison.pooled import begins_with
 from vmlab.analysis.figures.figure import Figure
-from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.shape import RunDocument, RunPart
 from vmlab.analysis.statistics.descriptive import mean, standard_deviation
 from vmlab.analysis.statistics.random_effects import FEWEST_RUNS, random_effects
@@ -298,9 +298,9 @@ def _geometric(figure: Figure) -> float | None:
 
 
 def _why_unknown(row: Row, nights: int) -> str:
-    before, tonight = row.figures
-    if levers := undelivered_words([*before.undelivered, *tonight.undelivered]):
-        return f"not delivered: {levers}"
+    (before, tonight), (difference,) = row.figures, row.differences
+    if difference.verdict == Verdict.NOT_DELIVERED:
+        return f"{difference.verdict}: {difference.because}"
     if tonight.comparable is None:
         return f"tonight it is {tonight.state}"
     having = len({one.run for one in before.readings}) if nights and before.comparable else 0

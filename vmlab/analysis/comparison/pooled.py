@@ -14,10 +14,10 @@ from typing import Any
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.conditions import Differing, differing
+from vmlab.analysis.comparison.difference import Verdict
 from vmlab.analysis.comparison.meetings import Place, Side, meetings_of, sides_by_axis, with_baseline
 from vmlab.analysis.comparison.overall import OVERALL
 from vmlab.analysis.figures.pairing import NO_COMMON_REPEAT, ONE_SNAPSHOT, Pairing, pairing_of
-from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.shape import RunDocument, RunPart
 from vmlab.analysis.statistics.descriptive import CONFIDENCE, finite, mean, standard_deviation, student_t
@@ -286,9 +286,9 @@ def _of_run(run: str, found: Comparison, row: Row | None, candidate: str) -> Own
     if row is None or candidate not in found.labels:
         return f"run {run} has no such figure" if row is None else f"run {run} has no {candidate}"
     place = found.labels.index(candidate)
-    pairing = pairing_of(row.figures[0], row.figures[place])
-    if levers := undelivered_words([*row.figures[0].undelivered, *row.figures[place].undelivered]):
-        return f"run {run}: not delivered: {levers}"
+    difference, pairing = row.differences[place - 1], pairing_of(row.figures[0], row.figures[place])
+    if difference.verdict == Verdict.NOT_DELIVERED:
+        return f"run {run}: {difference.verdict}: {difference.because}"
     if pairing is None:
         states = dict.fromkeys(row.figures[at].state for at in (0, place) if row.figures[at].comparable is None)
         return f"run {run}: a side is {' and '.join(states)}"

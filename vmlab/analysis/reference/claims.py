@@ -149,7 +149,7 @@ class AnsweredClaim:
 
     def json_fields(self) -> dict[str, Any]:
         """The claim as it stands in ``vmlab.reference/1``."""
-        said = ("say", "source", "where", "there", "contradicted", "bound", "restates")
+        said = ("say", "source", "where", "there", "contradicted", "bound")
         answered = ("answer", "points_to", "because", "of_emulation", "readings_needed", "comparisons", "evidence")
         of_claim = {name: getattr(self.claim, name) for name in said}
         of_claim["restates"] = self.claim.restates and self.claim.restates.model_dump()
