@@ -40,7 +40,8 @@ from vmlab.model.event import (
 from vmlab.model.results import Measurement, RawOutput
 from vmlab.model.run import Phase
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.plan.planning import HostFacts, Overrides, make_plan, settings_of
+from vmlab.plan.cell_settings import settings_of
+from vmlab.plan.planning import HostFacts, Overrides, make_plan
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import CellPlan, WorkloadPlan
 from vmlab.store.samples import SampleWriter

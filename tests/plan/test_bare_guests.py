@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import RefusedError, ScenarioError
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.estimate import QEMU_BYTES, memory_needed
 from vmlab.plan.hosting import check_fit
-from vmlab.plan.planning import make_plan, settings_of
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 

@@ -16,7 +16,8 @@ from vmlab.model.checked import made
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import AxisValue
-from vmlab.plan.planning import Overrides, Plan, make_plan, settings_of
+from vmlab.plan.cell_settings import settings_of
+from vmlab.plan.planning import Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load, read
 
 CACHES = f"{GOOD}axes: {{tiles: [1, 2], cache: [none, writeback]}}\n"

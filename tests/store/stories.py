@@ -29,7 +29,7 @@ from vmlab.model.event import (
 from vmlab.model.results import CacheProof, Measurement, NetworkProof, Provision, RawOutput
 from vmlab.model.run import AxisValue
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.plan.planning import settings_of
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan, Plan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter

@@ -15,9 +15,9 @@ from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.units import about_seconds, format_bit_rate, format_bytes
 from vmlab.model.visible import visible_line
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.control_cells import SIDE, SIDES
 from vmlab.plan.estimate import cell_memory, disk_needed, freezing_seconds, memory_needed
-from vmlab.plan.planning import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
 from vmlab.report.words import order_words, plural
 from vmlab.system.text_width import left, width_of

@@ -28,7 +28,7 @@ from vmlab.model.event import (
     Notice,
 )
 from vmlab.model.run import Outcome
-from vmlab.plan.planning import settings_of
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan
 from vmlab.store.writer import FleetWriter, Source
 

@@ -19,7 +19,6 @@ from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
-from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, check_given, not_applicable, read_cell, read_scenario
 from vmlab.plan.claim_needs import check_amounts, claims_without_answer
@@ -47,7 +46,6 @@ __all__ = [
     "check_fit",
     "make_plan",
     "read_host_facts",
-    "settings_of",
 ]
 
 _LEAST_ATTEMPTS = 2

@@ -37,7 +37,7 @@ from vmlab.model.event import MeasuredAgain, Notice
 from vmlab.model.results import Measurement
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
-from vmlab.plan.planning import settings_of
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan, Plan
 
 CELL_SECONDS = "FAKED_CELL_SECONDS"

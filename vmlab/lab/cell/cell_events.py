@@ -30,7 +30,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.results import CacheProof, Measurement, Provision, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
-from vmlab.plan.planning import settings_of
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 Emit = Callable[[Event], object]

@@ -25,7 +25,7 @@ from typing import Any
 from vmlab.lab.cell.disturbance import Disturbance
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.model.run import RUN_TIME
-from vmlab.plan.planning import settings_of
+from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan
 from vmlab.store.kept_file import CpuNeeds
 from vmlab.workloads.contract import AnyWorkload
