@@ -29,8 +29,7 @@ def controlled(
     several values, and ScenarioError where the scenario has an axis of that name.
     """
     document.raise_problems(list(_problems(document, scenario)))
-    baseline = _baseline(scenario)
-    chosen = [PlacedAxis(axis.name, (_only(axis, baseline.get(axis.name)),)) for axis in axes]
+    chosen = one_point(scenario, axes)
     of_axes = {
         axis.name: scenario.axes[axis.name].model_copy(update={"values": (axis.values[0].value,)}) for axis in chosen
     }
@@ -44,6 +43,12 @@ def controlled(
     }
     both = PlacedAxis(SIDE, tuple(PlacedValue(side, ()) for side in SIDES))
     return scenario.model_copy(update=changes), [*chosen, both]
+
+
+def one_point(scenario: Scenario, axes: Sequence[PlacedAxis]) -> list[PlacedAxis]:
+    """Each axis with one value: that of the table's baseline, or else the first that is not absent."""
+    baseline = _baseline(scenario)
+    return [PlacedAxis(axis.name, (_only(axis, baseline.get(axis.name)),)) for axis in axes]
 
 
 def _problems(document: Document, scenario: Scenario) -> Iterator[Problem]:
