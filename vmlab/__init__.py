@@ -36,6 +36,7 @@ _OF_API = frozenset(
         "stop_run",
         "tag_run",
         "tags",
+        "tune_runs",
     }
 )
 

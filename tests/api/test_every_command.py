@@ -14,8 +14,8 @@ import vmlab.api
 from vmlab.cli.main import COMMANDS
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/api.md").read_text(encoding="utf-8")
-WITHOUT_A_CALL = {"run", "scale", "selftest", "gate"}
-"""They start guests, which needs root; `gate --run`, which starts none, is `gate_run`."""
+WITHOUT_A_CALL = {"run", "scale", "selftest", "gate", "tune"}
+"""They start guests, which needs root. `gate --run` and `tune --of` start none: they are `gate_run` and `tune_runs`."""
 NOT_ABOUT_RUNS = {"demo", "serve", "top", "plan", "validate", "schema", "image", "snapshot", "plugins", "doctor"}
 DOCUMENT = "Run.document"
 ANSWERED = {

@@ -26,7 +26,7 @@ from vmlab.api.kept_runs import (
     tags,
 )
 from vmlab.api.opened_run import Run, open_run, runs
-from vmlab.api.several_runs import gate_run, pool
+from vmlab.api.several_runs import gate_run, pool, tune_runs
 from vmlab.model.errors import VmlabError
 
 API_VERSION = 1
@@ -65,4 +65,5 @@ __all__ = [
     "stop_run",
     "tag_run",
     "tags",
+    "tune_runs",
 ]

@@ -1,4 +1,4 @@
-"""Several runs as one answer, for programs: what `vmlab compare --pooled` and `vmlab gate --run` print as JSON."""
+"""Several runs as one answer, for programs: what `compare --pooled`, `gate --run` and `tune --of` print as JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 from vmlab.analysis.compared_runs import judged_night, pooled_runs
 from vmlab.analysis.comparison.nights import USUAL_NIGHTS
+from vmlab.analysis.document import run_document
 from vmlab.analysis.statistics.random_effects import FEWEST_RUNS
 from vmlab.api.opened_run import Run, named
 from vmlab.lab.process.removed_runs import demand_free, keep_night
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable
+from vmlab.store.reader import RunReader
 from vmlab.store.runs import MOST_RUNS, resolve_run
 
 
@@ -54,3 +56,21 @@ def gate_run(
     found = judged_night(store, baseline, nights, chosen=metric, allowed=allow_change)
     document: dict[str, Any] = jsonable(keep_night(found, store, accept=accept))
     return document
+
+
+def tune_runs(screening: str | Run, confirmation: str | Run | None = None) -> dict[str, Any]:
+    """What the levers of a disk are worth, and which setting won: ``vmlab tune --of SCREENING CONFIRMATION --json``.
+
+    Without a confirmation there is no verdict. Raises VmlabError, with one line, for runs that are none of
+    ``vmlab tune``, and for a confirmation of another screening.
+    """
+    # Imported late: they load the planner, which nothing else here needs.
+    from vmlab.analysis.comparison.tuned import tuned
+    from vmlab.report.tune_text import tune_document
+
+    documents = []
+    for run in (screening, confirmation):
+        if run is not None:
+            with RunReader(resolve_run(named(run))) as reader:
+                documents.append(run_document(reader))
+    return tune_document(tuned(*documents))

@@ -38,6 +38,7 @@ class CommandEntry(NamedTuple):
 COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry("run_commands.run", "Run a scenario and print the results side by side."),
     "scale": CommandEntry("scale_command.scale", "Find out how many tiles this host carries."),
+    "tune": CommandEntry("tune_command.tune", "Find the best settings of a guest's disk on this host."),
     "attach": CommandEntry("run_commands.attach", "Follow a run in progress."),
     "stop": CommandEntry("run_commands.stop", "Stop a run; its measurements are kept."),
     "resume": CommandEntry("run_commands.resume", "Continue a run that was stopped or killed."),
