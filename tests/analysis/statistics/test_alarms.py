@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.alarms_page import PAGE, alarming, claimed, control_sides, current, kept, relabelled
+from tests.analysis.alarms_page import (
+    PAGE,
+    alarm,
+    alarming,
+    claimed,
+    control_sides,
+    current,
+    excesses,
+    family,
+    kept,
+    pooled,
+    relabelled,
+)
 from vmlab.analysis.statistics.sample_size import readings_needed
 
 # Both that relabel readings do so in one process, which has the shares of the first for the second.
@@ -29,6 +41,17 @@ def test_like_with_like_is_seldom_called_different() -> None:
     # Chance alone lets a lab that never alarms pass the line above; relabellings show that the test can alarm.
     assert relabelled(12, 1) == pytest.approx(0.05, abs=0.01)
     assert 0.01 < relabelled(12) <= 0.06
+
+
+def test_a_relabelling_alarms_where_a_table_of_it_proves_something() -> None:
+    pairs = pooled(kept(), 8)[0]
+    said = []
+    for swapped in range(2**7):
+        swaps = [swapped >> place & 1 for place in range(8)]
+        other = [[(b, a) if swap else (a, b) for swap, (a, b) in zip(swaps, one, strict=True)] for one in pairs]
+        said.append(any(one.proven for one in family(other)))
+    assert [alarm(excesses(pairs), swapped) for swapped in range(2**7)] == said
+    assert 0 < sum(said) < len(said)
 
 
 def test_a_slowdown_of_twice_the_detectable_size_is_found_and_one_below_the_noise_is_not_claimed() -> None:
