@@ -53,6 +53,7 @@ from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.plan.terms import ForClaims
 from vmlab.store.reader import RunReader
 
+pytestmark = pytest.mark.xdist_group("experiments")
 WRITE = "run `python -m tests.experiments.page`"
 
 
@@ -281,7 +282,9 @@ def _archived() -> Iterator[ParameterSet]:
     for folder, names in ((CLAIMED, claimed_results()), (AGAIN, asked_again()), (KVM, on_kvm())):
         for name in names:
             is_large = archive_of(name, folder).stat().st_size > 2**20
-            yield pytest.param(folder, name, marks=pytest.mark.exhaustive if is_large else ())
+            # Each takes seconds, and needs no other scenario.
+            group = pytest.mark.xdist_group(f"archives of {name}")
+            yield pytest.param(folder, name, marks=[group, pytest.mark.exhaustive] if is_large else group)
 
 
 @pytest.mark.parametrize(("folder", "name"), [*_archived()])

@@ -14,6 +14,7 @@ from vmlab.model.printed import unit_factor
 from vmlab.model.scenarios.reference import Claim, Reference, Unasked
 from vmlab.telemetry.host.host_figures import host_figures
 
+pytestmark = pytest.mark.xdist_group("experiments")
 SECTIONS = Path(__file__).parent / "published" / "sections.txt"
 _SECTION = re.compile(r'"([^"]*)"')
 _WORD = re.compile(r"\w")
@@ -42,10 +43,6 @@ def _said_in(reference: Reference) -> list[Claim | Unasked]:
     return [*reference.claims, *reference.unasked]
 
 
-def _said() -> list[tuple[str, Claim | Unasked]]:
-    return [(name, one) for name in published_names() for one in _said_in(_reference(name))]
-
-
 def _lacks(said: Claim | Unasked, known: Collection[str]) -> str:
     """What a claim or finding lacks to be found in a publication with these sections; empty if nothing."""
     if isinstance(said, Claim) and said.source == "ours":
@@ -61,9 +58,11 @@ def _lacks(said: Claim | Unasked, known: Collection[str]) -> str:
     return "" if _WORD.search(told) else "what the publication says there, or why it is not asked"
 
 
-@pytest.mark.parametrize(("name", "said"), _said(), ids=lambda one: getattr(one, "say", one))
-def test_it_has_a_place_or_is_ours(name: str, said: Claim | Unasked) -> None:
-    assert _lacks(said, _sections()[_reference(name).title]) == ""
+@pytest.mark.parametrize("name", published_names())
+def test_each_has_a_place_or_is_ours(name: str) -> None:
+    reference = _reference(name)
+    sections = _sections()[reference.title]
+    assert {one.say: lacks for one in _said_in(reference) if (lacks := _lacks(one, sections))} == {}
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -112,6 +111,7 @@ def test_it_says_what_differs_here_and_which_system_guests_have(name: str) -> No
 
 def test_bounds_have_the_unit_of_what_they_are_a_bound_of() -> None:
     units = {f"host.{figure.name}": figure.unit for figure in host_figures()}
-    claims = [one for _, one in _said() if isinstance(one, Claim) and one.unit]
+    every = (one for name in published_names() for one in _said_in(_reference(name)))
+    claims = [one for one in every if isinstance(one, Claim) and one.unit]
     assert claims
     assert all(unit_factor(claim.unit, units[claim.metric]) is not None for claim in claims)

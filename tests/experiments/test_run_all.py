@@ -32,6 +32,9 @@ TOLD = (sys.executable, "-m", "tests.experiments.told")
 Printed = pytest.CaptureFixture[str]
 
 
+pytestmark = pytest.mark.xdist_group("experiments")
+
+
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

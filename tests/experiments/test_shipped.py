@@ -24,6 +24,8 @@ from vmlab.store.reader import RunReader
 from vmlab.telemetry.host.host_figures import host_figures
 from vmlab.workloads.registry import kinds
 
+# Scenarios are read once by each process, and tests of them in one, as that takes seconds.
+pytestmark = pytest.mark.xdist_group("experiments")
 MOST_SMOKE_CELLS = 10
 HOST = HostFacts(2**36, 2**36, 2**40, 2, "tcg")
 ANY = replace(HOST, cpus=8, memory_total_bytes=2**32, accelerator_guess="kvm")
@@ -52,6 +54,7 @@ def test_the_experiments_are_all_there() -> None:
         system-overhead disk-matrix disk-allocation disk-shared network-classic tile tile-backing tile-memory
         query-replay jvm-overbooking jvm-members"""
     assert set(wanted.split()) <= set(published_names())
+    assert published_names() == [name for name in SCENARIOS if shipped(name).scenario.reference is not None]
 
 
 def test_every_size_is_valid_and_smoke_is_small(file: ScenarioFile) -> None:

@@ -12,6 +12,9 @@ from vmlab.analysis.figures.pairing import ONE_SNAPSHOT
 from vmlab.model.scenarios.reference import Claim
 
 
+pytestmark = pytest.mark.xdist_group("experiments")
+
+
 def _claim(kind: str) -> Claim:
     """The first claim of a shipped scenario that is of a kind."""
     return next(
