@@ -25,6 +25,8 @@ NEED_ROOM = frozenset(
     | {"store.document", "store.event", "store.raw", "store.sample", "store.tables"}
 )
 
+AWAITED = ("hypervisor", "shell", "channel")
+"""The families of calls that are awaited."""
 BLOCKED_SECONDS = 0.05
 """For how long a blocking call hangs: a disk that stalls comes back."""
 
@@ -56,6 +58,11 @@ class Fault:
     def family(self) -> str:
         """The part of the point's name before its dot."""
         return self.point.partition(".")[0]
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the call hangs until a deadline of the lab; one that blocks hangs for a moment."""
+        return self.mode == "hang" and self.family in AWAITED
 
 
 @dataclass

@@ -20,7 +20,7 @@ from typing import Literal, get_args
 
 import pytest
 
-from tests.anomaly.injector import NEED_ROOM, Fault, Mode
+from tests.anomaly.injector import AWAITED, NEED_ROOM, Fault, Mode
 from tests.anomaly.lab import AnomalousLab, Seen
 from tests.anomaly.verdicts import problems
 
@@ -31,7 +31,6 @@ _ONE = _WISH.split(":") if ":" in _WISH else None
 _MOST_TOLD = 10
 _CHOICE = (("frozen", "fail"), ("cold", "stop"))
 """What `make test` does."""
-_AWAITED = ("hypervisor", "shell", "channel")
 
 
 CASES = [
@@ -55,7 +54,7 @@ def nth_calls(point: str, mode: Mode, calls: int) -> Iterable[int]:
     if _WISH == "all":
         return count(1)
     # A blocking call that hangs does so for a moment, wherever it stands.
-    some = 1 if mode == "hang" and not point.startswith(_AWAITED) else min(calls, 1 + calls.bit_length() // 2)
+    some = 1 if mode == "hang" and not point.startswith(AWAITED) else min(calls, 1 + calls.bit_length() // 2)
     return sorted({1 + round(k * (calls - 1) / max(1, some - 1)) for k in range(some)})
 
 

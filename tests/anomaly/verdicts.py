@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.anomaly.injector import Fault
+from tests.anomaly.injector import AWAITED, Fault
 from tests.anomaly.lab import LIMIT_SECONDS, Seen
 from vmlab.model.cell_event import (
     CellEnded,
@@ -146,7 +146,7 @@ def _wanted(seen: Seen) -> set[int]:
         return {0}
     if fault.mode == "stop":
         return {0, 130} if not seen.stopped or len(seen.ended_before) == 2 else {130}
-    if fault.family in ("hypervisor", "shell", "channel"):
+    if fault.family in AWAITED:
         return _of_a_call(seen, fault)
     # A moment's trouble with the store is waited out, once there is a runner.
     if fault.mode == "hang" or (fault.mode == "fail" and fault.family == "store" and _began(seen)):
