@@ -113,12 +113,17 @@ def test_a_table_or_a_list_begins_a_block_or_the_site_shows_its_source(page: Pat
 
 def test_a_broken_link_fails_the_build_of_the_site(tmp_path: Path) -> None:
     (recipe,) = re.findall(r"^docs:.*\n\t@(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    for folder in ("docs", "packaging"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    # Two pages by the settings of all, which `make docs` builds.
+    shutil.copytree(ROOT / "packaging", tmp_path / "packaging")
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[0]
+    (tmp_path / "mkdocs.yml").write_text(f"{settings}\nnav: [index.md, install.md]\n", encoding="utf-8")
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    with (tmp_path / "docs" / "tutorial.md").open("a", encoding="utf-8") as page:
-        page.write("\n[broken](install.md#no-such-heading)\n")
-    done = subprocess.run(["sh", "-c", recipe], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "no-such-heading" in done.stderr
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "install.md").write_text("# Install\n\n## From a checkout\n", encoding="utf-8")
+    ended = {}
+    for link in ("install.md#from-a-checkout", "install.md#no-such-heading", "no-such-page.md"):
+        (tmp_path / "docs" / "index.md").write_text(f"# Start\n\n[Install]({link})\n", encoding="utf-8")
+        done = subprocess.run(["sh", "-c", recipe], cwd=tmp_path, capture_output=True, text=True)
+        ended[link.rpartition("#")[2]] = done.returncode, done.stderr
+    assert ended.pop("from-a-checkout")[0] == 0
+    assert all(code != 0 and name in said for name, (code, said) in ended.items()), ended
