@@ -11,8 +11,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
+
+from vmlab.model.places import shipped_scenarios
 
 LAST_NICE = 10
 # nohup and a shell's background jobs leave these signals ignored, also for the programs that tests start and signal.
@@ -23,7 +27,8 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order tests for several workers: real guests first, as they take longest, and last what runs alone.
+    """Order tests for several workers: real guests first, then exhaustive ones, as both take longest, and last what
+    runs alone.
 
     Tests with real guests and those that run alone make up groups, each of which one worker runs: "runs" for runs of
     the program, of which the host allows one at a time, "guests" for the others, and "alone".
@@ -34,7 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elif item.get_closest_marker("guests") and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("guests"))
         _name_group(item)
-    items.sort(key=lambda item: (bool(item.get_closest_marker("alone")), not item.get_closest_marker("guests")))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+    alone, guests, exhaustive = (item.get_closest_marker(one) is not None for one in ("alone", "guests", "exhaustive"))
+    return alone, not guests, not exhaustive
 
 
 def _name_group(item: pytest.Item) -> None:
@@ -84,6 +94,24 @@ def image() -> str:
     )
     assert built.returncode == 0, built.stderr
     return built.stdout.strip()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shipped_scenarios_parsed_once() -> Iterator[None]:
+    """Each process parses the text of a shipped scenario once, which takes up to a second."""
+    texts = {path.read_text(encoding="utf-8") for path in shipped_scenarios().glob("*.yaml")}
+    parse, kept = YAML.parse, dict[str, list[Any]]()
+
+    def events(yaml: YAML, stream: Any) -> Iterator[Any]:
+        if not isinstance(stream, str) or stream not in texts:
+            return iter(parse(yaml, stream))
+        if stream not in kept:
+            kept[stream] = list(parse(yaml, stream))
+        return iter(kept[stream])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(YAML, "parse", events)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
