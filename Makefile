@@ -22,11 +22,10 @@ test: setup  ## the tests but the exhaustive ones, real guests included; some 15
 	@$(TESTS) -m "not exhaustive" $(PYTEST)
 
 test-all: setup  ## every test; up to 40 minutes with `make check` on two CPUs
-	@$(TESTS) --ignore=tests/anomaly $(PYTEST)
-	@$(TESTS) tests/anomaly
+	@$(TESTS) $(PYTEST)
 
 # The anomaly tests hear every file operation by an audit hook of their process; a thread that begins while the hook
-# runs cannot install coverage's tracer (CPython 3.11). So they are left out here, and have a process of their own above.
+# runs cannot install coverage's tracer (CPython 3.11). So they are left out here.
 coverage: setup  ## the lines that no test reached; twice as long as the tests
 	@$(TESTS) --ignore=tests/anomaly --cov --cov-report=term $(PYTEST)
 
