@@ -124,9 +124,9 @@ def relabelled(repeats: int, figures: int | None = None) -> float:
 
 
 def excesses(pairs: Blocks) -> list[tuple[list[float], float]]:
-    """By figure the logarithms of the ratios of both sides, one for each repeat, and the largest logarithm of a reading.
+    """By figure the logarithms of the ratios of both sides, one for each repeat, and the largest of a reading.
 
-    That is 1 at least, as it is where a table is made.
+    The latter is 1 at least, as it is where a table is made.
     """
     return [
         ([math.log(b) - math.log(a) for a, b in one], max(1.0, *(abs(math.log(side)) for pair in one for side in pair)))

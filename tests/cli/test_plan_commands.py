@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import vmlab
@@ -287,20 +286,30 @@ def test_the_schema_that_ships_is_current(capsys: Captured) -> None:
     assert out == shipped, "run `vmlab schema > scenarios/schema.json`"
 
 
+SCHEMA = pytest.mark.xdist_group("schema")
+"""One process loads jsonschema, which takes seconds, and none while tests are collected."""
+
+
 def _plain(name: str) -> Any:
     from ruamel.yaml import YAML
 
     return YAML(typ="safe", pure=True).load((shipped_scenarios() / f"{name}.yaml").read_text())
 
 
+@SCHEMA
 @pytest.mark.parametrize("name", shipped_names())
 def test_the_schema_accepts_what_ships(name: str) -> None:
+    import jsonschema
+
     schema = json.loads((shipped_scenarios() / "schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.Draft202012Validator(schema).validate(_plain(name))
 
 
+@SCHEMA
 def test_the_schema_refuses_a_parameter_of_another_kind() -> None:
+    import jsonschema
+
     schema = json.loads((shipped_scenarios() / "schema.json").read_text())
     scenario = _plain("tile")
     scenario["workloads"]["web"]["files"] = 3

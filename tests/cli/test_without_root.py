@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.inside.taken_away import TAKEN
-from vmlab.analysis.document import run_document
+from vmlab.model.event import RunStarted
 from vmlab.report.demo.chapters import FOLDER
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
@@ -27,7 +27,7 @@ pytestmark = [
 ]
 RECORDING = FOLDER / STORE
 with RunReader(RECORDING) as _reader:
-    RUN = run_document(_reader).run.id
+    RUN = next(event.run for _, event in _reader.events(kinds=(RunStarted,)) if isinstance(event, RunStarted))
 WORKS = (
     ("ls",),
     ("show", "last"),

@@ -11,7 +11,6 @@ from tests.experiments.would_take import would_take
 from vmlab.analysis.figures.pairing import ONE_SNAPSHOT
 from vmlab.model.scenarios.reference import Claim
 
-
 pytestmark = pytest.mark.xdist_group("experiments")
 
 

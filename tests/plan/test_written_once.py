@@ -7,7 +7,6 @@ import re
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.plan.bad_scenarios import GOOD
@@ -331,8 +330,12 @@ def test_a_document_has_the_text_and_the_values(request_text: str, variables: di
     assert written == (None if variables is None else WrittenDocument(GOOD, variables))
 
 
+@pytest.mark.xdist_group("schema")
 @pytest.mark.parametrize("value", ["${N}", "${N:-4}", "a ${N}"])
 def test_the_schema_takes_variables_for_values(value: str) -> None:
+    # It takes seconds to load.
+    import jsonschema
+
     schema = jsonschema.Draft202012Validator(scenario_schema())
     good = parse(GOOD, "x").value
     good["workloads"]["copy"]["files"] = good["guests"]["a"]["memory"] = good["repeats"] = value
