@@ -62,19 +62,32 @@ def visible_values(value: V) -> V:
 
 
 def _visible(value: Any) -> Any:
-    if type(value) is str:
+    kind = type(value)
+    if kind is str:
         return visible_line(value)
     # Values of enumerations are the program's own and stay enumerations.
-    if value is None or isinstance(value, str | int | float):
+    if kind in _NUMBERS or isinstance(value, str | int | float):
         return value
+    # Documents are mostly numbers and words, for each of which a call would take longer than all else.
     if isinstance(value, dict):
-        return {_visible(key): _visible(inner) for key, inner in value.items()}
+        return {
+            key if type(key) is str and key.isprintable() else _visible(key): inner
+            if type(inner) in _NUMBERS or (type(inner) is str and inner.isprintable())
+            else _visible(inner)
+            for key, inner in value.items()
+        }
     if isinstance(value, list | tuple):
-        return type(value)(_visible(inner) for inner in value)
+        return kind([inner if type(inner) in _NUMBERS else _visible(inner) for inner in value])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return dataclasses.replace(value, **_visible(named))
+        if kind not in _FIELDS:
+            _FIELDS[kind] = [field.name for field in dataclasses.fields(value)]
+        return dataclasses.replace(value, **_visible({name: getattr(value, name) for name in _FIELDS[kind]}))
     return value
+
+
+_NUMBERS = {int, float, bool, type(None)}
+_FIELDS: dict[type[Any], list[str]] = {}
+"""The names of the fields of dataclasses."""
 
 
 def escape(sign: str) -> str:
