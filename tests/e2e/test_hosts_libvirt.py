@@ -14,7 +14,6 @@ pytestmark = [
     pytest.mark.exhaustive,
     pytest.mark.guests,
     pytest.mark.usefixtures("image"),
-    pytest.mark.xdist_group("runs"),
     pytest.mark.timeout(1800),
     *NEEDED,
 ]
