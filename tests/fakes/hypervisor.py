@@ -17,7 +17,7 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.domain_watch import Losses
 from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
 from vmlab.model.names import BRIDGE, NETWORK
-from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
+from vmlab.model.results import CacheProof, CpuUse, Drained, LeverProof, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.removal import make_marked
 from vmlab.telemetry.guest_readings import GuestAnswer, Timed
@@ -87,6 +87,8 @@ class FakeHypervisor:
     drain_fault: VmlabError | None = None
     switch_fault: VmlabError | None = None
     counts: list[NetworkCounts] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    """What QEMU shows of a guest's attributes, by their names; of others it shows nothing."""
     merge_fault: VmlabError | None = None
     latency_fault: VmlabError | None = None
     requests: dict[str, dict[str, DiskRequests]] = field(default_factory=dict)
@@ -220,6 +222,16 @@ class FakeHypervisor:
             expected=spec.resources.cache,
             agrees=honest and running.resources.cache == spec.resources.cache,
         )
+
+    async def prove_levers(self, specs: Sequence[DomainSpec], keys: Collection[str]) -> list[LeverProof]:
+        """A proof for each guest and key that the test has a value of in `shown`; others cannot be seen."""
+        self._called("prove_levers")
+        return [
+            LeverProof(spec.guest, key, asked := str(getattr(spec.resources, key)), found, asked == found, "a fake")
+            for spec in specs
+            for key, found in self.shown.items()
+            if key in keys
+        ]
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """As the test says, one after the other; at last, and where it says nothing, no bytes anywhere."""

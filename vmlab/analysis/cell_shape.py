@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.model.jsonable import FLAT, INNER, fields_of
-from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision, Summary
+from vmlab.model.results import CacheProof, LeverProof, Measurement, NeighbourUse, NetworkProof, Provision, Summary
 from vmlab.model.run import AxisValue
 
 
@@ -384,6 +384,7 @@ class CellDocument:
     loop: list[LoopRow] = field(default_factory=list)
     rounds: list[RoundDocument] = field(default_factory=list)
     cache_proof: list[CacheProof] = field(default_factory=list)
+    lever_proof: list[LeverProof] = field(default_factory=list)
     network_proof: list[NetworkProof] = field(default_factory=list)
     seen_in_guests: list[SeenDocument] = field(default_factory=list)
     delivered: list[LeverDocument] = field(default_factory=list)

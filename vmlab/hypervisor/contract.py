@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol
 
 from vmlab.integrity import FileDigests
 from vmlab.model.ordered import EMULATED_DISK
-from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
+from vmlab.model.results import CacheProof, CpuUse, Drained, LeverProof, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.telemetry.guest_readings import GuestAnswer
@@ -235,6 +235,12 @@ class Hypervisor(Protocol):
 
         The guests run, and their kernels are up; they see the disks some moments later. The disks go with their guests.
         Raises RefusedError where there is no room.
+        """
+
+    async def prove_levers(self, specs: Sequence[DomainSpec], keys: Collection[str]) -> list[LeverProof]:
+        """What QEMU and the kernel show of those of `keys`, the scenario's words, that can be seen of running guests.
+
+        To be called when its disks have worked, as `prove_cache`.
         """
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ from vmlab.hypervisor.frozen_guest import MemoryReserve, SharedState, read_state
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.levers.guest_lever import RunningQemu, proofs
 from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
-from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, set_mergeable
+from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, qmp, set_mergeable
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name, domain_xml, nic_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
@@ -33,6 +35,7 @@ from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
 from vmlab.model.names import DISK, RAM
+from vmlab.model.results import LeverProof
 from vmlab.model.run import Accelerator
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
@@ -285,6 +288,21 @@ class LibvirtHypervisor:
         """Plug in the data disk of each guest that has one; its kernel sees it some moments later."""
         having = [spec for spec in specs if spec.resources.data_bytes is not None]
         await run_all(self._data_disks.plug(spec, self._lookup) for spec in having)
+
+    async def prove_levers(self, specs: Sequence[DomainSpec], keys: Collection[str]) -> list[LeverProof]:
+        """For each guest, see `guest_lever.proofs`."""
+        found = await asyncio.gather(
+            *(call(f"{spec.name}: proving its settings", _ASK, self._prove_levers, spec, keys) for spec in specs)
+        )
+        return [proof for proofs in found for proof in proofs]
+
+    def _prove_levers(self, spec: DomainSpec, keys: Collection[str]) -> list[LeverProof]:
+        domain = self._lookup(spec.name)
+        try:
+            process = self._places.proc / str(self._places.pid_of(domain.name()))
+            return proofs(RunningQemu(spec.guest, spec.resources, process, partial(qmp, domain)), keys)
+        except (OSError, KeyError, ValueError) as error:
+            raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
 
     async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
         """Have QEMU tell the kernel so of all their memory; see `set_mergeable`."""

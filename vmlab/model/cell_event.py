@@ -21,7 +21,7 @@ from vmlab.model.event_fields import (
     Tile,
 )
 from vmlab.model.jsonable import FLAT
-from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision
+from vmlab.model.results import CacheProof, LeverProof, Measurement, NeighbourUse, NetworkProof, Provision
 
 
 @event
@@ -117,6 +117,14 @@ class CacheProved(Event):
 
     cell: Cell
     proof: CacheProof = field(metadata=FLAT)
+
+
+@event
+class LeverProved(Event):
+    """An attribute of a guest as its QEMU and the kernel show it."""
+
+    cell: Cell
+    proof: LeverProof = field(metadata=FLAT)
 
 
 @event

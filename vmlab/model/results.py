@@ -67,6 +67,21 @@ class CacheProof:
 
 
 @dataclass(frozen=True, slots=True)
+class LeverProof:
+    """What a running guest shows of one of its attributes, against what was asked.
+
+    `lever` is the scenario's key. `found` is in its words as far as there are any; `by` says where it was read.
+    """
+
+    guest: str
+    lever: str
+    expected: str
+    found: str
+    agrees: bool
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class CpuUse:
     """For how many seconds a guest's QEMU used a CPU, and for how many its vCPUs waited for one, since it started.
 

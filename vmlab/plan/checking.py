@@ -123,7 +123,7 @@ def read_cell(document: Document) -> Checked:
             params[name] = found
     problems.extend(check_targets(scenario, params))
     problems.extend(_unsafe(scenario))
-    problems.extend(_data_disks(scenario))
+    problems.extend(_guest_keys(scenario))
     problems.extend(_too_large(scenario, params))
     problems.extend(of_added_images(scenario))
     problems.extend(of_bare_guests(scenario))
@@ -151,8 +151,9 @@ def _unsafe(scenario: Scenario) -> Iterator[Problem]:
             )
 
 
-def _data_disks(scenario: Scenario) -> Iterator[Problem]:
+def _guest_keys(scenario: Scenario) -> Iterator[Problem]:
     for name, guest in scenario.guests.items():
+        yield from (Problem(("guests", name, key), why, True) for key, why in guest.conflicts())
         for key in guest.without_data_disk():
             message = f"{key} is of a data disk, which guest {name} does not have; give it one, such as data: 10 GiB"
             yield Problem(("guests", name, key), message, True)

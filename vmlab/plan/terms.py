@@ -279,6 +279,18 @@ class Plan:
         return tuple(dict.fromkeys(guest.resources.pool for guest in guests if guest.resources.pool is not None))
 
     @property
+    def guest_keys(self) -> tuple[str, ...]:
+        """The scenario's keys of guests that have another value than the usual one in any cell."""
+        given = [guest.resources for cell in self.cells for guest in cell.guests]
+        usual = (
+            {}
+            if not given
+            else {name: one for name, one in type(given[0]).model_fields.items() if not one.is_required()}
+        )
+        other = (name for name in usual if any(getattr(one, name) != usual[name].default for one in given))
+        return tuple(usual[name].alias or name for name in other)
+
+    @property
     def assets(self) -> dict[str, Asset]:
         """The users' own copies of suites that any workload has, by name."""
         used = [workload.asset for cell in self.cells for workload in cell.workloads]

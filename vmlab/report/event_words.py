@@ -14,6 +14,7 @@ from vmlab.model.cell_event import (
     FiguresRemade,
     GuestStateChanged,
     KsmSwitched,
+    LeverProved,
     NetworkProved,
     PhaseEnded,
     PhaseStarted,
@@ -158,6 +159,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             return _info(f"tile {event.tile} {event.guest} is {event.state}")
         case CacheProved(proof=proof) if not proof.agrees:
             return Sentence("error", f"{proof.guest}: {proof.file} is not in cache mode {proof.expected}")
+        case LeverProved(proof=lever) if not lever.agrees:
+            return Sentence("error", f"{lever.guest}: {lever.lever} is {lever.found}, not {lever.expected}")
         case NetworkProved() if not event.proof.agrees:
             return Sentence("error", f"cell {event.cell}: {network_words(event.proof)}")
         case CacheSwitched() | KsmSwitched():

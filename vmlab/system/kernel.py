@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 import signal
@@ -26,6 +27,7 @@ MNT_DETACH = 0x2
 _PR_SET_PDEATHSIG = 1
 _OPENAT2 = 437
 _CACHESTAT = 451
+_IO_URING_SETUP = 425
 _MADV_POPULATE_WRITE = 23
 """Of Linux 5.14."""
 _NO_CROSSING = 0x01 | 0x02 | 0x04 | 0x08
@@ -181,3 +183,13 @@ def dirty_bytes(descriptor: int) -> int | None:
         ctypes.c_long(_CACHESTAT), ctypes.c_uint(descriptor), ctypes.byref(whole), ctypes.byref(pages), ctypes.c_uint(0)
     )
     return None if result != 0 else int(pages.dirty + pages.writeback) * mmap.PAGESIZE
+
+
+def io_uring_fault() -> str | None:
+    """Why this kernel gives this process no io_uring, in its words; None where it does.
+
+    A kernel that has it finds no parameters at the address 0 and says so (io_uring_setup(2)).
+    """
+    _libc.syscall(ctypes.c_long(_IO_URING_SETUP), ctypes.c_uint(1), None)
+    number = ctypes.get_errno()
+    return os.strerror(number) if number in (errno.ENOSYS, errno.EPERM) else None

@@ -34,6 +34,7 @@ from vmlab.model.cell_event import (
     GuestInspected,
     GuestStateChanged,
     KsmSwitched,
+    LeverProved,
     MeasurementTaken,
     NeighboursCounted,
     NetworkProved,
@@ -280,6 +281,8 @@ class CellTimeline:
                 self._remake(event)
             case CacheProved():
                 self.told.cache_proof.append(event.proof)
+            case LeverProved():
+                self.told.lever_proof.append(event.proof)
             case NetworkProved():
                 self.told.network_proof.append(event.proof)
             case NeighboursCounted():

@@ -85,6 +85,7 @@ def lever_documents(cell: CellDocument, seen: CpuSeen) -> list[LeverDocument]:
         *_quotas(cell, seen.whole),
         *_bandwidths(cell),
         *_caches(cell),
+        *_proved(cell),
         *_data_disks(cell),
         *_params(cell),
         *_tiles(cell),
@@ -215,6 +216,15 @@ def _caches(cell: CellDocument) -> Iterator[LeverDocument]:
         got = mode if all(agree) else "another"
         made = _judged(lever, key, 0.0, None, guest=guest)
         yield replace(made, configured=mode, got=got, delivered=all(agree))
+
+
+def _proved(cell: CellDocument) -> Iterator[LeverDocument]:
+    """What QEMU and the kernel showed of guests' attributes."""
+    levers = {one.key: one.lever for one in _of_guests().values()}
+    for proof in cell.lever_proof:
+        if (lever := levers.get(proof.lever)) is not None:
+            made = _judged(lever, proof.lever, 0.0, None, guest=proof.guest)
+            yield replace(made, configured=proof.expected, got=proof.found, delivered=proof.agrees)
 
 
 def _data_disks(cell: CellDocument) -> Iterator[LeverDocument]:

@@ -29,7 +29,7 @@ from vmlab.hypervisor.disks.overlays import require_direct
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
-from vmlab.model.errors import HypervisorError
+from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.telemetry.latency_bins import BINS, OPERATIONS
@@ -95,6 +95,9 @@ class RunningDisks:
 
     async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
         """Switch all disks of the guests, those that were plugged in too; see `cache_switch.switch`."""
+        for spec in specs:
+            for _, why in spec.resources.with_cache(mode).conflicts():
+                raise RefusedError(f"{spec.guest}: {why}")
         for folder in dict.fromkeys(file.parent for spec in specs for file in self._chain_of(spec.name)):
             require_direct(folder, mode)
         guests = {

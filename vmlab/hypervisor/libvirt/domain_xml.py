@@ -9,8 +9,10 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec, PoolImage
+from vmlab.hypervisor.levers.guest_lever import all_levers
 from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL, LAB_NAMESPACE, routed_bridge_of
 from vmlab.model.run import Accelerator, CacheMode
+from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import Boot, GuestResources
 
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
@@ -129,6 +131,8 @@ def domain_xml(
             *([] if on_host is None else _security(on_host)),
         ]
     )
+    for lever in all_levers():
+        lever.describe(domain, given)
     if files.frozen is not None:
         options = etree.SubElement(domain, f"{{{_QEMU_NAMESPACE}}}commandline")
         for word in _WAITING:
@@ -251,7 +255,7 @@ def data_disk_xml(spec: DomainSpec, source: DiskSource | PoolImage) -> str:
     driver = _driver(kind="raw", cache=given.data_mode, discard=discard, queues=given.data_queues)
     target = node("target", dev="vdb", bus="virtio")
     disk = node("disk", driver, opened, target, node("serial", DATA_SERIAL), type=kind, device="disk")
-    return etree.tostring(disk, encoding="unicode")
+    return etree.tostring(_with_levers(disk, given, "data"), encoding="unicode")
 
 
 def _disk(spec: DomainSpec, image: BootImage, files: DomainFiles) -> etree._Element:
@@ -260,14 +264,18 @@ def _disk(spec: DomainSpec, image: BootImage, files: DomainFiles) -> etree._Elem
         below = _backing("qcow2", files.frozen, below)
     driver = _driver(kind="qcow2", cache=spec.resources.cache, discard="unmap", queues=spec.resources.queues)
     source, target = node("source", file=str(files.overlay)), node("target", dev="vda", bus="virtio")
-    return node("disk", driver, source, below, target, type="file", device="disk")
+    disk = node("disk", driver, source, below, target, type="file", device="disk")
+    return _with_levers(disk, spec.resources, "root")
+
+
+def _with_levers(disk: etree._Element, given: GuestResources, place: DiskPlace) -> etree._Element:
+    for lever in all_levers():
+        lever.describe_disk(disk, given, place)
+    return disk
 
 
 def _driver(*, kind: str, cache: CacheMode, discard: str, queues: int) -> etree._Element:
-    # io=native is legal with O_DIRECT alone. Threads, QEMU's default, work in every mode, so that a comparison of
-    # cache modes changes the cache mode and nothing else.
-    of = {"name": "qemu", "type": kind, "cache": cache, "io": "threads", "discard": discard, "queues": str(queues)}
-    return node("driver", **of)
+    return node("driver", name="qemu", type=kind, cache=cache, discard=discard, queues=str(queues))
 
 
 def _backing(kind: str, file: Path, below: etree._Element) -> etree._Element:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from vmlab.lab.cell.common_start import StartSkew
+from vmlab.lab.cell.validity import lever_faults
 from vmlab.lab.cell.workload_instance import WorkloadInstance, timed_step
 from vmlab.model.cell_event import (
     CacheProved,
@@ -16,6 +17,7 @@ from vmlab.model.cell_event import (
     CellStarted,
     GuestInspected,
     GuestStateChanged,
+    LeverProved,
     MeasurementTaken,
     PhaseEnded,
     PhaseStarted,
@@ -28,7 +30,7 @@ from vmlab.model.event import (
     MeasuredAgain,
     Notice,
 )
-from vmlab.model.results import CacheProof, Measurement, Provision, RawOutput
+from vmlab.model.results import CacheProof, LeverProof, Measurement, Provision, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
@@ -118,6 +120,13 @@ class CellEvents:
         """The cache mode was proved."""
         for proof in proofs:
             self.emit(CacheProved(cell=self.cell, proof=proof))
+
+    def lever_proofs(self, proofs: Sequence[LeverProof]) -> None:
+        """Attributes of guests were proved; the cell is invalid where one does not agree."""
+        for proof in proofs:
+            self.emit(LeverProved(cell=self.cell, proof=proof))
+        for reason in lever_faults(proofs):
+            self.end_as(Outcome.INVALID, reason)
 
     def asked(self, command: str, origin: str) -> None:
         """A viewer asked for something that concerns this cell."""

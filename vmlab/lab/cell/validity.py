@@ -1,4 +1,4 @@
-"""Three rules by which a measured cell is invalid: cache proofs, start skew, guests' clocks.
+"""Four rules by which a measured cell is invalid: proofs of cache modes and levers, start skew, guests' clocks.
 
 `execution.judge` applies these and all others, such as those of `undisturbed` on what stood still and those of
 `disturbance` on other load.
@@ -10,8 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.workload_instance import WorkloadInstance
-from vmlab.model.results import CacheProof
+from vmlab.model.results import CacheProof, LeverProof
 from vmlab.model.scenarios.scenario import Limits
+
+
+def lever_faults(proofs: Sequence[LeverProof]) -> Iterator[str]:
+    """One reason for each attribute that a guest has otherwise than was asked for."""
+    for proof in proofs:
+        if not proof.agrees:
+            yield f"{proof.guest}: {proof.lever} is {proof.found}, not {proof.expected} as was asked ({proof.by})"
 
 
 def proof_faults(proofs: Sequence[CacheProof]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
-from vmlab.model.results import CacheProof
+from vmlab.model.results import CacheProof, LeverProof
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
 
@@ -246,6 +246,10 @@ class GuestSet:
     async def prove_cache(self, specs: list[DomainSpec] | None = None) -> list[CacheProof]:
         """The cache mode of every disk file of all guests, or of some, as QEMU's descriptors and QMP show it."""
         return await self.hypervisor.guest_disks.prove_cache(self.specs if specs is None else specs)
+
+    async def prove_levers(self, keys: Collection[str], specs: list[DomainSpec] | None = None) -> list[LeverProof]:
+        """Those of the scenario's keys that can be seen of running guests, of all guests, or of some."""
+        return await self.hypervisor.prove_levers(self.specs if specs is None else specs, keys)
 
     async def switch_cache(self, mode: CacheMode) -> dict[str, float]:
         """Switch all disks to another cache mode; the seconds for which each guest may have stood still."""

@@ -194,7 +194,7 @@ class CellRun:
             [
                 *(instance.make_ready() for instance in self._instances),
                 *(self._drop_caches(guest) for guest in self.plan.guests),
-                self._prove_cache(),
+                self._prove(),
             ]
         )
         with self._events.step(Part.PREPARE, "empty the host's caches"):
@@ -212,10 +212,13 @@ class CellRun:
         with self._events.step(Part.PREPARE, "empty the caches", guest.tile, guest.guest):
             await self._caches.empty_guest(guest, self.plan.workloads)
 
-    async def _prove_cache(self) -> None:
+    async def _prove(self) -> None:
         with self._events.step(Part.PREPARE, "prove the cache modes"):
             self._proofs = await self._guests.prove_cache()
         self._events.proofs(self._proofs)
+        if keys := self._around.plan.guest_keys:
+            with self._events.step(Part.PREPARE, "prove the guests' settings"):
+                self._events.lever_proofs(await self._guests.prove_levers(keys))
 
     def _instance(self, plan: WorkloadPlan, position: int, number: int) -> WorkloadInstance:
         context = WorkloadContext(

@@ -8,14 +8,15 @@ depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the effect is meas
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.run import CacheMode, has_write_cache
-from vmlab.model.scenarios.lever import Lever
+from vmlab.model.scenarios.disk_levers import DiskIo, DiskPlace, IoThread, data_io_conflict, io_conflict
+from vmlab.model.scenarios.lever import Lever, NotWith
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, Bytes, number_or_percent
 
@@ -119,6 +120,10 @@ class GuestAttributes(ScenarioPart):
     """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
+    io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
+    """How QEMU reads and writes what is below its disks: threads, native (Linux AIO) or io_uring."""
+    iothread: Annotated[IoThread, NOT_SEEN, Lever("iothread")] = False
+    """Whether each disk has an iothread of its own (true), none has (false), or disks share the one of a name."""
     boot: Boot = "lab"
     """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
     image: ImageName = LAB_IMAGE
@@ -141,6 +146,12 @@ class GuestAttributes(ScenarioPart):
     """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
     data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK, Lever("cache mode of the data disk")] = None
     """Cache mode of the data disk; that of the first disk where it is left out."""
+    data_io: Annotated[
+        DiskIo | None, NOT_SEEN, OF_DATA_DISK, Lever("I/O of the data disk"), NotWith(data_io_conflict)
+    ] = None
+    """How QEMU reads and writes what is below the data disk; as for the first disk where it is left out."""
+    data_iothread: Annotated[IoThread | None, NOT_SEEN, OF_DATA_DISK, Lever("iothread of the data disk")] = None
+    """Whether the data disk has an iothread, or the name of one; as the first disk where it is left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
@@ -176,6 +187,26 @@ class GuestAttributes(ScenarioPart):
         """The cache mode of the data disk."""
         return self.data_cache or self.cache
 
+    def of_disk(self, key: str, disk: DiskPlace) -> Any:
+        """What a disk has of a key that is for all disks, where no ``data_`` key says otherwise of the data disk."""
+        own = getattr(self, f"data_{key}") if disk == "data" else None
+        return getattr(self, key) if own is None else own
+
+    @property
+    def disk_places(self) -> tuple[DiskPlace, ...]:
+        """The disks that it has."""
+        return ("root",) if self.data_bytes is None else ("root", "data")
+
+    @property
+    def iothreads(self) -> tuple[str, ...]:
+        """The names of its iothreads, each once; a disk's own one is called as the disk."""
+        return tuple(dict.fromkeys(filter(None, map(self.iothread_of, self.disk_places))))
+
+    def iothread_of(self, disk: DiskPlace) -> str | None:
+        """The name of a disk's iothread; None where QEMU's main loop drives it."""
+        own = self.of_disk("iothread", disk)
+        return disk if own is True else own or None
+
     @property
     def cache_modes(self) -> tuple[CacheMode, ...]:
         """The cache modes of all its disks."""
@@ -192,6 +223,13 @@ class GuestAttributes(ScenarioPart):
         """The scenario's keys that ask for more of the network than the lab's bridge: ``network``, ``bandwidth``."""
         asked = {"network": self.network != "plain", "bandwidth": self.bandwidth is not None}
         return tuple(key for key, wanted in asked.items() if wanted)
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        """The scenario's keys that do not go with others, each with the reason."""
+        for name, field in type(self).model_fields.items():
+            for mark in field.metadata:
+                if isinstance(mark, NotWith) and (why := mark.why(self)) is not None:
+                    yield field.alias or name, why
 
     def without_data_disk(self) -> tuple[str, ...]:
         """The scenario's keys that are given for a data disk, when the guest has no data disk."""

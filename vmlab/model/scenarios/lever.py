@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -32,6 +33,13 @@ class Lever:
     def below(self, configured: float, got: float) -> bool:
         """Whether so much less was got: of a limit this says that it did not bind."""
         return got < configured * (1 - self.within / 100) - _ROUNDING * abs(configured)
+
+
+@dataclass(frozen=True, slots=True)
+class NotWith:
+    """Marks a key that other keys can forbid: `why` takes the model and gives one line, None where nothing does."""
+
+    why: Callable[[Any], str | None]
 
 
 _ROUNDING = 1e-9

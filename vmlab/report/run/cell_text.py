@@ -172,6 +172,9 @@ def _proofs(cell: CellDocument) -> Iterator[str]:
         flag = "on" if proof.o_direct else "off"
         verdict = "as asked" if proof.agrees else "NOT as asked"
         yield f"{proof.guest}: cache {proof.expected} {verdict}, O_DIRECT {flag}, {proof.file}"
+    for lever in cell.lever_proof:
+        verdict = "as asked" if lever.agrees else f"NOT {lever.expected} as asked"
+        yield f"{lever.guest}: {lever.lever} {lever.found} {verdict}, by {lever.by}"
 
 
 def _seen(cell: CellDocument) -> Iterator[str]:

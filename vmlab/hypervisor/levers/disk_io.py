@@ -1,0 +1,59 @@
+"""`io`: the interface by which QEMU reads and writes the files and devices below a guest's disks.
+
+QMP does not name it, the kernel does. Linux AIO maps its ring of completions into the process, as ``/[aio]``. io_uring
+has a descriptor for each ring, but an iothread has one as well, for its own event loop (util/fdmon-io_uring.c). A
+process shows which interfaces it uses, not for which of its files: a guest is proved as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lxml import etree
+
+from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
+from vmlab.model.results import LeverProof
+from vmlab.model.scenarios.disk_levers import DiskPlace
+from vmlab.model.scenarios.guest import GuestResources
+
+_RING = "anon_inode:[io_uring]"
+_COMPLETIONS = "/[aio]"
+_BY = "/proc/PID/fd, /proc/PID/maps"
+
+
+class DiskIoLever(GuestLever):
+    """The attribute ``io`` of a disk's driver."""
+
+    keys = ("io", "data_io")
+
+    def describe_disk(self, disk: etree._Element, asked: GuestResources, place: DiskPlace) -> None:
+        """Threads, which work in every cache mode, unless the scenario says otherwise."""
+        for driver in disk.iterfind("driver"):
+            if place in _of_host(asked):
+                driver.set("io", asked.of_disk("io", place))
+
+    def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
+        """One of each key; all disks together use what the process shows."""
+        asked = qemu.asked
+        wanted = {asked.of_disk("io", place) for place in _of_host(asked)} - {"threads"}
+        shown = set(_shown(qemu))
+        for key, own in (("io", asked.io), ("data_io", asked.data_io)):
+            if own is not None:
+                found = own if shown == wanted else " and ".join(sorted(shown)) or "threads"
+                yield qemu.proof(key, own, found, _BY, agrees=shown == wanted)
+
+
+def _of_host(asked: GuestResources) -> list[DiskPlace]:
+    """The disks that are files or devices of the host; Ceph's driver sends its requests itself."""
+    return [place for place in asked.disk_places if place == "root" or asked.pool is None]
+
+
+def _shown(qemu: RunningQemu) -> Iterator[str]:
+    rings = sum(one == _RING for one in qemu.descriptors())
+    if rings > len(qemu.monitor("query-iothreads")):
+        yield "io_uring"
+    if any(_COMPLETIONS in line for line in (qemu.process / "maps").read_text().splitlines()):
+        yield "native"
+
+
+LEVER = DiskIoLever()

@@ -1,0 +1,92 @@
+"""What each lever of a guest does, and the running QEMU that proves it.
+
+A lever is a module in this folder with a `GuestLever` as its `LEVER`, for fields of `GuestAttributes`, and in no list.
+The XML says only what was asked for, so a proof never reads it: it reads QEMU's monitor, and the kernel on its process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from lxml import etree
+
+from vmlab.model.results import LeverProof
+from vmlab.model.scenarios.disk_levers import DiskPlace
+from vmlab.model.scenarios.guest import GuestResources
+
+DISK_DEVICES: dict[DiskPlace, str] = {"root": "virtio-disk0", "data": "virtio-disk1"}
+"""libvirt's aliases of the disks, which are the ids of QEMU's devices."""
+_NANOSECONDS = 1e9
+
+
+class Monitor(Protocol):
+    """One QMP command with its arguments; its ``return`` value. Raises HypervisorError where QEMU refuses."""
+
+    def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunningQemu:
+    """The QEMU of a guest, whose `process` is its folder below a /proc, and what was `asked` of it."""
+
+    guest: str
+    asked: GuestResources
+    process: Path
+    monitor: Monitor
+
+    def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
+        """A proof for it, which agrees where the words are equal unless `agrees` is given."""
+        return LeverProof(self.guest, lever, expected, found, expected == found if agrees is None else agrees, by)
+
+    def property(self, device: str, name: str) -> Any:
+        """The value of a property of one of the devices that libvirt has named. Raises HypervisorError."""
+        return self.monitor("qom-get", {"path": f"/machine/peripheral/{device}", "property": name})
+
+    def descriptors(self) -> Iterator[str]:
+        """What each descriptor of the process is open on. Raises OSError when the process is gone."""
+        for descriptor in (self.process / "fd").iterdir():
+            with suppress(FileNotFoundError):
+                yield str(descriptor.readlink())
+
+    def cpu_seconds(self, thread: int) -> float:
+        """CPU time that a thread has used. Raises OSError when there is no such thread."""
+        # schedstat(5) counts nanoseconds; stat counts ticks of 10 ms, of which a thread that works little has none.
+        return int((self.process / "task" / str(thread) / "schedstat").read_text().split()[0]) / _NANOSECONDS
+
+
+class GuestLever:
+    """How the attributes `keys`, the scenario's words, become part of a guest's XML, and how they are proved."""
+
+    keys: tuple[str, ...]
+
+    def describe(self, domain: etree._Element, asked: GuestResources) -> None:
+        """Add to the XML of a domain, of which all else is there."""
+
+    def describe_disk(self, disk: etree._Element, asked: GuestResources, place: DiskPlace) -> None:
+        """Add to the XML of one disk, of which all else is there."""
+
+    def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
+        """A proof for each key that is given; blocks. Raises OSError when QEMU is gone, HypervisorError."""
+        raise NotImplementedError
+
+
+@cache
+def all_levers() -> tuple[GuestLever, ...]:
+    """The levers of all modules in this folder."""
+    package = __name__.rpartition(".")[0]
+    folder = importlib.import_module(package).__path__
+    modules = (importlib.import_module(f"{package}.{one.name}") for one in pkgutil.iter_modules(folder))
+    return tuple(module.LEVER for module in modules if hasattr(module, "LEVER"))
+
+
+def proofs(qemu: RunningQemu, keys: Collection[str]) -> list[LeverProof]:
+    """The proofs of those of `keys` that are levers, as `GuestLever.prove` gives them."""
+    having = [lever for lever in all_levers() if not set(lever.keys).isdisjoint(keys)]
+    return [proof for lever in having for proof in lever.prove(qemu) if proof.lever in keys]
