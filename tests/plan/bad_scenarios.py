@@ -49,6 +49,9 @@ _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a le
 _IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the first a letter"
 _POINT_RULE = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"
 _CACHE_RULE = "must be 'none', 'writeback', 'writethrough', 'directsync' or 'unsafe'"
+_NOT_NATIVE = (
+    "io: native needs O_DIRECT, which cache mode writeback does not have; use none or directsync, or another io"
+)
 _UNSAFE = "cache mode unsafe may lose guests' data; say so with --allow-unsafe or allow: {unsafe_cache: true}"
 
 BAD = [
@@ -241,6 +244,55 @@ BAD = [
         "memory: 512 MiB",
         "memory: 512 MiB, data: 1 GiB, read_ahead: 5 kB",
         ":3:67: guests.a.read_ahead: must be a multiple of 4 KiB, not '5 kB'",
+    ),
+    changed(
+        "native without O_DIRECT",
+        "memory: 512 MiB",
+        "memory: 512 MiB, io: native",
+        f":3:42: {_NOT_NATIVE}",
+    ),
+    changed(
+        "a data disk that has its I/O from the key for all",
+        "memory: 512 MiB",
+        "memory: 512 MiB, io: native, cache: none, data: 1 GiB, data_cache: writeback",
+        f":3:42: {_NOT_NATIVE}",
+    ),
+    changed(
+        "no interface",
+        "memory: 512 MiB",
+        "memory: 512 MiB, io: uring",
+        ":3:46: guests.a.io: must be 'threads', 'native' or 'io_uring', not 'uring'",
+    ),
+    changed(
+        "an iothread without a name",
+        "memory: 512 MiB",
+        "memory: 512 MiB, iothread: 2",
+        ":3:52: guests.a.iothread: needs true, false, or a name for one that disks share: small letters, digits and "
+        "dashes, not 2",
+    ),
+    changed(
+        "clusters of a raw disk",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, data_cluster: 64 KiB",
+        ":3:55: data_cluster is of qcow2, and the data disk is raw; set data_format: qcow2",
+    ),
+    changed(
+        "clusters that are no power of two",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, data_format: qcow2, data_cluster: 96 KiB",
+        ":3:75: data_cluster needs a power of two from 512 B to 2 MiB, not 96 KiB",
+    ),
+    changed(
+        "qcow2 on a block device",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, data_format: qcow2, backing: block",
+        ":3:55: data_format: qcow2 is a file, and the backing is block; use backing: file",
+    ),
+    changed(
+        "a limit that is no rate",
+        "memory: 512 MiB",
+        "memory: 512 MiB, limit_bandwidth: 100 MB",
+        ":3:59: guests.a.limit_bandwidth: needs bytes a second, such as 100 MB/s, not '100 MB'",
     ),
     changed(
         "unsafe data disk",

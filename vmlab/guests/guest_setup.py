@@ -14,6 +14,7 @@ from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
 from vmlab.model.roles import ROLES
 from vmlab.model.run import has_write_cache
+from vmlab.model.scenarios.disk_levers import DataBus
 from vmlab.model.scenarios.guest import Boot, GuestResources
 from vmlab.workloads.contract import Shell
 
@@ -117,6 +118,10 @@ async def _fault(shell: Shell, unit: str) -> str:
 
 
 _SECONDS = 300.0
+_DEVICES: dict[DataBus, str] = {"virtio": "/dev/vd", "scsi": "/dev/sd"}
+"""What the kernel calls the disks of each bus."""
+_MODULES: dict[DataBus, str] = {"scsi": "virtio_scsi sd_mod"}
+"""The kernel's modules for a bus that the root disk is not on: without udev nothing loads them."""
 
 
 async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any]:
@@ -126,7 +131,8 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
     GuestError where the disk does not appear, or differs from what was asked for.
     """
     read_ahead = "" if given.read_ahead_bytes is None else str(given.read_ahead_bytes)
-    asked = ["sh", "-eu", "-c", _program(), "data_disk", DATA_SERIAL, DATA_FOLDER, read_ahead]
+    modules = _MODULES.get(given.data_bus, "")
+    asked = ["sh", "-eu", "-c", _program(), "data_disk", DATA_SERIAL, DATA_FOLDER, read_ahead, modules]
     done = await shell.run(asked, deadline=_SECONDS)
     seen = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     try:
@@ -147,6 +153,8 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
         if found[name] != value:
             words = f"{name} {_word(found[name])}, not {_word(value)} as was asked"
             raise GuestError(f"{shell.name}: its data disk has {words}")
+    if not found["device"].startswith(_DEVICES[given.data_bus]):
+        raise GuestError(f"{shell.name}: its data disk is {found['device']}, not on {given.data_bus} as was asked")
     return found
 
 

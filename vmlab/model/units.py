@@ -20,6 +20,7 @@ from vmlab.model.quantities import (
 
 __all__ = [
     "BitRate",
+    "ByteRate",
     "Bytes",
     "Pace",
     "Percent",
@@ -37,6 +38,7 @@ _PERCENT_PATTERN = r"^[0-9.]+\s*%$"
 _AS_PERCENT = WithJsonSchema({"type": "string", "pattern": _PERCENT_PATTERN})
 _AS_PACE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*/\s*(s|min)$"})
 _AS_RATE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[kMG]?bit/s$"})
+_AS_BYTE_RATE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[A-Za-z]+/s$"})
 _AS_TEXT = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[A-Za-z]+$"})
 
 
@@ -50,8 +52,20 @@ def _bit_rate(value: object, validation: ValidationInfo) -> object:
     return value if validation.mode == "python" and type(value) is int else parse_bit_rate(value)
 
 
+def _byte_rate(value: object, validation: ValidationInfo) -> object:
+    """As `_bytes`."""
+    if validation.mode == "python" and type(value) is int:
+        return value
+    if not isinstance(value, str) or not value.endswith("/s"):
+        raise ValueError("needs bytes a second, such as 100 MB/s")
+    return parse_bytes(value.removesuffix("/s").rstrip())
+
+
 Bytes = Annotated[int, BeforeValidator(_bytes), _AS_TEXT]
 """A field of a model that a scenario writes as a size, such as ``670 MB``; an int of bytes in the program."""
+
+ByteRate = Annotated[int, BeforeValidator(_byte_rate), _AS_BYTE_RATE]
+"""A field of a model that a scenario writes as a rate, such as ``100 MB/s``; an int of bytes in a second."""
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_TEXT]
 """A field of a model that a scenario writes as a duration, such as ``1.5 s``; a float of seconds in the program."""

@@ -281,14 +281,8 @@ class Plan:
     @property
     def guest_keys(self) -> tuple[str, ...]:
         """The scenario's keys of guests that have another value than the usual one in any cell."""
-        given = [guest.resources for cell in self.cells for guest in cell.guests]
-        usual = (
-            {}
-            if not given
-            else {name: one for name, one in type(given[0]).model_fields.items() if not one.is_required()}
-        )
-        other = (name for name in usual if any(getattr(one, name) != usual[name].default for one in given))
-        return tuple(usual[name].alias or name for name in other)
+        given = (guest.resources.given_keys() for cell in self.cells for guest in cell.guests)
+        return tuple(dict.fromkeys(key for keys in given for key in keys))
 
     @property
     def assets(self) -> dict[str, Asset]:

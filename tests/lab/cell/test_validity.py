@@ -14,11 +14,11 @@ from tests.lab.one_cell import REPORT, Lab, lab_of, scenario_plan
 from vmlab.guests.held_client import HostSpan, start_line_program
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.undisturbed import LONGEST_STOP, STOPPED_SHARE, Stood, told_of
-from vmlab.lab.cell.validity import broken_rules, proof_faults
+from vmlab.lab.cell.validity import broken_rules, lever_faults, proof_faults
 from vmlab.lab.cell.workload_instance import disagreement
 from vmlab.model.cell_event import WorkloadStarted
 from vmlab.model.event import Notice
-from vmlab.model.results import CacheProof
+from vmlab.model.results import CacheProof, LeverProof
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.scenario import Limits
 from vmlab.telemetry.standstill import Seen, Standstill
@@ -227,3 +227,9 @@ async def test_a_guest_whose_clock_stood_still_makes_the_cell_invalid(tmp_path: 
         f"tile 1 {name}: its guest's clock and the host's disagree" for name in ("quick", "slow")
     ]
     assert all(reason.endswith("the limit is 5 %") for reason in lab.ended().reasons)
+
+
+def test_an_attribute_that_a_guest_has_otherwise_than_asked_is_a_fault() -> None:
+    right = LeverProof("db", "io", "native", "native", True, "/proc/PID/maps")
+    wrong = replace(right, found="threads", agrees=False)
+    assert list(lever_faults([right, wrong])) == ["db: io is threads, not native as was asked (/proc/PID/maps)"]

@@ -1,12 +1,16 @@
 # Makes a file system on the data disk and mounts it, and says what the guest sees of it then.
-# Run with sh -eu as root; arguments: the disk's serial number, the folder, the read-ahead in bytes or nothing.
-serial=$1 folder=$2 read_ahead=$3
+# Run with sh -eu as root; arguments: the disk's serial number, the folder, the read-ahead in bytes or nothing, the
+# kernel's modules that it takes or nothing.
+serial=$1 folder=$2 read_ahead=$3 modules=$4
+[ -z "$modules" ] || modprobe -a $modules
 
 # There may be no udev that would name the disk by its serial number, so that the kernel is asked.
 tries=0
 until [ -n "${name:=}" ]; do
-    for disk in /sys/block/vd*; do
-        [ "$(cat "$disk/serial")" != "$serial" ] || name=${disk##*/}
+    for disk in /sys/block/vd* /sys/block/sd*; do
+        # A SCSI disk has it in its vital product data, behind a header of four bytes.
+        known=$(cat "$disk/serial" 2>/dev/null || tail -c +5 "$disk/device/vpd_pg80" 2>/dev/null || :)
+        [ "$known" != "$serial" ] || name=${disk##*/}
     done
     tries=$((tries + 1))
     [ "$tries" -lt 200 ] || { echo "no disk with the serial number $serial within 20 s" >&2; exit 1; }

@@ -22,10 +22,10 @@ import libvirt
 
 from vmlab.hypervisor.contract import DomainSpec, PoolImage
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.disks.overlays import require_direct
+from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
-from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_disk_xml
+from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_devices_xml, data_disk_xml
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.scenarios.guest import GuestResources
@@ -83,9 +83,9 @@ class DataDisks:
         """
         # Work in the kernel or in libvirt cannot be cancelled: the disk would appear after the clean-up.
         disk = await shielded(call(f"{spec.name}: making its data disk", _MAKE, self.make, spec))
-        text, live = data_disk_xml(spec, disk.source), libvirt.VIR_DOMAIN_AFFECT_LIVE
-        plugging = f"{spec.name}: plugging in its data disk"
-        await shielded(call(plugging, _PLUG, lambda: lookup(spec.name).attachDeviceFlags(text, live)))
+        live, plugging = libvirt.VIR_DOMAIN_AFFECT_LIVE, f"{spec.name}: plugging in its data disk"
+        for text in (*data_devices_xml(spec), data_disk_xml(spec, disk.source)):
+            await shielded(call(plugging, _PLUG, lookup(spec.name).attachDeviceFlags, text, live))
 
     def make(self, spec: DomainSpec) -> DataDisk | PoolDisk:
         """Make the data disk of `spec`, after entering it in the journal; blocks.
@@ -98,7 +98,7 @@ class DataDisks:
         if spec.resources.pool is not None:
             return self._made_in_pool(spec.name, spec.resources.pool, size)
         require_direct(self._folder, spec.resources.data_mode)
-        file = self._file(spec.name)
+        file = self._folder / f"{spec.name}.data.{spec.resources.data_format}"
         self._journal.add(JournalEntry("file", str(file)))
         self._disks[spec.name] = DataDisk(file)
         try:
@@ -155,11 +155,11 @@ class DataDisks:
 
         return REMOVE_SECONDS
 
-    def _file(self, name: str) -> Path:
-        return self._folder / f"{name}.data.raw"
-
 
 def _allocate(file: Path, size: int, resources: GuestResources) -> None:
+    if resources.data_format == "qcow2":
+        make_qcow2(file, size, resources)
+        return
     # Trying to reserve more than is free would fill the host's disk for a moment.
     if resources.allocation == "full" and size > shutil.disk_usage(file.parent).free:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))

@@ -12,6 +12,7 @@ from typing import Literal
 
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable, RefusedError
 from vmlab.model.run import CACHE_FLAGS, CacheMode
+from vmlab.model.scenarios.guest import GuestResources
 from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
 
@@ -56,13 +57,32 @@ def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "ra
     if free < _LEAST_FREE:
         raise RefusedError(f"no room for guests' disks: {free / 2**20:.0f} MiB free in {overlay.parent}")
     # qcow2 marks a path with a colon as a protocol, so the backing file is named by its absolute path.
-    argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base.resolve()), "-F", kind, str(overlay), str(size)]
+    _create(overlay, size, ["-b", str(base.resolve()), "-F", kind])
+
+
+def make_qcow2(file: Path, size: int, asked: GuestResources) -> None:
+    """Make a qcow2 `file` of `size` bytes for a data disk, with the clusters and the allocation that are `asked`.
+
+    Raises OSError where it exists or there is no room, HypervisorError when qemu-img fails.
+    """
+    if asked.data_preallocation in ("falloc", "full") and size > shutil.disk_usage(file.parent).free:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+    # qemu-img would overwrite a file that is there.
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    options = {"preallocation": asked.data_preallocation, "extended_l2": "on" if asked.data_extended_l2 else "off"}
+    if asked.data_cluster_bytes is not None:
+        options["cluster_size"] = str(asked.data_cluster_bytes)
+    _create(file, size, ["-o", ",".join(f"{name}={value}" for name, value in options.items())])
+
+
+def _create(file: Path, size: int, options: list[str]) -> None:
+    argv = ["qemu-img", "create", "-q", "-f", "qcow2", *options, str(file), str(size)]
     try:
         made = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE, check=False)
     except FileNotFoundError as error:
         raise HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils")) from error
     except subprocess.TimeoutExpired as error:
-        raise HypervisorError(f"qemu-img took longer than {_DEADLINE:.0f} s for {overlay.name}") from error
+        raise HypervisorError(f"qemu-img took longer than {_DEADLINE:.0f} s for {file.name}") from error
     if made.returncode != 0:
-        remove_file(overlay)
-        raise HypervisorError(f"qemu-img could not make {overlay.name}: {made.stderr.strip()}")
+        remove_file(file)
+        raise HypervisorError(f"qemu-img could not make {file.name}: {made.stderr.strip()}")

@@ -26,6 +26,7 @@ from vmlab.hypervisor.disks.cache_proof import Qemu
 from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, Monitor, definitions_in
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import require_direct
+from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
@@ -39,9 +40,8 @@ _LOOK = 60.0
 """libvirt may query QEMU again for a description of how it would start, which takes seconds on a slow host."""
 LATENCY_SECONDS = 5.0
 """For one question about a guest's disks; it is asked again after some seconds."""
-_DISK = re.compile(r"/virtio-disk(\d+)(?:/|$)")
-"""In a QOM path, libvirt's alias of a disk, which has the number of its target: 0 for vda."""
-_NAMES = {"0": "root", "1": "data"}
+_DEVICE = re.compile(r"/peripheral/([^/]+)")
+"""In a QOM path, libvirt's alias of a device."""
 _REPLIES = {"read": "rd_latency_histogram", "write": "wr_latency_histogram", "flush": "flush_latency_histogram"}
 _ANSWERED = "_operations"
 """The ending of QEMU's counters of requests that have ended: done, failed or invalid, by kind."""
@@ -174,8 +174,8 @@ def _disks(monitor: Monitor) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The name of each disk of the guest in a scenario, its path in QEMU, and what QEMU has counted of it."""
     for one in monitor("query-blockstats"):
         path = one.get("qdev", "")
-        if (disk := _DISK.search(path)) is not None:
-            yield _NAMES.get(disk[1], f"disk{disk[1]}"), path, one["stats"]
+        if (device := _DEVICE.search(path)) is not None and device[1] in DISK_DEVICES:
+            yield DISK_DEVICES[device[1]], path, one["stats"]
 
 
 def _counts(name: str, stats: dict[str, Any]) -> dict[str, list[int]]:

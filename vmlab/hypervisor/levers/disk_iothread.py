@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, GuestLever, RunningQemu
+from vmlab.hypervisor.levers.guest_lever import SCSI_CONTROLLER, GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
@@ -26,25 +26,27 @@ class IoThreadLever(GuestLever):
             etree.SubElement(domain, "iothreads").text = str(len(asked.iothreads))
 
     def describe_disk(self, disk: etree._Element, asked: GuestResources, place: DiskPlace) -> None:
-        """By its number, which libvirt counts from 1."""
-        if (name := asked.iothread_of(place)) is not None:
+        """By its number, which libvirt counts from 1; a disk on virtio-scsi has that of its controller."""
+        on_controller = place == "data" and asked.data_bus == "scsi"
+        if (name := asked.iothread_of(place)) is not None and not on_controller:
             for driver in disk.iterfind("driver"):
-                driver.set("iothread", str(_number(asked, name)))
+                driver.set("iothread", str(iothread_number(asked, name)))
 
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """The iothread of each disk, which must have worked already where there is one."""
         threads = {one["id"]: int(one["thread-id"]) for one in qemu.monitor("query-iothreads")}
         for place in qemu.asked.disk_places:
             name = qemu.asked.iothread_of(place)
-            wanted = _NONE if name is None else f"iothread{_number(qemu.asked, name)}"
-            found = str(qemu.property(DISK_DEVICES[place], "iothread")).rpartition("/")[2] or _NONE
+            wanted = _NONE if name is None else f"iothread{iothread_number(qemu.asked, name)}"
+            device = SCSI_CONTROLLER if place == "data" and qemu.asked.data_bus == "scsi" else qemu.device_of(place)
+            found = str(qemu.property(device, "iothread")).rpartition("/")[2] or _NONE
             if found in threads and not qemu.cpu_seconds(threads[found]):
                 found = f"{found}, which never ran"
-            own = place == "data" and qemu.asked.data_iothread is not None
-            yield qemu.proof("data_iothread" if own else "iothread", wanted, found, _BY)
+            yield qemu.proof(qemu.asked.key_of("iothread", place), wanted, found, _BY)
 
 
-def _number(asked: GuestResources, name: str) -> int:
+def iothread_number(asked: GuestResources, name: str) -> int:
+    """libvirt's number of an iothread of the guest."""
     return asked.iothreads.index(name) + 1
 
 

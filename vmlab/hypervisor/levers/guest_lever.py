@@ -21,8 +21,11 @@ from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
 
-DISK_DEVICES: dict[DiskPlace, str] = {"root": "virtio-disk0", "data": "virtio-disk1"}
-"""libvirt's aliases of the disks, which are the ids of QEMU's devices."""
+SCSI_CONTROLLER = "scsi0"
+_DEVICES = {"root": "virtio-disk0", "data": "virtio-disk1"}
+_ON_SCSI = "scsi0-0-0-0"
+DISK_DEVICES = {device: place for place, device in _DEVICES.items()} | {_ON_SCSI: "data"}
+"""The disks by libvirt's aliases, which are the ids of QEMU's devices."""
 _NANOSECONDS = 1e9
 
 
@@ -44,6 +47,18 @@ class RunningQemu:
     def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
         """A proof for it, which agrees where the words are equal unless `agrees` is given."""
         return LeverProof(self.guest, lever, expected, found, expected == found if agrees is None else agrees, by)
+
+    def device_of(self, disk: DiskPlace) -> str:
+        """The id of a disk's device."""
+        return _ON_SCSI if disk == "data" and self.asked.data_bus == "scsi" else _DEVICES[disk]
+
+    def inserted(self, disk: DiskPlace) -> dict[str, Any]:
+        """What ``query-block`` says of what is in a disk. Raises KeyError where there is no such disk."""
+        path = f"/machine/peripheral/{self.device_of(disk)}"
+        for one in self.monitor("query-block"):
+            if one.get("qdev", "").startswith(path) and "inserted" in one:
+                return dict(one["inserted"])
+        raise KeyError(f"a device on {disk}")
 
     def property(self, device: str, name: str) -> Any:
         """The value of a property of one of the devices that libvirt has named. Raises HypervisorError."""
@@ -71,6 +86,10 @@ class GuestLever:
 
     def describe_disk(self, disk: etree._Element, asked: GuestResources, place: DiskPlace) -> None:
         """Add to the XML of one disk, of which all else is there."""
+
+    def devices(self, asked: GuestResources) -> Iterator[etree._Element]:
+        """Devices that are plugged in before the data disk."""
+        yield from ()
 
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """A proof for each key that is given; blocks. Raises OSError when QEMU is gone, HypervisorError."""

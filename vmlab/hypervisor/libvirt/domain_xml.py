@@ -241,6 +241,12 @@ def _nic(spec: DomainSpec, on_host: OnHost | None) -> etree._Element:
     )
 
 
+def data_devices_xml(spec: DomainSpec) -> list[str]:
+    """The devices that are plugged in before the guest's data disk, in this order."""
+    made = (device for lever in all_levers() for device in lever.devices(spec.resources))
+    return [etree.tostring(device, encoding="unicode") for device in made]
+
+
 def data_disk_xml(spec: DomainSpec, source: DiskSource | PoolImage) -> str:
     """The guest's data disk alone, to be plugged in; the guest knows it by its serial number."""
     given = spec.resources

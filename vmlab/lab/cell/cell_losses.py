@@ -32,7 +32,7 @@ from vmlab.workloads.verification import UNREADABLE
 _ANSWER = 5.0
 _MOST = 2**16
 """More requests than all queues of a disk have room for: a guest's word is no more than that."""
-_IN_GUEST = {"vda": "root", "vdb": "data"}
+_IN_GUEST = {"vda": "root", "vdb": "data", "sda": "data"}
 """What guests call their disks. The data disk is plugged in when the other one is there."""
 
 

@@ -190,7 +190,7 @@ class SnapshotProvider:
             await self._built(cell, guest, spec, name, folder)
 
     async def _built(self, cell: CellPlan, guest: GuestPlan, spec: DomainSpec, name: str, folder: Path) -> None:
-        template = replace(spec, name=name, network=False, resources=spec.resources.with_free_cpu())
+        template = replace(spec, name=name, network=False, resources=spec.resources.with_no_limits())
         call: AgentCall = partial(self._hypervisor.agent, name)
         await self._hypervisor.create(self._image, [template])
         try:

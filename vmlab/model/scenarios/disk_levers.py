@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_FLAGS, CacheMode
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestAttributes
 
 DiskIo = Literal["threads", "native", "io_uring"]
+DetectZeroes = Literal["off", "on", "unmap"]
+DataBus = Literal["virtio", "scsi"]
+DataFormat = Literal["raw", "qcow2"]
+Preallocation = Literal["off", "metadata", "falloc", "full"]
 DiskPlace = Literal["root", "data"]
 """The disks of a guest: its first one, and its data disk."""
 
+_LEAST_EXTENDED = 16 * 2**10
+"""Of a cluster in bytes: one with extended L2 entries has 32 subclusters of at least 512 (docs/interop/qcow2.txt)."""
 _IOTHREAD_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
 
 
@@ -47,6 +55,39 @@ def data_io_conflict(guest: GuestAttributes) -> str | None:
     if guest.pool is not None:
         return f"data_io is of files and devices of the host, and the data disk is in pool {guest.pool}"
     return _with_cache("data_io", guest.data_io, guest.data_mode)
+
+
+def format_conflict(guest: GuestAttributes) -> str | None:
+    """Why the data disk cannot have its format."""
+    if guest.data_format == "raw":
+        return None
+    if guest.backing != "file":
+        return f"data_format: qcow2 is a file, and the backing is {guest.backing}; use backing: file"
+    if guest.allocation == "full":
+        return "data_format: qcow2 is not allocated as a raw disk is; use data_preallocation, and leave allocation out"
+    return None
+
+
+def of_qcow2(key: str) -> Callable[[GuestAttributes], str | None]:
+    """Why the data disk cannot have `key`, which only qcow2 has."""
+
+    def why(guest: GuestAttributes) -> str | None:
+        if guest.data_format == "qcow2" or key not in guest.given_keys():
+            return None
+        return f"{key} is of qcow2, and the data disk is raw; set data_format: qcow2"
+
+    return why
+
+
+def cluster_conflict(guest: GuestAttributes) -> str | None:
+    """Why a qcow2 disk cannot have clusters of its size."""
+    if (size := guest.data_cluster_bytes) is None:
+        return None
+    if size & (size - 1):
+        return f"data_cluster needs a power of two from 512 B to 2 MiB, not {format_bytes(size)}"
+    if guest.data_extended_l2 and size < _LEAST_EXTENDED:
+        return f"data_extended_l2 needs clusters of 16 KiB or more, and data_cluster is {format_bytes(size)}"
+    return of_qcow2("data_cluster")(guest)
 
 
 def _with_cache(key: str, io: DiskIo, mode: CacheMode) -> str | None:

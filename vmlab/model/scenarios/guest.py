@@ -15,10 +15,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.run import CacheMode, has_write_cache
-from vmlab.model.scenarios.disk_levers import DiskIo, DiskPlace, IoThread, data_io_conflict, io_conflict
+from vmlab.model.scenarios.disk_levers import (
+    DataBus,
+    DataFormat,
+    DetectZeroes,
+    DiskIo,
+    DiskPlace,
+    IoThread,
+    Preallocation,
+    cluster_conflict,
+    data_io_conflict,
+    format_conflict,
+    io_conflict,
+    of_qcow2,
+)
 from vmlab.model.scenarios.lever import Lever, NotWith
 from vmlab.model.scenarios.scenario_part import ScenarioPart
-from vmlab.model.units import BitRate, Bytes, number_or_percent
+from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,12 @@ class GuestAttributes(ScenarioPart):
     """How QEMU reads and writes what is below its disks: threads, native (Linux AIO) or io_uring."""
     iothread: Annotated[IoThread, NOT_SEEN, Lever("iothread")] = False
     """Whether each disk has an iothread of its own (true), none has (false), or disks share the one of a name."""
+    detect_zeroes: Annotated[DetectZeroes, NOT_SEEN, Lever("detection of zeroes")] = "off"
+    """What QEMU does where a guest writes zeroes: it writes them (off), writes a hole (on), or discards (unmap)."""
+    limit_iops: Annotated[int | None, Field(ge=1, le=10**9), NOT_SEEN, Lever("limit of IOPS")] = None
+    """The most requests a second that QEMU takes from each disk; no limit where it is left out."""
+    limit_bandwidth: Annotated[ByteRate | None, Field(ge=512, le=10**12), NOT_SEEN, Lever("limit of bandwidth")] = None
+    """The most bytes a second that QEMU reads and writes on each disk, such as 100 MB/s."""
     boot: Boot = "lab"
     """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
     image: ImageName = LAB_IMAGE
@@ -152,6 +171,49 @@ class GuestAttributes(ScenarioPart):
     """How QEMU reads and writes what is below the data disk; as for the first disk where it is left out."""
     data_iothread: Annotated[IoThread | None, NOT_SEEN, OF_DATA_DISK, Lever("iothread of the data disk")] = None
     """Whether the data disk has an iothread, or the name of one; as the first disk where it is left out."""
+    data_bus: Annotated[DataBus, NOT_SEEN, OF_DATA_DISK, Lever("bus of the data disk")] = "virtio"
+    """How the guest sees its data disk: as a virtio disk, or behind a virtio-scsi controller (scsi)."""
+    data_format: Annotated[
+        DataFormat, NOT_SEEN, OF_DATA_DISK, Lever("format of the data disk"), NotWith(format_conflict)
+    ] = "raw"
+    """The format of the data disk's file: raw or qcow2."""
+    data_cluster_bytes: Annotated[
+        Bytes | None,
+        Field(alias="data_cluster", ge=512, le=2 * 2**20),
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("cluster size"),
+        NotWith(cluster_conflict),
+    ] = None
+    """Size of a qcow2 data disk's clusters, a power of two from 512 B to 2 MiB; qemu-img's own where it is left out."""
+    data_preallocation: Annotated[
+        Preallocation, NOT_SEEN, OF_DATA_DISK, Lever("preallocation"), NotWith(of_qcow2("data_preallocation"))
+    ] = "off"
+    """What of a qcow2 data disk is allocated beforehand: nothing, its tables (metadata), or all (falloc, full)."""
+    data_l2_cache_bytes: Annotated[
+        Bytes | None,
+        Field(alias="data_l2_cache", ge=2**12, le=2**40),
+        NOT_SEEN,
+        OF_DATA_DISK,
+        NotWith(of_qcow2("data_l2_cache")),
+    ] = None
+    """The most memory for a qcow2 data disk's tables, of which L2 has the most; QEMU's own where it is left out."""
+    data_extended_l2: Annotated[
+        bool, NOT_SEEN, OF_DATA_DISK, Lever("extended L2 entries"), NotWith(of_qcow2("data_extended_l2"))
+    ] = False
+    """Whether clusters of a qcow2 data disk have 32 subclusters each, which are allocated one by one."""
+    data_detect_zeroes: Annotated[
+        DetectZeroes | None, NOT_SEEN, OF_DATA_DISK, Lever("detection of zeroes of the data disk")
+    ] = None
+    """What QEMU does where zeroes are written to the data disk; as for the first disk where it is left out."""
+    data_limit_iops: Annotated[
+        int | None, Field(ge=1, le=10**9), NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's IOPS")
+    ] = None
+    """The most requests a second that QEMU takes from the data disk; as for the first disk where it is left out."""
+    data_limit_bandwidth: Annotated[
+        ByteRate | None, Field(ge=512, le=10**12), NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's bandwidth")
+    ] = None
+    """The most bytes a second on the data disk, such as 100 MB/s; as for the first disk where it is left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
@@ -189,8 +251,11 @@ class GuestAttributes(ScenarioPart):
 
     def of_disk(self, key: str, disk: DiskPlace) -> Any:
         """What a disk has of a key that is for all disks, where no ``data_`` key says otherwise of the data disk."""
-        own = getattr(self, f"data_{key}") if disk == "data" else None
-        return getattr(self, key) if own is None else own
+        return getattr(self, self.key_of(key, disk))
+
+    def key_of(self, key: str, disk: DiskPlace) -> str:
+        """The key that a disk has its value of `key` from: the one for all disks, or that with ``data_``."""
+        return f"data_{key}" if disk == "data" and getattr(self, f"data_{key}") is not None else key
 
     @property
     def disk_places(self) -> tuple[DiskPlace, ...]:
@@ -231,6 +296,11 @@ class GuestAttributes(ScenarioPart):
                 if isinstance(mark, NotWith) and (why := mark.why(self)) is not None:
                     yield field.alias or name, why
 
+    def given_keys(self) -> tuple[str, ...]:
+        """The scenario's keys whose values are other ones than they are where nothing is given."""
+        usual = {name: one for name, one in type(self).model_fields.items() if not one.is_required()}
+        return tuple(one.alias or name for name, one in usual.items() if getattr(self, name) != one.default)
+
     def without_data_disk(self) -> tuple[str, ...]:
         """The scenario's keys that are given for a data disk, when the guest has no data disk."""
         if self.data_bytes is not None:
@@ -257,9 +327,10 @@ class GuestResources(GuestAttributes):
         """The same with another weight."""
         return self.model_copy(update={"cpu_shares": shares})
 
-    def with_free_cpu(self) -> GuestResources:
-        """The same with neither weight nor limit, as a guest has them that is about to be frozen."""
-        return self.model_copy(update={"cpu_shares": None, "emulator_shares": None, "cpu_quota": None})
+    def with_no_limits(self) -> GuestResources:
+        """The same with no weight and no limit, as a guest has them that is about to be frozen."""
+        keys = ("cpu_shares", "emulator_shares", "cpu_quota", "limit_iops", "limit_bandwidth")
+        return self.model_copy(update=dict.fromkeys(keys))
 
     def with_cache(self, mode: CacheMode) -> GuestResources:
         """The same with another cache mode of all disks."""

@@ -85,6 +85,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Disk": (
         "disk-matrix",
         "disk-allocation",
+        "disk-io",
+        "disk-formats",
+        "disk-buses",
         "disk-overbooking",
         "disk-overbooking-blocks",
         "disk-shared",

@@ -1,0 +1,271 @@
+"""Levers of a guest's disks: the XML that libvirt is given, and what a QEMU, real or made up, proves of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from tests.hypervisor.block_layer import BlockLayer
+from tests.hypervisor.conftest import spec
+from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, ON_FILE, SCHEMA, TCG
+from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.disks.overlays import make_qcow2
+from vmlab.hypervisor.levers.disk_format import LEVER as FORMAT
+from vmlab.hypervisor.levers.guest_lever import RunningQemu, all_levers, proofs
+from vmlab.hypervisor.libvirt.domain_xml import data_devices_xml, data_disk_xml, domain_xml
+from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES, GuestAttributes
+
+DATA = {"data_bytes": 2**26}
+ALL = {
+    "io": "native",
+    "iothread": True,
+    "detect_zeroes": "on",
+    "limit_iops": 500,
+    "limit_bandwidth": 10**8,
+    **DATA,
+    "data_io": "io_uring",
+    "data_iothread": "shared",
+    "data_format": "qcow2",
+    "data_cluster_bytes": 2**17,
+    "data_l2_cache_bytes": 2**20,
+    "data_detect_zeroes": "unmap",
+    "data_limit_iops": 200,
+    "data_limit_bandwidth": 10**7,
+}
+
+
+def given(**asked: Any) -> DomainSpec:
+    return spec("web-1", "none", **{"data_cache": "none", **asked})
+
+
+def test_a_lever_is_in_no_list_and_its_keys_are_attributes_of_guests() -> None:
+    keys = [key for lever in all_levers() for key in lever.keys]
+    assert len(keys) == len(set(keys))
+    assert set(keys) < set(GUEST_ATTRIBUTES)
+    assert {"io", "data_iothread", "data_format"} < set(keys)
+
+
+@pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
+@pytest.mark.parametrize("files", [FILES, FROZEN])
+@pytest.mark.parametrize("bus", ["virtio", "scsi"])
+def test_libvirts_schema_takes_all_of_them(files: Any, bus: str) -> None:
+    schema, one = etree.RelaxNG(etree.parse(SCHEMA)), given(**ALL, data_bus=bus)
+    domain = etree.fromstring(domain_xml(one, "run1", IMAGE, files, TCG))
+    devices = domain.find("devices")
+    assert devices is not None
+    plugged = [etree.fromstring(text) for text in (*data_devices_xml(one), data_disk_xml(one, ON_FILE))]
+    devices.extend(plugged)
+    assert schema.validate(domain), schema.error_log
+
+
+def test_each_disk_has_its_own_value_and_the_data_disk_that_of_the_first_one_otherwise() -> None:
+    one = given(**ALL)
+    root = etree.fromstring(domain_xml(one, "run1", IMAGE, FILES, TCG))
+    data = etree.fromstring(data_disk_xml(one, ON_FILE))
+    assert root.findtext("iothreads") == "2"
+    assert [root.xpath(f"string(devices/disk/driver/@{name})") for name in ("io", "iothread")] == ["native", "1"]
+    assert [data.xpath(f"string(driver/@{name})") for name in ("io", "iothread")] == ["io_uring", "2"]
+    assert [node.findtext("iotune/total_iops_sec") for node in (root.find("devices/disk"), data)] == ["500", "200"]
+    assert data.find("driver").get("type") == "qcow2"  # type: ignore[union-attr]
+    assert data.findtext("driver/metadata_cache/max_size") == str(2**20)
+    same = etree.fromstring(data_disk_xml(given(io="native", iothread="both", **DATA), ON_FILE))
+    assert [same.xpath(f"string(driver/@{name})") for name in ("io", "iothread")] == ["native", "1"]
+
+
+def test_disks_that_name_one_iothread_share_it() -> None:
+    one = given(iothread="both", **DATA).resources
+    assert one.iothreads == ("both",)
+    assert given(iothread=True, **DATA).resources.iothreads == ("root", "data")
+    assert given(iothread=True, data_iothread=False, **DATA).resources.iothreads == ("root",)
+
+
+def test_behind_virtio_scsi_queues_and_iothread_are_the_controllers() -> None:
+    one = given(data_bus="scsi", data_queues=3, data_iothread=True, **DATA)
+    (controller,) = map(etree.fromstring, data_devices_xml(one))
+    disk = etree.fromstring(data_disk_xml(one, ON_FILE))
+    assert dict(controller.find("driver").attrib) == {"queues": "3", "iothread": "1"}  # type: ignore[union-attr]
+    assert disk.xpath("string(target/@bus)") == "scsi"
+    assert {"queues", "iothread"}.isdisjoint(disk.find("driver").attrib)  # type: ignore[union-attr]
+    assert data_devices_xml(given(**DATA)) == []
+
+
+class Made:
+    """A QEMU that was made up: its monitor's answers, and its folder below a /proc."""
+
+    def __init__(self, folder: Path, answers: Mapping[str, Any], properties: Mapping[tuple[str, str], Any]) -> None:
+        self.folder = folder
+        self._answers = answers
+        self._properties = properties
+        (folder / "fd").mkdir(parents=True)
+        (folder / "maps").write_text("")
+
+    def opened(self, *places: str) -> None:
+        for place in places:
+            (self.folder / "fd" / str(len(list((self.folder / "fd").iterdir())))).symlink_to(place)
+
+    def thread(self, number: int, nanoseconds: int) -> None:
+        folder = self.folder / "task" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "schedstat").write_text(f"{nanoseconds} 0 1\n")
+
+    def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
+        if command == "qom-get":
+            assert arguments is not None
+            return self._properties[arguments["path"].rpartition("/")[2], arguments["property"]]
+        return self._answers[command]
+
+
+def found(made: Made, keys: list[str], **asked: Any) -> list[tuple[str, str, str, bool]]:
+    seen = proofs(RunningQemu("web", given(**asked).resources, made.folder, made), keys)
+    return [(one.lever, one.expected, one.found, one.agrees) for one in seen]
+
+
+@pytest.mark.parametrize(
+    ("rings", "completions", "iothreads", "shown"),
+    [
+        (0, False, 0, "threads"),
+        (1, False, 0, "io_uring"),
+        # Each iothread has a ring of its own, whatever its disks use.
+        (1, False, 1, "threads"),
+        (2, False, 1, "io_uring"),
+        (1, True, 1, "native"),
+        (3, True, 1, "io_uring and native"),
+    ],
+)
+def test_the_interface_is_what_the_kernel_shows_of_the_process(
+    tmp_path: Path, rings: int, completions: bool, iothreads: int, shown: str
+) -> None:
+    made = Made(tmp_path / "qemu", {"query-iothreads": [{"id": f"iothread{n}"} for n in range(iothreads)]}, {})
+    made.opened("/run/disks/web.qcow2", "socket:[7]", *["anon_inode:[io_uring]"] * rings)
+    (made.folder / "maps").write_text("7f0000000000-7f0000001000 r-xp /usr/bin/qemu\n")
+    if completions:
+        with (made.folder / "maps").open("a") as file:
+            file.write("7f2adc0000-7f2adc1000 rw-s 00000000 00:0f 1234 /[aio] (deleted)\n")
+    for asked in ("threads", "native", "io_uring"):
+        ((key, expected, got, agrees),) = found(made, ["io"], io=asked)
+        assert (key, expected, got, agrees) == ("io", asked, shown, asked == shown)
+
+
+def test_two_disks_with_two_interfaces_need_both_of_them(tmp_path: Path) -> None:
+    made = Made(tmp_path / "qemu", {"query-iothreads": []}, {})
+    made.opened("anon_inode:[io_uring]")
+    asked = {"io": "threads", "data_io": "io_uring", **DATA}
+    assert [one[3] for one in found(made, ["io", "data_io"], **asked)] == [True, True]
+    asked |= {"io": "native"}
+    assert [one[2:] for one in found(made, ["io", "data_io"], **asked)] == [("io_uring", False)] * 2
+
+
+def test_an_iothread_is_that_of_the_device_and_must_have_run(tmp_path: Path) -> None:
+    threads = [{"id": "iothread1", "thread-id": 7}, {"id": "iothread2", "thread-id": 8}]
+    links = {
+        ("virtio-disk0", "iothread"): "/objects/iothread1",
+        ("virtio-disk1", "iothread"): "/objects/iothread2",
+        ("scsi0", "iothread"): "",
+    }
+    made = Made(tmp_path / "qemu", {"query-iothreads": threads}, links)
+    made.thread(7, 1_000_000)
+    made.thread(8, 0)
+    key = ["iothread"]
+    assert found(made, key, iothread=True) == [("iothread", "iothread1", "iothread1", True)]
+    assert found(made, key, iothread=False) == [("iothread", "none", "iothread1", False)]
+    never = ("iothread", "iothread2", "iothread2, which never ran", False)
+    assert found(made, key, iothread=True, **DATA)[1:] == [never]
+    assert found(made, ["data_iothread"], data_iothread=True, data_bus="scsi", **DATA) == [
+        ("data_iothread", "iothread1", "none", False)
+    ]
+
+
+def test_limits_and_zeroes_are_those_that_qemu_says_of_each_disk(tmp_path: Path) -> None:
+    def disk(number: int, **inserted: Any) -> dict[str, Any]:
+        return {"qdev": f"/machine/peripheral/virtio-disk{number}/virtio-backend", "inserted": inserted}
+
+    blocks = [
+        {"qdev": "/machine/unattached/device[3]"},
+        disk(0, iops=500, bps=0, detect_zeroes="off"),
+        disk(1, iops=500, bps=0, detect_zeroes="unmap"),
+    ]
+    made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
+    keys = ["limit_iops", "data_limit_iops", "limit_bandwidth", "detect_zeroes", "data_detect_zeroes"]
+    asked = {"limit_iops": 500, "data_limit_iops": 200, "data_detect_zeroes": "on", **DATA}
+    assert found(made, keys, **asked) == [
+        ("limit_iops", "500/s", "500/s", True),
+        ("limit_bandwidth", "none", "none", True),
+        ("data_limit_iops", "200/s", "500/s", False),
+        ("limit_bandwidth", "none", "none", True),
+        ("detect_zeroes", "off", "off", True),
+        ("data_detect_zeroes", "on", "unmap", False),
+    ]
+
+
+@pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
+@pytest.mark.parametrize("wanted", ["off", "metadata", "falloc", "full"])
+def test_what_was_allocated_beforehand_shows_in_the_file(tmp_path: Path, wanted: str) -> None:
+    file, size = tmp_path / "disk.qcow2", 2**25
+    one = given(data_format="qcow2", data_preallocation=wanted, data_extended_l2=True, **DATA).resources
+    make_qcow2(file, size, one)
+    image = {"filename": str(file), "cluster-size": 65536, "format-specific": {"data": {"extended-l2": True}}}
+    inserted = {"drv": "qcow2", "image": image}
+    blocks = [{"qdev": "/machine/peripheral/virtio-disk1/virtio-backend", "inserted": inserted}]
+    made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
+    for asked in ("off", "metadata", "falloc", "full"):
+        resources = one.model_copy(update={"data_preallocation": asked, "data_bytes": size})
+        (proof,) = (
+            one
+            for one in FORMAT.prove(RunningQemu("web", resources, made.folder, made))
+            if one.lever == "data_preallocation"
+        )
+        assert (proof.found, proof.agrees) == (wanted, asked == wanted)
+    with pytest.raises(FileExistsError):
+        make_qcow2(file, size, one)
+
+
+@contextmanager
+def qemu(aio: str, *, iothread: bool, file: Path) -> Iterator[tuple[Path, BlockLayer]]:
+    """A real QEMU without a guest, with a disk such as libvirt gives to one: its folder in /proc, its monitor."""
+    ours, theirs = socket.socketpair()
+    file.write_bytes(bytes(2**20))
+    node = {"driver": "file", "filename": str(file), "aio": aio, "cache": {"direct": True}, "node-name": "n"}
+    device = "virtio-blk-pci,id=virtio-disk0,drive=n"
+    words = ["-machine", "q35", "-accel", "tcg", "-m", "32", "-nodefaults", "-display", "none"]
+    if iothread:
+        words += ["-object", "iothread,id=iothread1"]
+        device += ",iothread=iothread1"
+    words += ["-blockdev", json.dumps(node), "-device", device]
+    argv = ["qemu-system-x86_64", *words, "-chardev", f"socket,id=m,fd={theirs.fileno()}", "-mon", "m,mode=control"]
+    process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], cwd=file.parent)
+    theirs.close()
+    try:
+        with ours, ours.makefile("rw") as stream:
+            ours.settimeout(60)
+            yield Path("/proc") / str(process.pid), BlockLayer(process.pid, stream)
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
+@pytest.mark.parametrize("iothread", [False, True])
+@pytest.mark.parametrize("aio", ["threads", "native", "io_uring"])
+def test_a_real_qemu_shows_the_interface_that_it_was_told_to_use(tmp_path: Path, aio: str, iothread: bool) -> None:
+    with qemu(aio, iothread=iothread, file=tmp_path / "disk.raw") as (process, monitor):
+        for asked in ("threads", "native", "io_uring"):
+            running = RunningQemu("web", given(io=asked, iothread=iothread).resources, process, monitor)
+            (proof,) = proofs(running, ["io"])
+            assert (proof.found, proof.agrees) == (aio, asked == aio)
+
+
+def test_every_lever_is_marked_so_that_its_delivery_is_judged() -> None:
+    """All but the memory for tables, which nothing shows."""
+    from vmlab.model.scenarios.lever import levers_of
+
+    judged = {one.key for one in levers_of(GuestAttributes).values()}
+    assert {key for lever in all_levers() for key in lever.keys} - judged == {"data_l2_cache"}
