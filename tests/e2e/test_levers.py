@@ -25,6 +25,7 @@ axes:
         guests.vm.data_io: io_uring
         guests.vm.data_iothread: shared
         guests.vm.data_detect_zeroes: unmap
+        guests.vm.data_discard: ignore
         guests.vm.data_limit_iops: 5000
         guests.vm.data_limit_bandwidth: 50 MB/s
       scsi:
@@ -36,6 +37,7 @@ axes:
         guests.vm.data_extended_l2: true
         guests.vm.data_preallocation: metadata
         guests.vm.data_l2_cache: 1 MiB
+        guests.vm.data_discard: unmap
 limits: {clock_drift_percent: 100}
 allow: {noise: true}
 """
@@ -70,6 +72,7 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
         *("128 KiB", "on"),
         "metadata",
     )
+    assert (blk["data_discard"], scsi["data_discard"]) == ("ignore", "unmap")
     (seen,) = (one["data_disk"] for one in cells["scsi"]["seen_in_guests"] if one["data_disk"])
     assert seen["device"].startswith("/dev/sd") and seen["queues"] == 2
     assert home.leftovers() == []

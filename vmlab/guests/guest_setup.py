@@ -14,7 +14,7 @@ from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
 from vmlab.model.roles import ROLES
 from vmlab.model.run import has_write_cache
-from vmlab.model.scenarios.disk_levers import DataBus
+from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES, TRIMMED_FROM_END, DataBus
 from vmlab.model.scenarios.guest import Boot, GuestResources
 from vmlab.workloads.contract import Shell
 
@@ -132,7 +132,9 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
     """
     read_ahead = "" if given.read_ahead_bytes is None else str(given.read_ahead_bytes)
     modules = _MODULES.get(given.data_bus, "")
-    asked = ["sh", "-eu", "-c", _program(), "data_disk", DATA_SERIAL, DATA_FOLDER, read_ahead, modules]
+    trimmed = "" if given.data_discard is None or given.data_bytes is None else str(given.data_bytes - TRIMMED_FROM_END)
+    arguments = [DATA_SERIAL, DATA_FOLDER, read_ahead, modules, trimmed, str(TRIMMED_BYTES)]
+    asked = ["sh", "-eu", "-c", _program(), "data_disk", *arguments]
     done = await shell.run(asked, deadline=_SECONDS)
     seen = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     try:

@@ -1,7 +1,7 @@
 # Makes a file system on the data disk and mounts it, and says what the guest sees of it then.
 # Run with sh -eu as root; arguments: the disk's serial number, the folder, the read-ahead in bytes or nothing, the
-# kernel's modules that it takes or nothing.
-serial=$1 folder=$2 read_ahead=$3 modules=$4
+# kernel's modules that it takes or nothing, the offset of what is written and discarded or nothing, and its length.
+serial=$1 folder=$2 read_ahead=$3 modules=$4 trimmed=$5 length=$6
 [ -z "$modules" ] || modprobe -a $modules
 
 # There may be no udev that would name the disk by its serial number, so that the kernel is asked.
@@ -16,6 +16,12 @@ until [ -n "${name:=}" ]; do
     [ "$tries" -lt 200 ] || { echo "no disk with the serial number $serial within 20 s" >&2; exit 1; }
     [ -b "/dev/${name:-none}" ] || { name=; sleep 0.1; }
 done
+
+# The host looks for what is left of these bytes. A disk that cannot discard says so, and keeps them.
+if [ -n "$trimmed" ]; then
+    dd if=/dev/urandom of="/dev/$name" bs="$length" count=1 oflag=seek_bytes seek="$trimmed" conv=fsync,notrunc status=none
+    blkdiscard -o "$trimmed" -l "$length" "/dev/$name" || :
+fi
 
 # Blocks that the host has reserved must not be given back, and nothing is left to be done under a load.
 mkfs.ext4 -q -F -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 "/dev/$name" </dev/null

@@ -1,4 +1,4 @@
-"""`data_format`, and what a qcow2 data disk has: cluster size, extended L2 entries, preallocation, memory for its tables."""
+"""`data_format`, and a qcow2 data disk's clusters, extended L2 entries, preallocation, and memory for its tables."""
 
 from __future__ import annotations
 

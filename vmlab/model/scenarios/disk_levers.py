@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestAttributes
 
 DiskIo = Literal["threads", "native", "io_uring"]
+Discard = Literal["ignore", "unmap"]
 DetectZeroes = Literal["off", "on", "unmap"]
 DataBus = Literal["virtio", "scsi"]
 DataFormat = Literal["raw", "qcow2"]
@@ -22,6 +23,9 @@ Preallocation = Literal["off", "metadata", "falloc", "full"]
 DiskPlace = Literal["root", "data"]
 """The disks of a guest: its first one, and its data disk."""
 
+TRIMMED_BYTES = 2**20
+TRIMMED_FROM_END = 2 * 2**20
+"""What a guest discards of its data disk where `data_discard` is given; mkfs.ext4 writes to the last 128 KiB."""
 _LEAST_EXTENDED = 16 * 2**10
 """Of a cluster in bytes: one with extended L2 entries has 32 subclusters of at least 512 (docs/interop/qcow2.txt)."""
 _IOTHREAD_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
@@ -66,6 +70,13 @@ def format_conflict(guest: GuestAttributes) -> str | None:
     if guest.allocation == "full":
         return "data_format: qcow2 is not allocated as a raw disk is; use data_preallocation, and leave allocation out"
     return None
+
+
+def discard_conflict(guest: GuestAttributes) -> str | None:
+    """Why nobody could see what the data disk gives back."""
+    if guest.data_discard is None or guest.pool is None:
+        return None
+    return f"data_discard is seen in a file of the host, and the data disk is in pool {guest.pool}"
 
 
 def of_qcow2(key: str) -> Callable[[GuestAttributes], str | None]:

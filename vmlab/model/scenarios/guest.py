@@ -19,12 +19,14 @@ from vmlab.model.scenarios.disk_levers import (
     DataBus,
     DataFormat,
     DetectZeroes,
+    Discard,
     DiskIo,
     DiskPlace,
     IoThread,
     Preallocation,
     cluster_conflict,
     data_io_conflict,
+    discard_conflict,
     format_conflict,
     io_conflict,
     of_qcow2,
@@ -202,6 +204,10 @@ class GuestAttributes(ScenarioPart):
         bool, NOT_SEEN, OF_DATA_DISK, Lever("extended L2 entries"), NotWith(of_qcow2("data_extended_l2"))
     ] = False
     """Whether clusters of a qcow2 data disk have 32 subclusters each, which are allocated one by one."""
+    data_discard: Annotated[
+        Discard | None, NOT_SEEN, OF_DATA_DISK, Lever("discard of the data disk"), NotWith(discard_conflict)
+    ] = None
+    """Whether the host gets back what is discarded (unmap); where it is left out, from thin disks alone."""
     data_detect_zeroes: Annotated[
         DetectZeroes | None, NOT_SEEN, OF_DATA_DISK, Lever("detection of zeroes of the data disk")
     ] = None
