@@ -120,7 +120,7 @@ class GuestAttributes(ScenarioPart):
     """RAM, such as 512 MiB."""
     disk_bytes: Annotated[Bytes, Field(alias="disk", ge=2**30, le=2**46)] = 8 * 2**30
     """Size of the disk as the guest sees it, such as 8 GiB; only what is written takes room on the host."""
-    queues: Annotated[int, Field(ge=1, le=64)] = 1
+    queues: Annotated[int, Field(ge=1, le=64), Lever("queues of the disk")] = 1
     """Queues of the virtio disk."""
     cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN, Lever("CPU share", within=5.0)] = None
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
