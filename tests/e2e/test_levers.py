@@ -24,6 +24,7 @@ axes:
         guests.vm.iothread: true
         guests.vm.data_io: io_uring
         guests.vm.data_iothread: shared
+        guests.vm.data_packed: true
         guests.vm.data_detect_zeroes: unmap
         guests.vm.data_discard: ignore
         guests.vm.data_limit_iops: 5000
@@ -72,6 +73,7 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
         *("128 KiB", "on"),
         "metadata",
     )
+    assert (usual["data_packed"], blk["data_packed"]) == ("off", "on")
     assert (blk["data_discard"], scsi["data_discard"]) == ("ignore", "unmap")
     (seen,) = (one["data_disk"] for one in cells["scsi"]["seen_in_guests"] if one["data_disk"])
     assert seen["device"].startswith("/dev/sd") and seen["queues"] == 2

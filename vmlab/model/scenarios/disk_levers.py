@@ -61,6 +61,13 @@ def data_io_conflict(guest: GuestAttributes) -> str | None:
     return _with_cache("data_io", guest.data_io, guest.data_mode)
 
 
+def packed_conflict(guest: GuestAttributes) -> str | None:
+    """Why the data disk cannot have packed queues."""
+    if not guest.data_packed or guest.data_bus == "virtio":
+        return None
+    return f"data_packed is of a virtio disk, and data_bus is {guest.data_bus}"
+
+
 def format_conflict(guest: GuestAttributes) -> str | None:
     """Why the data disk cannot have its format."""
     if guest.data_format == "raw":

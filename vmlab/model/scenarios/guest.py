@@ -30,6 +30,7 @@ from vmlab.model.scenarios.disk_levers import (
     format_conflict,
     io_conflict,
     of_qcow2,
+    packed_conflict,
 )
 from vmlab.model.scenarios.lever import Lever, NotWith
 from vmlab.model.scenarios.scenario_part import ScenarioPart
@@ -175,6 +176,10 @@ class GuestAttributes(ScenarioPart):
     """Whether the data disk has an iothread, or the name of one; as the first disk where it is left out."""
     data_bus: Annotated[DataBus, NOT_SEEN, OF_DATA_DISK, Lever("bus of the data disk")] = "virtio"
     """How the guest sees its data disk: as a virtio disk, or behind a virtio-scsi controller (scsi)."""
+    data_packed: Annotated[
+        bool, NOT_SEEN, OF_DATA_DISK, Lever("packed queues of the data disk"), NotWith(packed_conflict)
+    ] = False
+    """Whether the queues of a virtio data disk are packed: one ring in place of three."""
     data_format: Annotated[
         DataFormat, NOT_SEEN, OF_DATA_DISK, Lever("format of the data disk"), NotWith(format_conflict)
     ] = "raw"
