@@ -274,7 +274,7 @@ BAD = [
         "clusters of a raw disk",
         "memory: 512 MiB",
         "memory: 512 MiB, data: 1 GiB, data_cluster: 64 KiB",
-        ":3:55: data_cluster is of qcow2, and the data disk is raw; set data_format: qcow2",
+        ":3:55: data_cluster is for data_format: qcow2, not raw",
     ),
     changed(
         "clusters that are no power of two",

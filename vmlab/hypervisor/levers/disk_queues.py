@@ -1,4 +1,4 @@
-"""`queues`: the queues of the first disk. Those of the data disk are what the guest says that it uses (`guest_setup`)."""
+"""`queues`: the queues of the first disk. Of the data disk's the guest itself says how many it uses (`guest_setup`)."""
 
 from __future__ import annotations
 

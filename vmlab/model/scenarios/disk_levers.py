@@ -61,13 +61,6 @@ def data_io_conflict(guest: GuestAttributes) -> str | None:
     return _with_cache("data_io", guest.data_io, guest.data_mode)
 
 
-def packed_conflict(guest: GuestAttributes) -> str | None:
-    """Why the data disk cannot have packed queues."""
-    if not guest.data_packed or guest.data_bus == "virtio":
-        return None
-    return f"data_packed is of a virtio disk, and data_bus is {guest.data_bus}"
-
-
 def format_conflict(guest: GuestAttributes) -> str | None:
     """Why the data disk cannot have its format."""
     if guest.data_format == "raw":
@@ -86,13 +79,14 @@ def discard_conflict(guest: GuestAttributes) -> str | None:
     return f"data_discard is seen in a file of the host, and the data disk is in pool {guest.pool}"
 
 
-def of_qcow2(key: str) -> Callable[[GuestAttributes], str | None]:
-    """Why the data disk cannot have `key`, which only qcow2 has."""
+def only_with(key: str, other: str, value: str) -> Callable[[GuestAttributes], str | None]:
+    """Why a disk cannot have `key`, which means something where the key `other` has a `value`."""
 
     def why(guest: GuestAttributes) -> str | None:
-        if guest.data_format == "qcow2" or key not in guest.given_keys():
-            return None
-        return f"{key} is of qcow2, and the data disk is raw; set data_format: qcow2"
+        found = getattr(guest, other)
+        return (
+            None if found == value or key not in guest.given_keys() else f"{key} is for {other}: {value}, not {found}"
+        )
 
     return why
 
@@ -105,7 +99,7 @@ def cluster_conflict(guest: GuestAttributes) -> str | None:
         return f"data_cluster needs a power of two from 512 B to 2 MiB, not {format_bytes(size)}"
     if guest.data_extended_l2 and size < _LEAST_EXTENDED:
         return f"data_extended_l2 needs clusters of 16 KiB or more, and data_cluster is {format_bytes(size)}"
-    return of_qcow2("data_cluster")(guest)
+    return only_with("data_cluster", "data_format", "qcow2")(guest)
 
 
 def _with_cache(key: str, io: DiskIo, mode: CacheMode) -> str | None:

@@ -29,8 +29,7 @@ from vmlab.model.scenarios.disk_levers import (
     discard_conflict,
     format_conflict,
     io_conflict,
-    of_qcow2,
-    packed_conflict,
+    only_with,
 )
 from vmlab.model.scenarios.lever import Lever, NotWith
 from vmlab.model.scenarios.scenario_part import ScenarioPart
@@ -177,7 +176,11 @@ class GuestAttributes(ScenarioPart):
     data_bus: Annotated[DataBus, NOT_SEEN, OF_DATA_DISK, Lever("bus of the data disk")] = "virtio"
     """How the guest sees its data disk: as a virtio disk, or behind a virtio-scsi controller (scsi)."""
     data_packed: Annotated[
-        bool, NOT_SEEN, OF_DATA_DISK, Lever("packed queues of the data disk"), NotWith(packed_conflict)
+        bool,
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("packed queues of the data disk"),
+        NotWith(only_with("data_packed", "data_bus", "virtio")),
     ] = False
     """Whether the queues of a virtio data disk are packed: one ring in place of three."""
     data_format: Annotated[
@@ -194,7 +197,11 @@ class GuestAttributes(ScenarioPart):
     ] = None
     """Size of a qcow2 data disk's clusters, a power of two from 512 B to 2 MiB; qemu-img's own where it is left out."""
     data_preallocation: Annotated[
-        Preallocation, NOT_SEEN, OF_DATA_DISK, Lever("preallocation"), NotWith(of_qcow2("data_preallocation"))
+        Preallocation,
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("preallocation"),
+        NotWith(only_with("data_preallocation", "data_format", "qcow2")),
     ] = "off"
     """What of a qcow2 data disk is allocated beforehand: nothing, its tables (metadata), or all (falloc, full)."""
     data_l2_cache_bytes: Annotated[
@@ -202,11 +209,15 @@ class GuestAttributes(ScenarioPart):
         Field(alias="data_l2_cache", ge=2**12, le=2**40),
         NOT_SEEN,
         OF_DATA_DISK,
-        NotWith(of_qcow2("data_l2_cache")),
+        NotWith(only_with("data_l2_cache", "data_format", "qcow2")),
     ] = None
     """The most memory for a qcow2 data disk's tables, of which L2 has the most; QEMU's own where it is left out."""
     data_extended_l2: Annotated[
-        bool, NOT_SEEN, OF_DATA_DISK, Lever("extended L2 entries"), NotWith(of_qcow2("data_extended_l2"))
+        bool,
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("extended L2 entries"),
+        NotWith(only_with("data_extended_l2", "data_format", "qcow2")),
     ] = False
     """Whether clusters of a qcow2 data disk have 32 subclusters each, which are allocated one by one."""
     data_discard: Annotated[
