@@ -87,6 +87,9 @@ class GuestLever:
     def describe_disk(self, disk: etree._Element, asked: GuestResources, place: DiskPlace) -> None:
         """Add to the XML of one disk, of which all else is there."""
 
+    def describe_card(self, card: etree._Element, asked: GuestResources) -> None:
+        """Add to the XML of the network card, of which all else is there."""
+
     def devices(self, asked: GuestResources) -> Iterator[etree._Element]:
         """Devices that are plugged in before the data disk."""
         yield from ()

@@ -230,7 +230,7 @@ def nic_xml(spec: DomainSpec, on_host: OnHost | None = None) -> str:
 def _nic(spec: DomainSpec, on_host: OnHost | None) -> etree._Element:
     bridges = {"plain": BRIDGE, "vxlan": FAR_BRIDGE, "nat": routed_bridge_of(spec.mac)}
     source = {"bridge": bridges[spec.resources.network]} if on_host is None else {"network": on_host.network}
-    return node(
+    card = node(
         "interface",
         node("mac", address=spec.mac),
         node("source", **source),
@@ -239,6 +239,9 @@ def _nic(spec: DomainSpec, on_host: OnHost | None) -> etree._Element:
         node("rom", enabled="no"),
         type="bridge" if on_host is None else "network",
     )
+    for lever in all_levers():
+        lever.describe_card(card, spec.resources)
+    return card
 
 
 def data_devices_xml(spec: DomainSpec) -> list[str]:

@@ -107,6 +107,15 @@ Backing = Annotated[
 Network = Literal["plain", "vxlan", "nat"]
 On = Literal["vm", "host"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache), Lever("cache mode")]
+
+
+def mtu_conflict(guest: GuestAttributes) -> str | None:
+    """Why the guest cannot have its MTU."""
+    if guest.mtu is None or guest.network == "plain":
+        return None
+    return f"mtu is of the lab's bridge, and the guest is behind {guest.network}; leave one of them out"
+
+
 BANDWIDTH = Lever("bandwidth", within=5.0, unit="bit/s", limit=True)
 """Host and clients do not see the start at the same moment, so that a limit seems to carry up to so much more."""
 
@@ -238,6 +247,10 @@ class GuestAttributes(ScenarioPart):
     """The most bytes a second on the data disk, such as 100 MB/s; as for the first disk where it is left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
+    nic_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, Lever("queues of the network card")] = 1
+    """Pairs of queues of its network card; the guest uses at most one for each of its CPUs."""
+    mtu: Annotated[int | None, Field(ge=1280, le=9000), NOT_SEEN, Lever("MTU"), NotWith(mtu_conflict)] = None
+    """The largest packet in bytes, without Ethernet's header; 1500 where it is left out."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
     """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
     on: Annotated[On, NOT_SEEN] = "vm"
@@ -258,7 +271,7 @@ class GuestAttributes(ScenarioPart):
         if not self.on_host:
             return ()
         fields, of_qemu = type(self).model_fields, ("cpu_shares", "emulator_shares", "cpu_quota")
-        wrong = (*of_qemu, "boot", "image", "network", "bandwidth")
+        wrong = (*of_qemu, "boot", "image", "network", "nic_queues", "mtu", "bandwidth")
         return tuple(name for name in wrong if getattr(self, name) != fields[name].default)
 
     @property
