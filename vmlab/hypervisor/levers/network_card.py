@@ -1,4 +1,4 @@
-"""`nic_queues` and `mtu`: pairs of queues of a guest's network card, and the largest packet that host and guest agree on."""
+"""`nic_queues`, `mtu`: pairs of queues of a guest's network card, and the largest packet that it is to send and take."""
 
 from __future__ import annotations
 

@@ -2,14 +2,13 @@
 
 A new attribute is a field of `GuestAttributes` and needs no other list: scenarios may set it, its name is an axis, plan
 and domain have it, and a snapshot fits only a guest with the same value. An attribute that a saved guest does not
-depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the effect is measured with `Lever`.
+depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the effect can be seen with `Lever`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -31,33 +30,9 @@ from vmlab.model.scenarios.disk_levers import (
     io_conflict,
     only_with,
 )
-from vmlab.model.scenarios.lever import Lever, NotWith
+from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
-
-
-@dataclass(frozen=True, slots=True)
-class NotSeen:
-    """Marks an attribute that the guest cannot see, so that a snapshot fits with any value of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeenAs:
-    """Marks an attribute of which the guest sees only the result of `made_by`; that result is called `name`."""
-
-    name: str
-    made_by: Callable[[Any], Any]
-
-
-NOT_SEEN = NotSeen()
-
-
-@dataclass(frozen=True, slots=True)
-class OfDataDisk:
-    """Marks an attribute of the data disk; a guest without a data disk cannot have it."""
-
-
-OF_DATA_DISK = OfDataDisk()
 
 
 def _vcpus(value: object) -> object:

@@ -1,4 +1,6 @@
-"""Levers: keys of a scenario of which a cell can be seen to have got what was set, and how far that may be off."""
+"""Marks of a scenario's keys. Above all levers: keys of which a cell can be seen to have got what was set, and how far
+that may be off.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,30 @@ class Lever:
     def below(self, configured: float, got: float) -> bool:
         """Whether so much less was got: of a limit this says that it did not bind."""
         return got < configured * (1 - self.within / 100) - _ROUNDING * abs(configured)
+
+
+@dataclass(frozen=True, slots=True)
+class NotSeen:
+    """Marks an attribute that the guest cannot see, so that a snapshot fits with any value of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAs:
+    """Marks an attribute of which the guest sees only the result of `made_by`; that result is called `name`."""
+
+    name: str
+    made_by: Callable[[Any], Any]
+
+
+NOT_SEEN = NotSeen()
+
+
+@dataclass(frozen=True, slots=True)
+class OfDataDisk:
+    """Marks an attribute of the data disk; a guest without a data disk cannot have it."""
+
+
+OF_DATA_DISK = OfDataDisk()
 
 
 @dataclass(frozen=True, slots=True)
