@@ -35,6 +35,11 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "emulator_shares": lambda draw: f"{draw.randint(2, 102400)}",
     "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
     "cache": lambda draw: draw.choice(CACHE_MODES),
+    "io": lambda draw: draw.choice(["threads", "io_uring"]),
+    "iothread": lambda draw: draw.choice(["true", "false", "both"]),
+    "detect_zeroes": lambda draw: draw.choice(["off", "on", "unmap"]),
+    "limit_iops": lambda draw: f"{draw.randint(1, 10**9)}",
+    "limit_bandwidth": lambda draw: f"{draw.randint(1, 10**4)} MB/s",
     "boot": lambda draw: draw.choice(["lab", "normal", "rescue"]),
     "image": lambda draw: draw.choice(["debian", "mine", "other"]),
     "data": lambda draw: f"{draw.randint(64, 2**14)} MiB",
@@ -43,14 +48,39 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "backing": lambda draw: draw.choice(["file", "block", "rbd:one", "rbd:other"]),
     "read_ahead": lambda draw: f"{4 * draw.randint(0, 2**18)} KiB",
     "data_cache": lambda draw: draw.choice(CACHE_MODES),
+    "data_io": lambda draw: draw.choice(["threads", "io_uring"]),
+    "data_iothread": lambda draw: draw.choice(["true", "false", "both"]),
+    "data_bus": lambda draw: draw.choice(["virtio", "scsi"]),
+    "data_packed": lambda draw: draw.choice(["true", "false"]),
+    "data_format": lambda draw: draw.choice(["raw", "qcow2"]),
+    "data_cluster": lambda draw: f"{2 ** draw.randint(4, 11)} KiB",
+    "data_preallocation": lambda draw: draw.choice(["off", "metadata", "falloc", "full"]),
+    "data_l2_cache": lambda draw: f"{draw.randint(4, 2**20)} KiB",
+    "data_extended_l2": lambda draw: draw.choice(["true", "false"]),
+    "data_discard": lambda draw: draw.choice(["ignore", "unmap"]),
+    "data_detect_zeroes": lambda draw: draw.choice(["off", "on", "unmap"]),
+    "data_limit_iops": lambda draw: f"{draw.randint(1, 10**9)}",
+    "data_limit_bandwidth": lambda draw: f"{draw.randint(1, 10**4)} MB/s",
     "network": lambda draw: draw.choice(["plain", "vxlan", "nat"]),
+    "nic_queues": lambda draw: f"{draw.randint(1, 64)}",
+    "mtu": lambda draw: f"{draw.randint(1280, 9000)}",
     "bandwidth": lambda draw: f"{draw.randint(1, 10**4)} Mbit/s",
     "smt": lambda draw: draw.choice(["true", "false"]),
 }
 """Values of each attribute as a scenario says them; two that differ mean different things."""
-OF_DATA_DISK = {"data", "data_queues", "allocation", "backing", "read_ahead", "data_cache"}
-UNSEEN = {"cpu_shares", "emulator_shares", "cpu_quota", "network", "bandwidth", "smt", *OF_DATA_DISK}
+OF_DATA_DISK = {"allocation", "backing", "read_ahead", *(name for name in DRAWS if name.startswith("data"))}
+OF_BACKEND = {"io", "iothread", "detect_zeroes", "limit_iops", "limit_bandwidth"}
+OF_CARD = {"network", "nic_queues", "mtu", "bandwidth"}
+UNSEEN = {"cpu_shares", "emulator_shares", "cpu_quota", "smt", *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
 """What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
+RAW = {
+    "data_format": "raw",
+    "data_cluster": "null",
+    "data_preallocation": "off",
+    "data_l2_cache": "null",
+    "data_extended_l2": "false",
+}
+"""A data disk without anything that qcow2 alone has."""
 WITHOUT_CACHE = {"writethrough", "directsync"}
 """Modes in which the guest sees a disk without a write cache; it cannot tell one of the others from another."""
 
@@ -85,8 +115,12 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
         one = {name: another(draw) for name, another in DRAWS.items()}
         # Ways to boot and elastic addresses are of guests of vmlab's own image.
         one |= {"boot": "lab", "network": "plain"} if changed == "image" else {"image": "debian"}
-        # An image in a pool is allocated by Ceph as it is written.
-        one |= {"allocation": "thin"} if changed == "backing" else {"backing": "file"}
+        # A qcow2 file is allocated otherwise, an image in a pool by Ceph, which the host neither reads nor maps.
+        one |= RAW if changed in ("allocation", "backing", "data_format") else {"data_format": "qcow2"}
+        one |= {} if changed == "allocation" else {"allocation": "thin"}
+        one |= {"data_io": "null", "data_discard": "null"} if changed == "backing" else {"backing": "file"}
+        one |= {"data_bus": "virtio"} if changed != "data_bus" else {"data_packed": "false"}
+        one |= {"mtu": "null"} if changed == "network" else {"network": "plain"}
         other = dict(one)
         while other == one:
             other[changed] = DRAWS[changed](draw)
