@@ -40,8 +40,9 @@ class DataFormatLever(GuestLever):
         if asked.data_bytes is None:
             return
         inserted = qemu.inserted("data")
-        yield qemu.proof("data_format", asked.data_format, str(inserted["drv"]), _BY)
-        if asked.data_format != "qcow2":
+        found = str(inserted.get("drv", "missing"))
+        yield qemu.proof("data_format", asked.data_format, found, _BY)
+        if not asked.data_format == found == "qcow2":
             return
         image = inserted["image"]
         if asked.data_cluster_bytes is not None:

@@ -30,7 +30,7 @@ class PackedLever(GuestLever):
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """By the features that guest and device have agreed on."""
         if qemu.asked.data_bytes is not None and qemu.asked.data_bus == "virtio":
-            features = int(qemu.property(f"{qemu.device_of('data')}/{_BACKEND}", "guest_features"))
+            features = int(qemu.property(f"{qemu.device_of('data')}/{_BACKEND}", "guest_features") or 0)
             taken = bool(features >> _PACKED & 1)
             by = "QOM property guest_features"
             yield qemu.proof("data_packed", _word(qemu.asked.data_packed), _word(taken), by)

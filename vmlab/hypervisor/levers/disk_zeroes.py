@@ -26,7 +26,7 @@ class DetectZeroesLever(GuestLever):
         """By what QEMU says of the node that the device is on."""
         for place in qemu.asked.disk_places:
             key = qemu.asked.key_of("detect_zeroes", place)
-            found = str(qemu.inserted(place)["detect_zeroes"])
+            found = str(qemu.inserted(place).get("detect_zeroes", "missing"))
             yield qemu.proof(key, qemu.asked.of_disk("detect_zeroes", place), found, "query-block")
 
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from lxml import etree
 
+from vmlab.model.errors import HypervisorError
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
@@ -53,16 +54,19 @@ class RunningQemu:
         return _ON_SCSI if disk == "data" and self.asked.data_bus == "scsi" else _DEVICES[disk]
 
     def inserted(self, disk: DiskPlace) -> dict[str, Any]:
-        """What ``query-block`` says of what is in a disk. Raises KeyError where there is no such disk."""
+        """What ``query-block`` says of what is in a disk; {} where there is no such disk."""
         path = f"/machine/peripheral/{self.device_of(disk)}"
         for one in self.monitor("query-block"):
             if one.get("qdev", "").startswith(path) and "inserted" in one:
                 return dict(one["inserted"])
-        raise KeyError(f"a device on {disk}")
+        return {}
 
     def property(self, device: str, name: str) -> Any:
-        """The value of a property of one of the devices that libvirt has named. Raises HypervisorError."""
-        return self.monitor("qom-get", {"path": f"/machine/peripheral/{device}", "property": name})
+        """The value of a property of one of the devices that libvirt has named; None where there is no such device."""
+        try:
+            return self.monitor("qom-get", {"path": f"/machine/peripheral/{device}", "property": name})
+        except HypervisorError:
+            return None
 
     def descriptors(self) -> Iterator[str]:
         """What each descriptor of the process is open on. Raises OSError when the process is gone."""

@@ -1,4 +1,4 @@
-"""`nic_queues`, `mtu`: pairs of queues of a guest's network card, and the largest packet that it is to send and take."""
+"""`nic_queues`, `mtu`: pairs of queues of a guest's network card, and the largest packet that it sends and takes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,90 @@
+"""Guests whose processors stand, and of which libvirt is told otherwise than the lab says: what their proofs find."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from tests.hypervisor.conftest import spec
+from vmlab.guests.image.building import ensure
+from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.embedded import EmbeddedHypervisor
+
+_DATA: dict[str, Any] = {"data_bytes": 2**26, "data_cache": "none"}
+CASES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "io": ({"io": "native"}, 'io="native"', 'io="threads"'),
+    "data_io": ({**_DATA, "data_io": "io_uring"}, 'io="io_uring"', 'io="threads"'),
+    "iothread": ({"iothread": True}, ' iothread="1"', ""),
+    "data_iothread": ({**_DATA, "data_iothread": True}, ' iothread="1"', ""),
+    "detect_zeroes": ({"detect_zeroes": "on"}, 'detect_zeroes="on"', 'detect_zeroes="off"'),
+    "limit_iops": ({"limit_iops": 500}, ">500<", ">900<"),
+    "data_limit_bandwidth": ({**_DATA, "data_limit_bandwidth": 10**7}, ">10000000<", ">20000000<"),
+    "queues": ({"queues": 2}, 'queues="2"', 'queues="1"'),
+    "data_bus": ({**_DATA, "data_bus": "scsi"}, 'dev="sda" bus="scsi"', 'dev="vdb" bus="virtio"'),
+    "data_format": ({**_DATA, "data_format": "qcow2"}, 'type="qcow2"', 'type="raw"'),
+    "nic_queues": ({"nic_queues": 2}, '<driver name="qemu" queues="2"/>', ""),
+    "mtu": ({"mtu": 9000}, 'size="9000"', 'size="1500"'),
+}
+"""By lever what is asked for, and the words in the XML that are replaced behind the lab's back."""
+
+
+class Meddled:
+    """libvirt's connection, or a domain, which replaces words in each XML; domains start paused."""
+
+    def __init__(self, inner: Any, meddle: list[str]) -> None:
+        self._inner = inner
+        self._meddle = meddle
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def _spoilt(self, text: str) -> str:
+        return text.replace(*self._meddle) if self._meddle else text
+
+    def createXML(self, text: str, flags: int) -> Any:
+        return self._inner.createXML(self._spoilt(text), flags | libvirt.VIR_DOMAIN_START_PAUSED)
+
+    def lookupByName(self, name: str) -> Any:
+        return Meddled(self._inner.lookupByName(name), self._meddle)
+
+    def attachDeviceFlags(self, text: str, flags: int) -> Any:
+        return self._inner.attachDeviceFlags(self._spoilt(text), flags)
+
+
+class Deceived(EmbeddedHypervisor):
+    """Libvirt does not hear from it what it says."""
+
+    meddle: list[str]
+
+    async def open(self) -> None:
+        await super().open()
+        self.meddle = []
+        self._connection = Meddled(self._connection, self.meddle)
+
+
+async def main(runtime: str, folder: str) -> None:
+    """Print one document: by case whether each proof agreed, as asked for and meddled with."""
+    built = ensure(lambda _text: None)
+    image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
+    hypervisor = Deceived(Path(runtime), Path(folder) / "disks", "test", kernel=image.kernel)
+    await hypervisor.open()
+    said: dict[str, list[dict[str, bool]]] = {}
+    for lever, (asked, words, other) in CASES.items():
+        for meddle in ([], [words, other]):
+            hypervisor.meddle[:] = meddle
+            one = spec(f"g-{lever.replace('_', '-')}", "none", **asked)
+            await hypervisor.create(image, [one])
+            if one.resources.data_bytes is not None:
+                await hypervisor.plug_data_disks([one])
+            proofs = await hypervisor.prove_levers([one], [lever])
+            said.setdefault(lever, []).append({f"{p.lever}: {p.found}": p.agrees for p in proofs})
+            await hypervisor.destroy([one.name])
+    await hypervisor.close()
+    sys.stdout.write(json.dumps(said) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2]))
