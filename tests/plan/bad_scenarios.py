@@ -295,6 +295,21 @@ BAD = [
         ":3:59: guests.a.limit_bandwidth: needs bytes a second, such as 100 MB/s, not '100 MB'",
     ),
     changed(
+        "a path to a file of the host",
+        "memory: 512 MiB",
+        "memory: 512 MiB, libvirt: {devices/disk/source/@file: /etc/shadow}",
+        ":3:51: guests.a.libvirt: devices/disk/source/@file may not be set; paths begin with features, clock, cputune, "
+        "memtune, blkiotune, memoryBacking, disk/driver, data/driver, interface/driver, interface/coalesce, not "
+        "{'devices/disk/source/@file': '/etc/shadow'}",
+    ),
+    changed(
+        "a path that has a key",
+        "memory: 512 MiB",
+        "memory: 512 MiB, libvirt: {disk/driver/@io: native}",
+        ":3:51: guests.a.libvirt: disk/driver/@io has a key of its own, io, which is proved, not "
+        "{'disk/driver/@io': 'native'}",
+    ),
+    changed(
         "unsafe data disk",
         "memory: 512 MiB",
         "memory: 512 MiB, data: 1 GiB, data_cache: unsafe",

@@ -300,7 +300,8 @@ class LibvirtHypervisor:
         domain = self._lookup(spec.name)
         try:
             process = self._places.proc / str(self._places.pid_of(domain.name()))
-            return proofs(RunningQemu(spec.guest, spec.resources, process, partial(qmp, domain)), keys)
+            described = partial(domain.XMLDesc, 0)
+            return proofs(RunningQemu(spec.guest, spec.resources, process, partial(qmp, domain), described), keys)
         except (OSError, KeyError, ValueError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
 

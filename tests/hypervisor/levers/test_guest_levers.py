@@ -269,3 +269,41 @@ def test_every_lever_is_marked_so_that_its_delivery_is_judged() -> None:
 
     judged = {one.key for one in levers_of(GuestAttributes).values()}
     assert {key for lever in all_levers() for key in lever.keys} - judged == {"data_l2_cache"}
+
+
+def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from_there(tmp_path: Path) -> None:
+    paths = {
+        "features/pmu/@state": "off",
+        "clock/timer[hpet]/@present": "no",
+        "clock/timer[pit]/@tickpolicy": "delay",
+        "memoryBacking/nosharepages": True,
+        "disk/driver/@event_idx": "off",
+        "data/driver/@queue_size": 256,
+        "interface/driver/@tx_queue_size": 512,
+    }
+    given_paths = tuple((path, value if value is True else str(value)) for path, value in paths.items())
+    one = given(libvirt=given_paths, **DATA)
+    domain = etree.fromstring(domain_xml(one, "run1", IMAGE, FILES, TCG))
+    devices = domain.find("devices")
+    assert devices is not None
+    devices.append(etree.fromstring(data_disk_xml(one, ON_FILE)))
+    if SCHEMA.exists():
+        schema = etree.RelaxNG(etree.parse(SCHEMA))
+        assert schema.validate(domain), schema.error_log
+    assert [timer.get("name") for timer in domain.iterfind("clock/timer")] == ["hpet", "pit"]
+    assert len(domain.findall("features")) == 1 and domain.find("features/acpi") is not None
+    made = Made(tmp_path / "qemu", {}, {})
+
+    def proof_of(xml: etree._Element) -> Any:
+        described = etree.tostring(xml, encoding="unicode")
+        (found,) = proofs(RunningQemu("web", one.resources, made.folder, made, lambda: described), ["libvirt"])
+        return found
+
+    right = proof_of(domain)
+    assert right.agrees and right.by == "as libvirt says, not proved"
+    assert right.expected.startswith("features/pmu/@state off, clock/timer[hpet]/@present no")
+    for path in ("features/pmu", "clock/timer[@name='hpet']", "memoryBacking/nosharepages", "devices/disk[2]/driver"):
+        other = etree.fromstring(etree.tostring(domain))
+        (wrong,) = other.xpath(path)
+        wrong.getparent().remove(wrong)
+        assert not proof_of(other).agrees, path

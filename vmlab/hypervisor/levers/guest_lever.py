@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +27,8 @@ _DEVICES = {"root": "virtio-disk0", "data": "virtio-disk1"}
 _ON_SCSI = "scsi0-0-0-0"
 DISK_DEVICES = {device: place for place, device in _DEVICES.items()} | {_ON_SCSI: "data"}
 """The disks by libvirt's aliases, which are the ids of QEMU's devices."""
+DATA_TARGETS = ("vdb", "sda")
+"""What libvirt calls the data disk, by its bus."""
 _NANOSECONDS = 1e9
 
 
@@ -38,12 +40,15 @@ class Monitor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunningQemu:
-    """The QEMU of a guest, whose `process` is its folder below a /proc, and what was `asked` of it."""
+    """The QEMU of a guest, whose `process` is its folder below a /proc, and what was `asked` of it. `described` is
+    libvirt's XML of it.
+    """
 
     guest: str
     asked: GuestResources
     process: Path
     monitor: Monitor
+    described: Callable[[], str] = str
 
     def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
         """A proof for it, which agrees where the words are equal unless `agrees` is given."""

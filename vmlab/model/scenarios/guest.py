@@ -31,6 +31,7 @@ from vmlab.model.scenarios.disk_levers import (
     only_with,
 )
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
+from vmlab.model.scenarios.libvirt_paths import LibvirtSettings
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
 
@@ -228,6 +229,8 @@ class GuestAttributes(ScenarioPart):
     """The largest packet in bytes, without Ethernet's header; 1500 where it is left out."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
     """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
+    libvirt: Annotated[LibvirtSettings, Lever("libvirt's settings")] = ()
+    """Whatever else of libvirt's domain XML, by paths such as features/pmu/@state; see which may be set."""
     on: Annotated[On, NOT_SEEN] = "vm"
     """A virtual machine (vm), or bare metal (host): the same programs on as many CPUs of the host, in that memory."""
     smt: Annotated[bool | None, NOT_SEEN] = None
