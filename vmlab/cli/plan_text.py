@@ -330,6 +330,10 @@ def _largest(cell: CellPlan) -> list[str]:
     ]
 
 
+_WITH_WORDS = {"disk", "image", "cpu_shares", "emulator_shares", "cpu_quota", "network", "bandwidth", "queues", "cache"}
+"""Keys of guests that have words of their own in a plan, or none: a disk takes only the room that is written."""
+
+
 def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
     """`alike` where all guests have one cache mode, which is then shown in the cells' lines."""
     given = guest.resources
@@ -350,6 +354,7 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
         words.append(f"{given.queues} queues")
     if not alike:
         words.append(f"cache {given.cache}")
+    words += [f"{key} {value}" for key, value in given.given().items() if key not in _WITH_WORDS]
     return f"  {left(guest.guest, width)}  {'  '.join(words)}"
 
 

@@ -281,7 +281,7 @@ class Plan:
     @property
     def guest_keys(self) -> tuple[str, ...]:
         """The scenario's keys of guests that have another value than the usual one in any cell."""
-        given = (guest.resources.given_keys() for cell in self.cells for guest in cell.guests)
+        given = (guest.resources.given() for cell in self.cells for guest in cell.guests)
         return tuple(dict.fromkeys(key for keys in given for key in keys))
 
     @property

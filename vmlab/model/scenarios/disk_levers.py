@@ -84,9 +84,7 @@ def only_with(key: str, other: str, value: str) -> Callable[[GuestAttributes], s
 
     def why(guest: GuestAttributes) -> str | None:
         found = getattr(guest, other)
-        return (
-            None if found == value or key not in guest.given_keys() else f"{key} is for {other}: {value}, not {found}"
-        )
+        return None if found == value or key not in guest.given() else f"{key} is for {other}: {value}, not {found}"
 
     return why
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CacheMode, has_write_cache
 from vmlab.model.scenarios.disk_levers import (
     DataBus,
@@ -309,10 +310,11 @@ class GuestAttributes(ScenarioPart):
                 if isinstance(mark, NotWith) and (why := mark.why(self)) is not None:
                     yield field.alias or name, why
 
-    def given_keys(self) -> tuple[str, ...]:
-        """The scenario's keys whose values are other ones than they are where nothing is given."""
+    def given(self) -> dict[str, str]:
+        """The scenario's keys whose values are other ones than they are where nothing is given; with the values."""
         usual = {name: one for name, one in type(self).model_fields.items() if not one.is_required()}
-        return tuple(one.alias or name for name, one in usual.items() if getattr(self, name) != one.default)
+        found = {name: value for name, one in usual.items() if (value := getattr(self, name)) != one.default}
+        return {usual[name].alias or name: _words(name, value) for name, value in found.items()}
 
     def without_data_disk(self) -> tuple[str, ...]:
         """The scenario's keys that are given for a data disk, when the guest has no data disk."""
@@ -326,6 +328,13 @@ class GuestAttributes(ScenarioPart):
         """The same on a host with so many processors."""
         values = {name: getattr(self, name) for name in GuestResources.model_fields}
         return GuestResources(**{**values, "vcpus": host_cpus if self.vcpus == "host" else self.vcpus})
+
+
+def _words(name: str, value: Any) -> str:
+    """A value as people write it in a scenario."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return format_bytes(value) if name.endswith("_bytes") else str(value)
 
 
 class GuestResources(GuestAttributes):
