@@ -25,7 +25,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "queues": ({"queues": 2}, 'queues="2"', 'queues="1"'),
     "data_bus": ({**_DATA, "data_bus": "scsi"}, 'dev="sda" bus="scsi"', 'dev="vdb" bus="virtio"'),
     "data_format": ({**_DATA, "data_format": "qcow2"}, 'type="qcow2"', 'type="raw"'),
-    "nic_queues": ({"nic_queues": 2}, '<driver name="qemu" queues="2"/>', ""),
+    "nic_queues": ({"nic_queues": 2}, '<driver queues="2"/>', ""),
     "mtu": ({"mtu": 9000}, 'size="9000"', 'size="1500"'),
 }
 """By lever what is asked for, and the words in the XML that are replaced behind the lab's back."""

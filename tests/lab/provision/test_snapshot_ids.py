@@ -63,6 +63,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "data_limit_bandwidth": lambda draw: f"{draw.randint(1, 10**4)} MB/s",
     "network": lambda draw: draw.choice(["plain", "vxlan", "nat"]),
     "nic_queues": lambda draw: f"{draw.randint(1, 64)}",
+    "vhost": lambda draw: draw.choice(["true", "false"]),
     "mtu": lambda draw: f"{draw.randint(1280, 9000)}",
     "bandwidth": lambda draw: f"{draw.randint(1, 10**4)} Mbit/s",
     "smt": lambda draw: draw.choice(["true", "false"]),
@@ -70,7 +71,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
 """Values of each attribute as a scenario says them; two that differ mean different things."""
 OF_DATA_DISK = {"allocation", "backing", "read_ahead", *(name for name in DRAWS if name.startswith("data"))}
 OF_BACKEND = {"io", "iothread", "detect_zeroes", "limit_iops", "limit_bandwidth"}
-OF_CARD = {"network", "nic_queues", "mtu", "bandwidth"}
+OF_CARD = {"network", "nic_queues", "vhost", "mtu", "bandwidth"}
 UNSEEN = {"cpu_shares", "emulator_shares", "cpu_quota", "smt", *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
 """What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
 RAW = {

@@ -1,4 +1,4 @@
-"""`nic_queues`, `mtu`: pairs of queues of a guest's network card, and the largest packet that it sends and takes."""
+"""`nic_queues`, `vhost`, `mtu`: pairs of queues of a guest's network card, who moves its packets, the largest one."""
 
 from __future__ import annotations
 
@@ -10,30 +10,43 @@ from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.guest import GuestResources
 
+VHOST = "/dev/vhost-net"
 _CARD = "net0"
 """libvirt's alias of a guest's only card."""
 
 
 class NetworkCardLever(GuestLever):
-    """libvirt's ``queues`` of the card's driver and its ``mtu``, which it gives to the tap as well."""
+    """libvirt's ``queues`` and ``name`` of the card's driver, and its ``mtu``, which it gives to the tap as well."""
 
-    keys = ("nic_queues", "mtu")
+    keys = ("nic_queues", "mtu", "vhost")
 
     def describe_card(self, card: etree._Element, asked: GuestResources) -> None:
         """Nothing for a card as libvirt makes it: one pair of queues, and the kernel's own MTU."""
+        driver = {} if asked.vhost is None else {"name": "vhost" if asked.vhost else "qemu"}
         if asked.nic_queues > 1:
-            etree.SubElement(card, "driver", name="qemu", queues=str(asked.nic_queues))
+            driver["queues"] = str(asked.nic_queues)
+        if driver:
+            etree.SubElement(card, "driver", driver)
         if asked.mtu is not None:
             etree.SubElement(card, "mtu", size=str(asked.mtu))
 
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
-        """By the virtqueues that guest and device have, two to a pair and one for control, and the MTU announced."""
+        """By the virtqueues that guest and device have, two to a pair and one for control, the MTU announced, and open
+        files.
+        """
         path = f"/machine/peripheral/{_CARD}/virtio-backend"
         pairs = int(qemu.monitor("x-query-virtio-status", {"path": path})["num-vqs"]) // 2
         yield qemu.proof("nic_queues", str(qemu.asked.nic_queues), str(pairs), "x-query-virtio-status")
         if qemu.asked.mtu is not None:
             announced = str(qemu.property(_CARD, "host_mtu"))
             yield qemu.proof("mtu", str(qemu.asked.mtu), announced, "QOM property host_mtu")
+        if qemu.asked.vhost is not None:
+            found = _word(VHOST in qemu.descriptors())
+            yield qemu.proof("vhost", _word(qemu.asked.vhost), found, "/proc/PID/fd")
+
+
+def _word(on: bool) -> str:
+    return "true" if on else "false"
 
 
 LEVER = NetworkCardLever()

@@ -1,10 +1,11 @@
-"""What this host's QEMU and kernel cannot do of what a guest's disks may ask for. QEMU is asked, without a guest."""
+"""What this host's QEMU and kernel cannot do of what a guest may ask for. QEMU is asked, without a guest."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from vmlab.hypervisor.kvm_probe import EMULATOR
@@ -31,6 +32,12 @@ def lacking_io() -> dict[str, str]:
     if "io_uring" not in found and (fault := io_uring_fault()) is not None:
         found["io_uring"] = f"this host's kernel does no io_uring: {fault}"
     return found
+
+
+def lacking_vhost() -> dict[str, str]:
+    """The reason where the host's kernel cannot move guests' packets."""
+    device = Path("/dev/vhost-net")
+    return {} if device.exists() else {"vhost": f"{device} is missing: modprobe vhost_net"}
 
 
 def _schema() -> list[dict[str, Any]]:

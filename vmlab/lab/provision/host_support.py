@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes, lacked_programs, windows_images
-from vmlab.hypervisor.levers.qemu_offers import lacking_io
+from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_vhost
 from vmlab.model.places import runs_folder
 from vmlab.plan.planning import make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -23,41 +23,41 @@ _ENOUGH = 60.0
 
 
 class Lacking(Mapping[str, str]):
-    """The reasons, by ``vxlan``, ``nat``, ``bandwidth`` of networks, and ``native``, ``io_uring`` of disks.
+    """The reasons, by ``vxlan``, ``nat``, ``bandwidth`` of networks, and ``native``, ``io_uring``, ``vhost`` of QEMU.
 
     Empty until somebody asks; users who may not try find no network lacking.
     """
 
     def __init__(self) -> None:
         self._networks: dict[str, str] | None = None
-        self._disks: dict[str, str] | None = None
+        self._qemu: dict[str, str] | None = None
 
     @property
     def found(self) -> dict[str, str]:
         """What is known already; nothing is tried for it."""
-        return {**(self._networks or {}), **(self._disks or {})}
+        return {**(self._networks or {}), **(self._qemu or {})}
 
     def _of_networks(self) -> dict[str, str]:
         if self._networks is None:
             self._networks = _probed() if os.geteuid() == 0 else {}
         return self._networks
 
-    def _of_disks(self) -> dict[str, str]:
-        if self._disks is None:
-            self._disks = lacking_io()
-        return self._disks
+    def _of_qemu(self) -> dict[str, str]:
+        if self._qemu is None:
+            self._qemu = {**lacking_io(), **lacking_vhost()}
+        return self._qemu
 
     def __getitem__(self, name: str) -> str:
         """The reason why there is no such thing here. Raises KeyError where there is."""
-        return (self._of_networks() if name in _NETWORKS else self._of_disks())[name]
+        return (self._of_networks() if name in _NETWORKS else self._of_qemu())[name]
 
     def __iter__(self) -> Iterator[str]:
         """All that is lacking."""
-        return iter({**self._of_networks(), **self._of_disks()})
+        return iter({**self._of_networks(), **self._of_qemu()})
 
     def __len__(self) -> int:
         """How much is lacking."""
-        return len(self._of_networks()) + len(self._of_disks())
+        return len(self._of_networks()) + len(self._of_qemu())
 
     __hash__ = object.__hash__
 

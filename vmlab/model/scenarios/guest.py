@@ -226,6 +226,8 @@ class GuestAttributes(ScenarioPart):
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
     nic_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, Lever("queues of the network card")] = 1
     """Pairs of queues of its network card; the guest uses at most one for each of its CPUs."""
+    vhost: Annotated[bool | None, NOT_SEEN, Lever("vhost")] = None
+    """Whether the host's kernel moves its packets (vhost_net), or QEMU; the former where it can when it is left out."""
     mtu: Annotated[int | None, Field(ge=1280, le=9000), NOT_SEEN, Lever("MTU"), NotWith(mtu_conflict)] = None
     """The largest packet in bytes, without Ethernet's header; 1500 where it is left out."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
@@ -250,7 +252,7 @@ class GuestAttributes(ScenarioPart):
         if not self.on_host:
             return ()
         fields, of_qemu = type(self).model_fields, ("cpu_shares", "emulator_shares", "cpu_quota")
-        wrong = (*of_qemu, "boot", "image", "network", "nic_queues", "mtu", "bandwidth")
+        wrong = (*of_qemu, "boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth")
         return tuple(name for name in wrong if getattr(self, name) != fields[name].default)
 
     @property
