@@ -37,7 +37,7 @@ axes:
         guests.vm.data_cluster: 128 KiB
         guests.vm.data_extended_l2: true
         guests.vm.data_preallocation: metadata
-        guests.vm.data_l2_cache: 1 MiB
+        guests.vm.data_table_cache: 1 MiB
         guests.vm.data_discard: unmap
 limits: {clock_drift_percent: 100}
 allow: {noise: true}

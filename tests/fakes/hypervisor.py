@@ -227,7 +227,9 @@ class FakeHypervisor:
         """A proof for each guest and key that the test has a value of in `shown`; others cannot be seen."""
         self._called("prove_levers")
         return [
-            LeverProof(spec.guest, key, asked := str(getattr(spec.resources, key)), found, asked == found, "a fake")
+            LeverProof(
+                spec.guest, spec.tile, key, asked := str(getattr(spec.resources, key)), found, asked == found, "a fake"
+            )
             for spec in specs
             for key, found in self.shown.items()
             if key in keys

@@ -49,6 +49,11 @@ _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a le
 _IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the first a letter"
 _POINT_RULE = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"
 _CACHE_RULE = "must be 'none', 'writeback', 'writethrough', 'directsync' or 'unsafe'"
+_NO_PATH = (
+    "may not be set so: a path is for tuning that has no key of its own, and begins with features, clock/timer[NAME], "
+    "cputune, memtune, blkiotune, memoryBacking, disk/driver, data/driver, interface/driver, interface/coalesce, "
+    "such as features/pmu/@state"
+)
 _NOT_NATIVE = (
     "io: native needs O_DIRECT, which cache mode writeback does not have; use none or directsync, or another io"
 )
@@ -268,7 +273,27 @@ BAD = [
         "memory: 512 MiB",
         "memory: 512 MiB, iothread: 2",
         ":3:52: guests.a.iothread: needs true, false, or a name for one that disks share: small letters, digits and "
-        "dashes, not 2",
+        "dashes, none of on, off, yes, no, none, root, data, not 2",
+    ),
+    changed(
+        "an iothread that is off",
+        "memory: 512 MiB",
+        "memory: 512 MiB, iothread: off",
+        ":3:52: guests.a.iothread: needs true, false, or a name for one that disks share: small letters, digits and "
+        "dashes, none of on, off, yes, no, none, root, data, not 'off'",
+    ),
+    changed(
+        "zeroes that cannot be discarded",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, detect_zeroes: unmap, data_discard: ignore",
+        ":3:55: detect_zeroes: unmap needs a data disk that discards; set data_discard: unmap, or another "
+        "detect_zeroes",
+    ),
+    changed(
+        "a cluster that is too small for the disk",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 200 GiB, data_format: qcow2, data_cluster: 512 B",
+        ":3:77: data_cluster: 512 B maps 128 GiB at most, less than data has",
     ),
     changed(
         "clusters of a raw disk",
@@ -298,16 +323,21 @@ BAD = [
         "a path to a file of the host",
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {devices/disk/source/@file: /etc/shadow}",
-        ":3:51: guests.a.libvirt: devices/disk/source/@file may not be set; paths begin with features, clock, cputune, "
-        "memtune, blkiotune, memoryBacking, disk/driver, data/driver, interface/driver, interface/coalesce, not "
+        f":3:51: guests.a.libvirt: 'devices/disk/source/@file' {_NO_PATH}, not "
         "{'devices/disk/source/@file': '/etc/shadow'}",
     ),
     changed(
-        "a path that has a key",
+        "a path that has a key, by the driver's name",
         "memory: 512 MiB",
-        "memory: 512 MiB, libvirt: {disk/driver/@io: native}",
-        ":3:51: guests.a.libvirt: disk/driver/@io has a key of its own, io, which is proved, not "
-        "{'disk/driver/@io': 'native'}",
+        "memory: 512 MiB, libvirt: {'disk/driver[qemu]/@cache': unsafe}",
+        f":3:51: guests.a.libvirt: 'disk/driver[qemu]/@cache' {_NO_PATH}, not {{'disk/driver[qemu]/@cache': 'unsafe'}}",
+    ),
+    changed(
+        "an attribute without a text",
+        "memory: 512 MiB",
+        "memory: 512 MiB, libvirt: {features/pmu/@state: true}",
+        ":3:51: guests.a.libvirt: features/pmu/@state needs a whole number or a text of at most 100 printable "
+        "characters, not {'features/pmu/@state': True}",
     ),
     changed(
         "unsafe data disk",

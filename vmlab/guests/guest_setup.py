@@ -14,7 +14,7 @@ from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
 from vmlab.model.roles import ROLES
 from vmlab.model.run import has_write_cache
-from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES, TRIMMED_FROM_END, DataBus
+from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES, DataBus
 from vmlab.model.scenarios.guest import Boot, GuestResources
 from vmlab.workloads.contract import Shell
 
@@ -124,6 +124,19 @@ _MODULES: dict[DataBus, str] = {"scsi": "virtio_scsi sd_mod"}
 """The kernel's modules for a bus that the root disk is not on: without udev nothing loads them."""
 
 
+async def try_discard(shell: Shell, given: GuestResources) -> None:
+    """Write to the empty disk that was plugged in, and discard it, so that the host can see what is left.
+
+    Raises GuestError where the disk does not appear or does not discard.
+    """
+    await shell.run(_with_program(given, "", str(TRIMMED_BYTES)), deadline=_SECONDS)
+
+
+def _with_program(given: GuestResources, read_ahead: str, trimmed: str = "") -> list[str]:
+    arguments = [DATA_SERIAL, DATA_FOLDER, read_ahead, _MODULES.get(given.data_bus, ""), trimmed]
+    return ["sh", "-eu", "-c", _program(), "data_disk", *arguments]
+
+
 async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any]:
     """Make a file system on the disk that was plugged in, mount it at ``/data``; what the guest sees of it.
 
@@ -131,11 +144,7 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
     GuestError where the disk does not appear, or differs from what was asked for.
     """
     read_ahead = "" if given.read_ahead_bytes is None else str(given.read_ahead_bytes)
-    modules = _MODULES.get(given.data_bus, "")
-    trimmed = "" if given.data_discard is None or given.data_bytes is None else str(given.data_bytes - TRIMMED_FROM_END)
-    arguments = [DATA_SERIAL, DATA_FOLDER, read_ahead, modules, trimmed, str(TRIMMED_BYTES)]
-    asked = ["sh", "-eu", "-c", _program(), "data_disk", *arguments]
-    done = await shell.run(asked, deadline=_SECONDS)
+    done = await shell.run(_with_program(given, read_ahead), deadline=_SECONDS)
     seen = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     try:
         found = {

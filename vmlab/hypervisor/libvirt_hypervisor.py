@@ -301,7 +301,9 @@ class LibvirtHypervisor:
         try:
             process = self._places.proc / str(self._places.pid_of(domain.name()))
             described = partial(domain.XMLDesc, 0)
-            return proofs(RunningQemu(spec.guest, spec.resources, process, partial(qmp, domain), described), keys)
+            return proofs(
+                RunningQemu(spec.guest, spec.tile, spec.resources, process, partial(qmp, domain), described), keys
+            )
         except (OSError, KeyError, ValueError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
 

@@ -68,12 +68,13 @@ class CacheProof:
 
 @dataclass(frozen=True, slots=True)
 class LeverProof:
-    """What a running guest shows of one of its attributes, against what was asked.
+    """What a running guest of a `tile` shows of one of its attributes, against what was asked.
 
     `lever` is the scenario's key. `found` is in its words as far as there are any; `by` says where it was read.
     """
 
     guest: str
+    tile: int
     lever: str
     expected: str
     found: str

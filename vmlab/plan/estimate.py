@@ -67,7 +67,7 @@ def freezing_seconds(workloads: Iterable[WorkloadPlan], accelerator: Accelerator
 def cell_disk(guests: Sequence[GuestResources], footprints: Iterable[Footprint]) -> int:
     """Bytes that a cell takes on the host's disk: what workloads write, what booting does, and full data disks."""
     written = sum(one.disk_bytes for one in footprints) + len(guests) * BOOT_WRITES_BYTES
-    return written + sum(guest.data_bytes or 0 for guest in guests if guest.allocation == "full")
+    return written + sum(guest.data_bytes or 0 for guest in guests if guest.allocates_all)
 
 
 QEMU_BYTES = 64 * 2**20

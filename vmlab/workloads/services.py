@@ -39,10 +39,11 @@ ACCESS_LOG = "/var/log/apache2/access.log"
 ALWAYS_NEEDED = ("python3", "systemctl", "install", "useradd")
 """Programs that every guest needs."""
 
-DATA_DISK_NEEDS = ("mkfs.ext4", "blockdev")
+DATA_DISK_NEEDS = ("mkfs.ext4", "blockdev", "blkdiscard")
 """Programs that a guest with a data disk needs."""
 
 _PACKAGES = {
+    "blkdiscard": "util-linux",
     "blockdev": "util-linux",
     "install": "coreutils",
     "mkfs.ext4": "e2fsprogs",

@@ -36,7 +36,7 @@ ALL = {
     "data_iothread": "shared",
     "data_format": "qcow2",
     "data_cluster_bytes": 2**17,
-    "data_l2_cache_bytes": 2**20,
+    "data_table_cache_bytes": 2**20,
     "data_detect_zeroes": "unmap",
     "data_limit_iops": 200,
     "data_limit_bandwidth": 10**7,
@@ -125,7 +125,7 @@ class Made:
 
 
 def found(made: Made, keys: list[str], **asked: Any) -> list[tuple[str, str, str, bool]]:
-    seen = proofs(RunningQemu("web", given(**asked).resources, made.folder, made), keys)
+    seen = proofs(RunningQemu("web", 1, given(**asked).resources, made.folder, made), keys)
     return [(one.lever, one.expected, one.found, one.agrees) for one in seen]
 
 
@@ -220,7 +220,7 @@ def test_what_was_allocated_beforehand_shows_in_the_file(tmp_path: Path, wanted:
         resources = one.model_copy(update={"data_preallocation": asked, "data_bytes": size})
         (proof,) = (
             one
-            for one in FORMAT.prove(RunningQemu("web", resources, made.folder, made))
+            for one in FORMAT.prove(RunningQemu("web", 1, resources, made.folder, made))
             if one.lever == "data_preallocation"
         )
         assert (proof.found, proof.agrees) == (wanted, asked == wanted)
@@ -258,7 +258,7 @@ def qemu(aio: str, *, iothread: bool, file: Path) -> Iterator[tuple[Path, BlockL
 def test_a_real_qemu_shows_the_interface_that_it_was_told_to_use(tmp_path: Path, aio: str, iothread: bool) -> None:
     with qemu(aio, iothread=iothread, file=tmp_path / "disk.raw") as (process, monitor):
         for asked in ("threads", "native", "io_uring"):
-            running = RunningQemu("web", given(io=asked, iothread=iothread).resources, process, monitor)
+            running = RunningQemu("web", 1, given(io=asked, iothread=iothread).resources, process, monitor)
             (proof,) = proofs(running, ["io"])
             assert (proof.found, proof.agrees) == (aio, asked == aio)
 
@@ -268,7 +268,7 @@ def test_every_lever_is_marked_so_that_its_delivery_is_judged() -> None:
     from vmlab.model.scenarios.lever import levers_of
 
     judged = {one.key for one in levers_of(GuestAttributes).values()}
-    assert {key for lever in all_levers() for key in lever.keys} - judged == {"data_l2_cache"}
+    assert {key for lever in all_levers() for key in lever.keys} - judged == {"data_table_cache"}
 
 
 def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from_there(tmp_path: Path) -> None:
@@ -276,13 +276,12 @@ def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from
         "features/pmu/@state": "off",
         "clock/timer[hpet]/@present": "no",
         "clock/timer[pit]/@tickpolicy": "delay",
-        "memoryBacking/nosharepages": True,
+        "memoryBacking/discard": True,
         "disk/driver/@event_idx": "off",
         "data/driver/@queue_size": 256,
         "interface/driver/@tx_queue_size": 512,
     }
-    given_paths = tuple((path, value if value is True else str(value)) for path, value in paths.items())
-    one = given(libvirt=given_paths, **DATA)
+    one = given(libvirt=paths, **DATA)
     domain = etree.fromstring(domain_xml(one, "run1", IMAGE, FILES, TCG))
     devices = domain.find("devices")
     assert devices is not None
@@ -296,13 +295,13 @@ def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from
 
     def proof_of(xml: etree._Element) -> Any:
         described = etree.tostring(xml, encoding="unicode")
-        (found,) = proofs(RunningQemu("web", one.resources, made.folder, made, lambda: described), ["libvirt"])
+        (found,) = proofs(RunningQemu("web", 1, one.resources, made.folder, made, lambda: described), ["libvirt"])
         return found
 
     right = proof_of(domain)
     assert right.agrees and right.by == "as libvirt says, not proved"
     assert right.expected.startswith("features/pmu/@state off, clock/timer[hpet]/@present no")
-    for path in ("features/pmu", "clock/timer[@name='hpet']", "memoryBacking/nosharepages", "devices/disk[2]/driver"):
+    for path in ("features/pmu", "clock/timer[@name='hpet']", "memoryBacking/discard", "devices/disk[2]/driver"):
         other = etree.fromstring(etree.tostring(domain))
         (wrong,) = other.xpath(path)
         wrong.getparent().remove(wrong)

@@ -230,6 +230,6 @@ async def test_a_guest_whose_clock_stood_still_makes_the_cell_invalid(tmp_path: 
 
 
 def test_an_attribute_that_a_guest_has_otherwise_than_asked_is_a_fault() -> None:
-    right = LeverProof("db", "io", "native", "native", True, "/proc/PID/maps")
+    right = LeverProof("db", 1, "io", "native", "native", True, "/proc/PID/maps")
     wrong = replace(right, found="threads", agrees=False)
     assert list(lever_faults([right, wrong])) == ["db: io is threads, not native as was asked (/proc/PID/maps)"]

@@ -55,7 +55,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "data_format": lambda draw: draw.choice(["raw", "qcow2"]),
     "data_cluster": lambda draw: f"{2 ** draw.randint(4, 11)} KiB",
     "data_preallocation": lambda draw: draw.choice(["off", "metadata", "falloc", "full"]),
-    "data_l2_cache": lambda draw: f"{draw.randint(4, 2**20)} KiB",
+    "data_table_cache": lambda draw: f"{draw.randint(4, 2**20)} KiB",
     "data_extended_l2": lambda draw: draw.choice(["true", "false"]),
     "data_discard": lambda draw: draw.choice(["ignore", "unmap"]),
     "data_detect_zeroes": lambda draw: draw.choice(["off", "on", "unmap"]),
@@ -78,7 +78,7 @@ RAW = {
     "data_format": "raw",
     "data_cluster": "null",
     "data_preallocation": "off",
-    "data_l2_cache": "null",
+    "data_table_cache": "null",
     "data_extended_l2": "false",
 }
 """A data disk without anything that qcow2 alone has."""

@@ -223,7 +223,7 @@ def _proved(cell: CellDocument) -> Iterator[LeverDocument]:
     levers = {one.key: one.lever for one in _of_guests().values()}
     for proof in cell.lever_proof:
         if (lever := levers.get(proof.lever)) is not None:
-            made = _judged(lever, proof.lever, 0.0, None, guest=proof.guest)
+            made = _judged(lever, proof.lever, 0.0, None, guest=proof.guest, tile=proof.tile)
             yield replace(made, configured=proof.expected, got=proof.found, delivered=proof.agrees)
 
 

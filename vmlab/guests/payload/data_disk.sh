@@ -1,8 +1,8 @@
 # Makes a file system on the data disk and mounts it, and says what the guest sees of it then.
 # Run with sh -eu as root; arguments: the disk's serial number, the folder, the read-ahead in bytes or nothing, the
-# kernel's modules that it takes or nothing, the offset of what is written and discarded or nothing, and its length.
-serial=$1 folder=$2 read_ahead=$3 modules=$4 trimmed=$5 length=$6
-[ -z "$modules" ] || modprobe -a $modules
+# kernel's modules that it takes or nothing, and how many bytes to discard in place of all that, or nothing.
+serial=$1 folder=$2 read_ahead=$3 modules=$4 trimmed=$5
+[ -z "$modules" ] || ! command -v modprobe >/dev/null || modprobe -a $modules
 
 # There may be no udev that would name the disk by its serial number, so that the kernel is asked.
 tries=0
@@ -17,10 +17,11 @@ until [ -n "${name:=}" ]; do
     [ -b "/dev/${name:-none}" ] || { name=; sleep 0.1; }
 done
 
-# The host looks for what is left of these bytes. A disk that cannot discard says so, and keeps them.
+# The host looks for what is left of these bytes.
 if [ -n "$trimmed" ]; then
-    dd if=/dev/urandom of="/dev/$name" bs="$length" count=1 oflag=seek_bytes seek="$trimmed" conv=fsync,notrunc status=none
-    blkdiscard -o "$trimmed" -l "$length" "/dev/$name" || :
+    dd if=/dev/urandom of="/dev/$name" bs="$trimmed" count=1 conv=fsync,notrunc status=none
+    blkdiscard -l "$trimmed" "/dev/$name"
+    exit
 fi
 
 # Blocks that the host has reserved must not be given back, and nothing is left to be done under a load.

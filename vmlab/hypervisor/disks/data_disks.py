@@ -22,7 +22,7 @@ import libvirt
 
 from vmlab.hypervisor.contract import DomainSpec, PoolImage
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct
+from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct, seconds_to_make
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_devices_xml, data_disk_xml
@@ -82,7 +82,8 @@ class DataDisks:
         Raises as `make` does, and DeadlineExceeded.
         """
         # Work in the kernel or in libvirt cannot be cancelled: the disk would appear after the clean-up.
-        disk = await shielded(call(f"{spec.name}: making its data disk", _MAKE, self.make, spec))
+        making = _MAKE + seconds_to_make(spec.resources)
+        disk = await shielded(call(f"{spec.name}: making its data disk", making, self.make, spec))
         live, plugging = libvirt.VIR_DOMAIN_AFFECT_LIVE, f"{spec.name}: plugging in its data disk"
         for text in (*data_devices_xml(spec), data_disk_xml(spec, disk.source)):
             await shielded(call(plugging, _PLUG, lookup(spec.name).attachDeviceFlags, text, live))

@@ -20,6 +20,8 @@ BackingFormat = Literal["raw", "qcow2"]
 """An image is raw, a saved guest's disk qcow2."""
 
 _DEADLINE = 60.0
+_SLOWEST = 30 * 2**20
+"""Bytes a second that a slow disk takes; zeroes are written to all of a disk with preallocation ``full``."""
 _LEAST_FREE = 64 * 2**20
 """An empty overlay takes 200 KiB; with less than this the first guest to write would stop."""
 
@@ -65,24 +67,30 @@ def make_qcow2(file: Path, size: int, asked: GuestResources) -> None:
 
     Raises OSError where it exists or there is no room, HypervisorError when qemu-img fails.
     """
-    if asked.data_preallocation in ("falloc", "full") and size > shutil.disk_usage(file.parent).free:
+    if asked.allocates_all and size > shutil.disk_usage(file.parent).free:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
     # qemu-img would overwrite a file that is there.
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     options = {"preallocation": asked.data_preallocation, "extended_l2": "on" if asked.data_extended_l2 else "off"}
     if asked.data_cluster_bytes is not None:
         options["cluster_size"] = str(asked.data_cluster_bytes)
-    _create(file, size, ["-o", ",".join(f"{name}={value}" for name, value in options.items())])
+    deadline = _DEADLINE + seconds_to_make(asked)
+    _create(file, size, ["-o", ",".join(f"{name}={value}" for name, value in options.items())], deadline)
 
 
-def _create(file: Path, size: int, options: list[str]) -> None:
+def seconds_to_make(asked: GuestResources) -> float:
+    """How long it may take to write all of a data disk; 0 where that is not asked for."""
+    return (asked.data_bytes or 0) / _SLOWEST if asked.data_preallocation == "full" else 0.0
+
+
+def _create(file: Path, size: int, options: list[str], deadline: float = _DEADLINE) -> None:
     argv = ["qemu-img", "create", "-q", "-f", "qcow2", *options, str(file), str(size)]
     try:
-        made = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE, check=False)
+        made = subprocess.run(argv, capture_output=True, text=True, timeout=deadline, check=False)
     except FileNotFoundError as error:
         raise HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils")) from error
     except subprocess.TimeoutExpired as error:
-        raise HypervisorError(f"qemu-img took longer than {_DEADLINE:.0f} s for {file.name}") from error
+        raise HypervisorError(f"qemu-img took longer than {deadline:.0f} s for {file.name}") from error
     if made.returncode != 0:
         remove_file(file)
         raise HypervisorError(f"qemu-img could not make {file.name}: {made.stderr.strip()}")

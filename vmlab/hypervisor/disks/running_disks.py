@@ -12,7 +12,6 @@ guest.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,11 +25,11 @@ from vmlab.hypervisor.disks.cache_proof import Qemu
 from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, Monitor, definitions_in
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import require_direct
-from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES
+from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, device_in
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
-from vmlab.model.errors import HypervisorError, RefusedError
+from vmlab.model.errors import HypervisorError
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.telemetry.latency_bins import BINS, OPERATIONS
@@ -40,8 +39,6 @@ _LOOK = 60.0
 """libvirt may query QEMU again for a description of how it would start, which takes seconds on a slow host."""
 LATENCY_SECONDS = 5.0
 """For one question about a guest's disks; it is asked again after some seconds."""
-_DEVICE = re.compile(r"/peripheral/([^/]+)")
-"""In a QOM path, libvirt's alias of a device."""
 _REPLIES = {"read": "rd_latency_histogram", "write": "wr_latency_histogram", "flush": "flush_latency_histogram"}
 _ANSWERED = "_operations"
 """The ending of QEMU's counters of requests that have ended: done, failed or invalid, by kind."""
@@ -95,9 +92,6 @@ class RunningDisks:
 
     async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
         """Switch all disks of the guests, those that were plugged in too; see `cache_switch.switch`."""
-        for spec in specs:
-            for _, why in spec.resources.with_cache(mode).conflicts():
-                raise RefusedError(f"{spec.guest}: {why}")
         for folder in dict.fromkeys(file.parent for spec in specs for file in self._chain_of(spec.name)):
             require_direct(folder, mode)
         guests = {
@@ -174,8 +168,8 @@ def _disks(monitor: Monitor) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The name of each disk of the guest in a scenario, its path in QEMU, and what QEMU has counted of it."""
     for one in monitor("query-blockstats"):
         path = one.get("qdev", "")
-        if (device := _DEVICE.search(path)) is not None and device[1] in DISK_DEVICES:
-            yield DISK_DEVICES[device[1]], path, one["stats"]
+        if (disk := DISK_DEVICES.get(device_in(path))) is not None:
+            yield disk, path, one["stats"]
 
 
 def _counts(name: str, stats: dict[str, Any]) -> dict[str, list[int]]:

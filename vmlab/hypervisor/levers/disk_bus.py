@@ -41,7 +41,7 @@ class DataBusLever(GuestLever):
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """By the device's type; `guest_setup` asks the guest."""
         if qemu.asked.data_bytes is not None:
-            kind = str(qemu.property(qemu.device_of("data"), "type") or "missing")
+            kind = str(qemu.property(qemu.device_of("data"), "type"))
             yield qemu.proof("data_bus", qemu.asked.data_bus, _TYPES.get(kind, kind), "QOM property type")
 
 

@@ -39,7 +39,7 @@ class IoThreadLever(GuestLever):
             name = qemu.asked.iothread_of(place)
             wanted = _NONE if name is None else f"iothread{iothread_number(qemu.asked, name)}"
             device = SCSI_CONTROLLER if place == "data" and qemu.asked.data_bus == "scsi" else qemu.device_of(place)
-            found = str(qemu.property(device, "iothread") or "").rpartition("/")[2] or _NONE
+            found = str(qemu.property(device, "iothread")).rpartition("/")[2] or _NONE
             if found in threads and not qemu.cpu_seconds(threads[found]):
                 found = f"{found}, which never ran"
             yield qemu.proof(qemu.asked.key_of("iothread", place), wanted, found, _BY)

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
+from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
 
-_PACKED = 34
-"""VIRTIO_F_RING_PACKED, the number of the feature's bit."""
-_BACKEND = "virtio-backend"
+_PACKED = "VIRTIO_F_RING_PACKED"
 
 
 class PackedLever(GuestLever):
@@ -30,10 +28,10 @@ class PackedLever(GuestLever):
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """By the features that guest and device have agreed on."""
         if qemu.asked.data_bytes is not None and qemu.asked.data_bus == "virtio":
-            features = int(qemu.property(f"{qemu.device_of('data')}/{_BACKEND}", "guest_features") or 0)
-            taken = bool(features >> _PACKED & 1)
-            by = "QOM property guest_features"
-            yield qemu.proof("data_packed", _word(qemu.asked.data_packed), _word(taken), by)
+            status = qemu.virtio_status(qemu.device_of("data"))
+            taken = status.get("guest-features", {}).get("transports")
+            found = MISSING if taken is None else _word(any(_PACKED in one for one in taken))
+            yield qemu.proof("data_packed", _word(qemu.asked.data_packed), found, "x-query-virtio-status")
 
 
 def _word(on: bool) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,17 @@ DATA_TARGETS = ("vdb", "sda")
 _NANOSECONDS = 1e9
 
 
+MISSING = "missing"
+"""What is found where QEMU does not say what was asked, or has no such device."""
+_IN_PATH = re.compile(r"/machine/peripheral/([^/]+)", re.ASCII)
+
+
+def device_in(qdev: str) -> str:
+    """The id of a device by QMP's ``qdev``, which is the path of one on PCI and the id of one on SCSI."""
+    found = _IN_PATH.match(qdev)
+    return qdev if found is None else found[1]
+
+
 class Monitor(Protocol):
     """One QMP command with its arguments; its ``return`` value. Raises HypervisorError where QEMU refuses."""
 
@@ -45,6 +57,7 @@ class RunningQemu:
     """
 
     guest: str
+    tile: int
     asked: GuestResources
     process: Path
     monitor: Monitor
@@ -52,7 +65,9 @@ class RunningQemu:
 
     def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
         """A proof for it, which agrees where the words are equal unless `agrees` is given."""
-        return LeverProof(self.guest, lever, expected, found, expected == found if agrees is None else agrees, by)
+        return LeverProof(
+            self.guest, self.tile, lever, expected, found, expected == found if agrees is None else agrees, by
+        )
 
     def device_of(self, disk: DiskPlace) -> str:
         """The id of a disk's device."""
@@ -60,18 +75,25 @@ class RunningQemu:
 
     def inserted(self, disk: DiskPlace) -> dict[str, Any]:
         """What ``query-block`` says of what is in a disk; {} where there is no such disk."""
-        path = f"/machine/peripheral/{self.device_of(disk)}"
         for one in self.monitor("query-block"):
-            if one.get("qdev", "").startswith(path) and "inserted" in one:
+            if device_in(one.get("qdev", "")) == self.device_of(disk) and "inserted" in one:
                 return dict(one["inserted"])
         return {}
 
     def property(self, device: str, name: str) -> Any:
-        """The value of a property of one of the devices that libvirt has named; None where there is no such device."""
+        """The value of a property of one of the devices that libvirt has named; `MISSING` where it has none."""
         try:
             return self.monitor("qom-get", {"path": f"/machine/peripheral/{device}", "property": name})
         except HypervisorError:
-            return None
+            return MISSING
+
+    def virtio_status(self, device: str) -> dict[str, Any]:
+        """What QEMU says of a virtio device's state; {} from a QEMU before 7.2, and where there is no such device."""
+        try:
+            asked = {"path": f"/machine/peripheral/{device}/virtio-backend"}
+            return dict(self.monitor("x-query-virtio-status", asked))
+        except HypervisorError:
+            return {}
 
     def descriptors(self) -> Iterator[str]:
         """What each descriptor of the process is open on. Raises OSError when the process is gone."""
@@ -89,6 +111,8 @@ class GuestLever:
     """How the attributes `keys`, the scenario's words, become part of a guest's XML, and how they are proved."""
 
     keys: tuple[str, ...]
+    early: bool = False
+    """Whether it is proved before the guest makes a file system on its data disk."""
 
     def describe(self, domain: etree._Element, asked: GuestResources) -> None:
         """Add to the XML of a domain, of which all else is there."""
@@ -115,6 +139,11 @@ def all_levers() -> tuple[GuestLever, ...]:
     folder = importlib.import_module(package).__path__
     modules = (importlib.import_module(f"{package}.{one.name}") for one in pkgutil.iter_modules(folder))
     return tuple(module.LEVER for module in modules if hasattr(module, "LEVER"))
+
+
+def early_among(keys: Collection[str]) -> list[str]:
+    """Those of `keys` that are proved on an empty data disk."""
+    return [key for lever in all_levers() if lever.early for key in lever.keys if key in keys]
 
 
 def proofs(qemu: RunningQemu, keys: Collection[str]) -> list[LeverProof]:

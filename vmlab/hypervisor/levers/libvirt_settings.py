@@ -34,15 +34,15 @@ class LibvirtLever(GuestLever):
 
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """What libvirt says of the running domain, for all paths together."""
-        if not qemu.asked.libvirt:
+        if not qemu.asked.libvirt_settings:
             return
         domain = etree.fromstring(qemu.described())
-        found = {text: _found(domain, read_path(text)) for text, _ in qemu.asked.libvirt}
-        yield qemu.proof("libvirt", _words(dict(qemu.asked.libvirt)), _words(found), _BY)
+        found = {text: _found(domain, read_path(text)) for text, _ in qemu.asked.libvirt_settings}
+        yield qemu.proof("libvirt", _words(dict(qemu.asked.libvirt_settings)), _words(found), _BY)
 
 
 def _put_all(top: etree._Element, asked: GuestResources, device: str | None) -> None:
-    for text, value in asked.libvirt:
+    for text, value in asked.libvirt_settings:
         path = read_path(text)
         if path.device != device:
             continue

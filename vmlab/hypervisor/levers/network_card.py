@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
+from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.guest import GuestResources
 
@@ -22,11 +22,12 @@ class NetworkCardLever(GuestLever):
 
     def describe_card(self, card: etree._Element, asked: GuestResources) -> None:
         """Nothing for a card as libvirt makes it: one pair of queues, and the kernel's own MTU."""
-        driver = {} if asked.vhost is None else {"name": "vhost" if asked.vhost else "qemu"}
+        wanted = {} if asked.vhost is None else {"name": "vhost" if asked.vhost else "qemu"}
         if asked.nic_queues > 1:
-            driver["queues"] = str(asked.nic_queues)
-        if driver:
-            etree.SubElement(card, "driver", driver)
+            wanted["queues"] = str(asked.nic_queues)
+        if wanted:
+            driver = card.find("driver")
+            (etree.SubElement(card, "driver") if driver is None else driver).attrib.update(wanted)
         if asked.mtu is not None:
             etree.SubElement(card, "mtu", size=str(asked.mtu))
 
@@ -34,9 +35,9 @@ class NetworkCardLever(GuestLever):
         """By the virtqueues that guest and device have, two to a pair and one for control, the MTU announced, and open
         files.
         """
-        path = f"/machine/peripheral/{_CARD}/virtio-backend"
-        pairs = int(qemu.monitor("x-query-virtio-status", {"path": path})["num-vqs"]) // 2
-        yield qemu.proof("nic_queues", str(qemu.asked.nic_queues), str(pairs), "x-query-virtio-status")
+        queues = qemu.virtio_status(_CARD).get("num-vqs")
+        pairs = MISSING if queues is None else str(queues // 2)
+        yield qemu.proof("nic_queues", str(qemu.asked.nic_queues), pairs, "x-query-virtio-status")
         if qemu.asked.mtu is not None:
             announced = str(qemu.property(_CARD, "host_mtu"))
             yield qemu.proof("mtu", str(qemu.asked.mtu), announced, "QOM property host_mtu")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.hypervisor.kvm_probe import EMULATOR
+from vmlab.system import kvm_device
 from vmlab.system.kernel import io_uring_fault
 
 _ASK = "".join(json.dumps({"execute": one}) for one in ("qmp_capabilities", "query-qmp-schema", "quit"))
@@ -36,6 +37,8 @@ def lacking_io() -> dict[str, str]:
 
 def lacking_vhost() -> dict[str, str]:
     """The reason where the host's kernel cannot move guests' packets."""
+    if not kvm_device.may_work():
+        return {"vhost": "libvirt gives vhost to guests under KVM alone, which this host does not have"}
     device = Path("/dev/vhost-net")
     return {} if device.exists() else {"vhost": f"{device} is missing: modprobe vhost_net"}
 

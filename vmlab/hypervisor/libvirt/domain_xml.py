@@ -260,8 +260,7 @@ def data_disk_xml(spec: DomainSpec, source: DiskSource | PoolImage) -> str:
         kind = "block" if source.block else "file"
         opened = node("source", **{"dev" if source.block else "file": str(source.path)})
     # A file that was allocated before stays so: what the guest discards would punch holes into it.
-    discard = "unmap" if given.allocation == "thin" else "ignore"
-    driver = _driver(kind="raw", cache=given.data_mode, discard=discard, queues=given.data_queues)
+    driver = _driver(kind="raw", cache=given.data_mode, discard=given.data_discards, queues=given.data_queues)
     target = node("target", dev="vdb", bus="virtio")
     disk = node("disk", driver, opened, target, node("serial", DATA_SERIAL), type=kind, device="disk")
     return etree.tostring(_with_levers(disk, given, "data"), encoding="unicode")

@@ -261,6 +261,9 @@ class LiveCache(LiveSwitch[CacheMode]):
             raise UsageError(f"the disks of {cell} differ in cache mode and keep theirs")
         if self._modes == {mode}:
             raise UsageError(f"{cell} has cache {mode} already")
+        for guest in self._plan.guests:
+            for _, why in guest.resources.with_cache(mode).conflicts():
+                raise UsageError(f"guest {guest.guest}: {why}")
         return mode
 
     async def _switched(self, mode: CacheMode, origin: str) -> CacheSwitched:

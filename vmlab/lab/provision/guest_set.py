@@ -14,11 +14,12 @@ import asyncssh
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.agent import AgentCall, Identity, identify, wait_for_agent
 from vmlab.guests.channel import GuestShell
-from vmlab.guests.guest_setup import look_at_boot, set_up_data_disk, start_services, wait_for_boot
+from vmlab.guests.guest_setup import look_at_boot, set_up_data_disk, start_services, try_discard, wait_for_boot
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
+from vmlab.hypervisor.levers.guest_lever import early_among
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs
 from vmlab.lab.provision.timing import USUAL, Timing
@@ -57,6 +58,8 @@ class GuestSet:
     on_notice: Callable[[str], None] = lambda _text: None
     helper: bool = True
     added: AddedGuests | None = None
+    levers: Sequence[str] = ()
+    """The scenario's keys that are to be proved."""
     guests: list[GuestPlan] = field(default_factory=list, init=False)
     """In the order of the plan, those that were added last."""
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -65,6 +68,7 @@ class GuestSet:
     specs: list[DomainSpec] = field(default_factory=list, init=False)
     _addresses: dict[str, str] = field(default_factory=dict, init=False)
     _elastic: dict[str, str] = field(default_factory=dict, init=False)
+    _proved: dict[str, list[LeverProof]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._added = self.added or AddedGuests(self._cell, {}, log_in, self._timing)
@@ -199,6 +203,13 @@ class GuestSet:
         having = [guest for guest in guests if guest.resources.data_bytes is not None]
         if having:
             await self.hypervisor.plug_data_disks(specs)
+            tried = [guest for guest in having if guest.resources.data_discard is not None]
+            await run_all(try_discard(self.shells[guest.key], guest.resources) for guest in tried)
+            if early := early_among(self.levers):
+                # Once there is a file system, nobody can tell what was allocated, or discarded, before.
+                plugged = [spec for spec in specs if spec.resources.data_bytes is not None]
+                for spec in plugged:
+                    self._proved[spec.name] = await self.hypervisor.prove_levers([spec], early)
             await run_all(self._mount_data(guest) for guest in having)
 
     async def _mount_data(self, guest: GuestPlan) -> None:
@@ -249,7 +260,9 @@ class GuestSet:
 
     async def prove_levers(self, keys: Collection[str], specs: list[DomainSpec] | None = None) -> list[LeverProof]:
         """Those of the scenario's keys that can be seen of running guests, of all guests, or of some."""
-        return await self.hypervisor.prove_levers(self.specs if specs is None else specs, keys)
+        looked_at, early = self.specs if specs is None else specs, early_among(keys)
+        before = [proof for spec in looked_at for proof in self._proved.get(spec.name, ())]
+        return before + await self.hypervisor.prove_levers(looked_at, [key for key in keys if key not in early])
 
     async def switch_cache(self, mode: CacheMode) -> dict[str, float]:
         """Switch all disks to another cache mode; the seconds for which each guest may have stood still."""

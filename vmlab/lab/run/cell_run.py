@@ -64,6 +64,7 @@ class CellRun:
             self._events.seen_inside,
             self._events.warn,
             helper=around.plan.scenario.helper,
+            levers=around.plan.guest_keys,
             added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)

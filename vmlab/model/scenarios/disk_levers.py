@@ -23,18 +23,26 @@ Preallocation = Literal["off", "metadata", "falloc", "full"]
 DiskPlace = Literal["root", "data"]
 """The disks of a guest: its first one, and its data disk."""
 
-TRIMMED_BYTES = 2**20
-TRIMMED_FROM_END = 2 * 2**20
-"""What a guest discards of its data disk where `data_discard` is given; mkfs.ext4 writes to the last 128 KiB."""
+TRIMMED_BYTES = 4 * 2**20
+"""What a guest discards of its empty data disk, from its beginning, where `data_discard` is given."""
+_MOST_TABLES = 2**22
+"""L2 tables of a qcow2 image: its L1 table has at most 32 MiB (QCOW_MAX_L1_SIZE), of 8 bytes each."""
 _LEAST_EXTENDED = 16 * 2**10
 """Of a cluster in bytes: one with extended L2 entries has 32 subclusters of at least 512 (docs/interop/qcow2.txt)."""
+_NO_NAMES = ("on", "off", "yes", "no", "none", "root", "data")
+"""What would be taken for a switch, and what a disk's own iothread is called."""
 _IOTHREAD_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
 
 
 def _iothread(value: object) -> object:
-    if isinstance(value, bool) or (isinstance(value, str) and _IOTHREAD_NAME.fullmatch(value)):
+    if isinstance(value, bool):
         return value
-    raise ValueError("needs true, false, or a name for one that disks share: small letters, digits and dashes")
+    if isinstance(value, str) and _IOTHREAD_NAME.fullmatch(value) and value not in _NO_NAMES:
+        return value
+    raise ValueError(
+        "needs true, false, or a name for one that disks share: small letters, digits and dashes, "
+        f"none of {', '.join(_NO_NAMES)}"
+    )
 
 
 IoThread = Annotated[
@@ -79,6 +87,20 @@ def discard_conflict(guest: GuestAttributes) -> str | None:
     return f"data_discard is seen in a file of the host, and the data disk is in pool {guest.pool}"
 
 
+def zeroes_conflict(key: str) -> Callable[[GuestAttributes], str | None]:
+    """Why zeroes cannot be discarded on the data disk, which has that from `key`."""
+
+    def why(guest: GuestAttributes) -> str | None:
+        if guest.data_bytes is None or guest.key_of("detect_zeroes", "data") != key:
+            return None
+        # libvirt would tell QEMU `on` (virDomainDiskGetDetectZeroesMode).
+        if guest.of_disk("detect_zeroes", "data") != "unmap" or guest.data_discards == "unmap":
+            return None
+        return f"{key}: unmap needs a data disk that discards; set data_discard: unmap, or another {key}"
+
+    return why
+
+
 def only_with(key: str, other: str, value: str) -> Callable[[GuestAttributes], str | None]:
     """Why a disk cannot have `key`, which means something where the key `other` has a `value`."""
 
@@ -97,6 +119,8 @@ def cluster_conflict(guest: GuestAttributes) -> str | None:
         return f"data_cluster needs a power of two from 512 B to 2 MiB, not {format_bytes(size)}"
     if guest.data_extended_l2 and size < _LEAST_EXTENDED:
         return f"data_extended_l2 needs clusters of 16 KiB or more, and data_cluster is {format_bytes(size)}"
+    if guest.data_bytes is not None and guest.data_bytes > (most := size * size // 8 * _MOST_TABLES):
+        return f"data_cluster: {format_bytes(size)} maps {format_bytes(most)} at most, less than data has"
     return only_with("data_cluster", "data_format", "qcow2")(guest)
 
 

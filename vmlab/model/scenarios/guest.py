@@ -30,9 +30,11 @@ from vmlab.model.scenarios.disk_levers import (
     format_conflict,
     io_conflict,
     only_with,
+    zeroes_conflict,
 )
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
-from vmlab.model.scenarios.libvirt_paths import LibvirtSettings
+from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
+from vmlab.model.scenarios.network_levers import mtu_conflict
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
 
@@ -84,15 +86,6 @@ Backing = Annotated[
 Network = Literal["plain", "vxlan", "nat"]
 On = Literal["vm", "host"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache), Lever("cache mode")]
-
-
-def mtu_conflict(guest: GuestAttributes) -> str | None:
-    """Why the guest cannot have its MTU."""
-    if guest.mtu is None or guest.network == "plain":
-        return None
-    return f"mtu is of the lab's bridge, and the guest is behind {guest.network}; leave one of them out"
-
-
 BANDWIDTH = Lever("bandwidth", within=5.0, unit="bit/s", limit=True)
 """Host and clients do not see the start at the same moment, so that a limit seems to carry up to so much more."""
 
@@ -125,7 +118,9 @@ class GuestAttributes(ScenarioPart):
     """How QEMU reads and writes what is below its disks: threads, native (Linux AIO) or io_uring."""
     iothread: Annotated[IoThread, NOT_SEEN, Lever("iothread")] = False
     """Whether each disk has an iothread of its own (true), none has (false), or disks share the one of a name."""
-    detect_zeroes: Annotated[DetectZeroes, NOT_SEEN, Lever("detection of zeroes")] = "off"
+    detect_zeroes: Annotated[
+        DetectZeroes, NOT_SEEN, Lever("detection of zeroes"), NotWith(zeroes_conflict("detect_zeroes"))
+    ] = "off"
     """What QEMU does where a guest writes zeroes: it writes them (off), writes a hole (on), or discards (unmap)."""
     limit_iops: Annotated[int | None, Field(ge=1, le=10**9), NOT_SEEN, Lever("limit of IOPS")] = None
     """The most requests a second that QEMU takes from each disk; no limit where it is left out."""
@@ -190,14 +185,14 @@ class GuestAttributes(ScenarioPart):
         NotWith(only_with("data_preallocation", "data_format", "qcow2")),
     ] = "off"
     """What of a qcow2 data disk is allocated beforehand: nothing, its tables (metadata), or all (falloc, full)."""
-    data_l2_cache_bytes: Annotated[
+    data_table_cache_bytes: Annotated[
         Bytes | None,
-        Field(alias="data_l2_cache", ge=2**12, le=2**40),
+        Field(alias="data_table_cache", ge=2**12, le=2**40),
         NOT_SEEN,
         OF_DATA_DISK,
-        NotWith(only_with("data_l2_cache", "data_format", "qcow2")),
+        NotWith(only_with("data_table_cache", "data_format", "qcow2")),
     ] = None
-    """The most memory for a qcow2 data disk's tables, of which L2 has the most; QEMU's own where it is left out."""
+    """The most memory for a qcow2 data disk's tables, L2 and refcounts together; QEMU's own where it is left out."""
     data_extended_l2: Annotated[
         bool,
         NOT_SEEN,
@@ -211,7 +206,11 @@ class GuestAttributes(ScenarioPart):
     ] = None
     """Whether the host gets back what is discarded (unmap); where it is left out, from thin disks alone."""
     data_detect_zeroes: Annotated[
-        DetectZeroes | None, NOT_SEEN, OF_DATA_DISK, Lever("detection of zeroes of the data disk")
+        DetectZeroes | None,
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("detection of zeroes of the data disk"),
+        NotWith(zeroes_conflict("data_detect_zeroes")),
     ] = None
     """What QEMU does where zeroes are written to the data disk; as for the first disk where it is left out."""
     data_limit_iops: Annotated[
@@ -232,7 +231,9 @@ class GuestAttributes(ScenarioPart):
     """The largest packet in bytes, without Ethernet's header; 1500 where it is left out."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
     """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
-    libvirt: Annotated[LibvirtSettings, Lever("libvirt's settings")] = ()
+    libvirt_settings: Annotated[
+        LibvirtSettings, Field(alias="libvirt"), SeenAs("libvirt_settings", as_mapping), Lever("libvirt's settings")
+    ] = ()
     """Whatever else of libvirt's domain XML, by paths such as features/pmu/@state; see which may be set."""
     on: Annotated[On, NOT_SEEN] = "vm"
     """A virtual machine (vm), or bare metal (host): the same programs on as many CPUs of the host, in that memory."""
@@ -252,8 +253,8 @@ class GuestAttributes(ScenarioPart):
         if not self.on_host:
             return ()
         fields, of_qemu = type(self).model_fields, ("cpu_shares", "emulator_shares", "cpu_quota")
-        wrong = (*of_qemu, "boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth")
-        return tuple(name for name in wrong if getattr(self, name) != fields[name].default)
+        wrong = (*of_qemu, "boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings")
+        return tuple(fields[name].alias or name for name in wrong if getattr(self, name) != fields[name].default)
 
     @property
     def is_labs(self) -> bool:
@@ -272,6 +273,16 @@ class GuestAttributes(ScenarioPart):
     def key_of(self, key: str, disk: DiskPlace) -> str:
         """The key that a disk has its value of `key` from: the one for all disks, or that with ``data_``."""
         return f"data_{key}" if disk == "data" and getattr(self, f"data_{key}") is not None else key
+
+    @property
+    def allocates_all(self) -> bool:
+        """Whether its data disk takes its whole size on the host before anything is written to it."""
+        return self.allocation == "full" or self.data_preallocation in ("falloc", "full")
+
+    @property
+    def data_discards(self) -> Discard:
+        """What becomes of what is discarded on the data disk: one that was allocated before keeps its blocks."""
+        return self.data_discard or ("unmap" if self.allocation == "thin" else "ignore")
 
     @property
     def disk_places(self) -> tuple[DiskPlace, ...]:
@@ -336,6 +347,10 @@ def _words(name: str, value: Any) -> str:
     """A value as people write it in a scenario."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(f"{path} {_words('', one)}" for path, one in value)
+    if name.endswith("_bandwidth"):
+        return f"{format_bytes(value)}/s"
     return format_bytes(value) if name.endswith("_bytes") else str(value)
 
 
@@ -370,7 +385,9 @@ class GuestResources(GuestAttributes):
             for mark in field.metadata:
                 if isinstance(mark, SeenAs):
                     shown, value = mark.name, mark.made_by(value)
-            found[shown] = value
+            # What is not set is not written down, so that older snapshots fit.
+            if value is not None:
+                found[shown] = value
         return found
 
 

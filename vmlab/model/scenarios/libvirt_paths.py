@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-_PART = r"[A-Za-z][A-Za-z0-9_-]*(?:\[[a-z0-9][a-z0-9_.-]*\])?"
-_PATH = re.compile(rf"{_PART}(?:/{_PART})*(?:/@[a-z][a-z0-9_]*)?", re.ASCII)
+_WORD = r"[A-Za-z][A-Za-z0-9_-]*"
+_DRIVER = (
+    "(?:event_idx|ioeventfd|queue_size|copy_on_read|error_policy|rerror_policy|iommu|ats|page_per_vq|rotation_rate)"
+)
+_CARD = "(?:txmode|ioeventfd|event_idx|rx_queue_size|tx_queue_size|iommu|ats|page_per_vq|rss|rss_hash_report)"
+_ALLOWED = (
+    rf"features(?:/{_WORD})+(?:/@{_WORD})?",
+    rf"clock/timer\[[a-z]+\](?:/{_WORD})?/@{_WORD}",
+    r"cputune/(?:global|emulator|iothread)_(?:period|quota)",
+    r"memtune/(?:hard_limit|soft_limit|swap_hard_limit)",
+    r"blkiotune/weight",
+    r"memoryBacking/(?:discard|allocation/@(?:mode|threads))",
+    rf"(?:disk|data)/driver/@{_DRIVER}",
+    rf"interface/driver(?:/@{_CARD}|/(?:host|guest)/@[a-z0-9_]+)",
+    r"interface/coalesce/rx/frames/@max",
+)
+"""Tuning alone: no device, file, program or interface of the host, and nothing that has a key of its own."""
+_PATH = re.compile("|".join(f"(?:{one})" for one in _ALLOWED), re.ASCII)
 _NAMED = re.compile(r"(?P<tag>[^\[]+)(?:\[(?P<name>[^\]]+)\])?")
-_LONGEST = 200
-OF_DEVICES = {"disk": "root", "data": "data", "interface": "card"}
+_VALUE = re.compile(r"[ -~]{1,100}", re.ASCII)
+_DEVICES = {"disk": "root", "data": "data", "interface": "card"}
 """The first words of paths into a device: the first disk, the data disk, the network card."""
-_ROOTS = (
-    *("features", "clock", "cputune", "memtune", "blkiotune", "memoryBacking"),
+_BEGINNINGS = (
+    *("features", "clock/timer[NAME]", "cputune", "memtune", "blkiotune", "memoryBacking"),
     *("disk/driver", "data/driver", "interface/driver", "interface/coalesce"),
 )
-"""Tuning alone: never a device, a file, a program or an interface of the host."""
-_OWN = {
-    **{
-        f"{disk}/driver/@{name}": key
-        for disk in ("disk", "data")
-        for name, key in {
-            "name": "backing",
-            "type": "data_format",
-            "cache": "cache",
-            "io": "io",
-            "iothread": "iothread",
-            "queues": "queues",
-            "discard": "data_discard",
-            "detect_zeroes": "detect_zeroes",
-            "packed": "data_packed",
-        }.items()
-    },
-    "data/driver/metadata_cache": "data_l2_cache",
-    "disk/driver/metadata_cache": "data_l2_cache",
-    "interface/driver/@queues": "nic_queues",
-    "interface/driver/@name": "network",
-    "cputune/shares": "cpu_shares",
-    "cputune/quota": "cpu_quota",
-    "cputune/period": "cpu_quota",
-}
-"""What has a key of its own, which is proved."""
 
 
 class Step(NamedTuple):
@@ -62,19 +53,22 @@ class LibvirtPath(NamedTuple):
 
 def read_path(text: str) -> LibvirtPath:
     """``clock/timer[hpet]/@present``, say. Raises ValueError, with what would be right, for what may not be set."""
-    if len(text) > _LONGEST or not _PATH.fullmatch(text):
-        raise ValueError(f"{text[:80]!r} is no path such as features/pmu/@state or data/driver/@event_idx")
-    if not any(text == root or text.startswith((f"{root}/", f"{root}[")) for root in _ROOTS):
-        raise ValueError(f"{text} may not be set; paths begin with {', '.join(_ROOTS)}")
-    for own, key in _OWN.items():
-        if text == own or text.startswith(f"{own}/"):
-            raise ValueError(f"{text} has a key of its own, {key}, which is proved")
+    if not _PATH.fullmatch(text):
+        raise ValueError(
+            f"{text[:80]!r} may not be set so: a path is for tuning that has no key of its own, and begins with "
+            f"{', '.join(_BEGINNINGS)}, such as features/pmu/@state"
+        )
     *elements, last = text.split("/")
     attribute = last.removeprefix("@") if last.startswith("@") else None
     found = [match for part in (elements if attribute else [*elements, last]) if (match := _NAMED.fullmatch(part))]
     steps = tuple(Step(one["tag"], one["name"]) for one in found)
-    device = OF_DEVICES.get(steps[0].tag)
+    device = _DEVICES.get(steps[0].tag)
     return LibvirtPath(device, steps[1:] if device else steps, attribute)
+
+
+def as_mapping(pairs: Iterable[tuple[str, bool | str]]) -> dict[str, bool | str] | None:
+    """As JSON has it; None for none."""
+    return dict(pairs) or None
 
 
 def _settings(value: object) -> object:
@@ -82,11 +76,17 @@ def _settings(value: object) -> object:
         return value
     if not isinstance(value, dict):
         raise ValueError("needs a mapping of paths into libvirt's domain XML, such as {features/pmu/@state: off}")
-    for path, one in value.items():
-        read_path(str(path))
-        if not (one is True or type(one) in (int, str)):
-            raise ValueError(f"{path} needs a text or a whole number, or true for an element without any")
-    return tuple((str(path), one if one is True else str(one)) for path, one in value.items())
+    return tuple((str(path), _value(str(path), one)) for path, one in value.items())
+
+
+def _value(path: str, value: object) -> bool | str:
+    attribute = read_path(path).attribute
+    if value is True and attribute is None:
+        return True
+    if type(value) not in (int, str) or not _VALUE.fullmatch(str(value)):
+        element = "" if attribute else ", or true for an element without any"
+        raise ValueError(f"{path} needs a whole number or a text of at most 100 printable characters{element}")
+    return str(value)
 
 
 _MAPPING = {
