@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
+
 GOOD = """\
 name: trial
 guests:
@@ -49,6 +51,7 @@ _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a le
 _IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the first a letter"
 _POINT_RULE = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"
 _CACHE_RULE = "must be 'none', 'writeback', 'writethrough', 'directsync' or 'unsafe'"
+_GUEST_KEYS = ", ".join(GUEST_ATTRIBUTES)
 _NO_PATH = (
     "may not be set so: a path is for tuning that has no key of its own, and begins with features, clock/timer[NAME], "
     "cputune, memtune, blkiotune, memoryBacking, disk/driver, data/driver, interface/driver, interface/coalesce, "
@@ -85,9 +88,7 @@ BAD = [
         "a key of a workload as an axis",
         "axes: {files: [1, 2]}",
         ":7:8: axis files: needs `values` and `sets`, as in files: {values: […], sets: workloads.copy.files} "
-        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, emulator_shares, cpu_quota, "
-        "cache, boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
-        "on, smt, host.ksm, host.thp, host.read_ahead)",
+        f"(axes without `sets` are tiles, host, {_GUEST_KEYS}, host.ksm, host.thp, host.read_ahead)",
     ),
     added(
         "a word of the language as an axis",
@@ -323,8 +324,7 @@ BAD = [
         "a path to a file of the host",
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {devices/disk/source/@file: /etc/shadow}",
-        f":3:51: guests.a.libvirt: 'devices/disk/source/@file' {_NO_PATH}, not "
-        "{'devices/disk/source/@file': '/etc/shadow'}",
+        f":3:51: guests.a.libvirt: 'devices/disk/source/@file' {_NO_PATH}",
     ),
     changed(
         "a path that has a key, by the driver's name",
@@ -337,7 +337,7 @@ BAD = [
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {features/pmu/@state: true}",
         ":3:51: guests.a.libvirt: features/pmu/@state needs a whole number or a text of at most 100 printable "
-        "characters, not {'features/pmu/@state': True}",
+        "characters",
     ),
     changed(
         "unsafe data disk",
@@ -523,9 +523,7 @@ BAD = [
         "a merged key that is none",
         "{role",
         "{<<: {colour: red}, role",
-        ":3:12: unknown key 'colour' in guests.a; known are vcpus, memory, disk, queues, "
-        "cpu_shares, emulator_shares, cpu_quota, cache, boot, image, data, data_queues, allocation, backing, "
-        "read_ahead, data_cache, network, bandwidth, on, smt, role",
+        f":3:12: unknown key 'colour' in guests.a; known are {_GUEST_KEYS}, role",
     ),
     added("a bomb of merges", _MERGE_BOMB, ":9:231: holds more than 10000 values, aliases counted in full"),
     changed(
@@ -630,9 +628,7 @@ BAD = [
         "unknown axis",
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `values` and `sets`, as in colour: {values: […], sets: workloads.NAME.KEY} "
-        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, emulator_shares, cpu_quota, "
-        "cache, boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
-        "on, smt, host.ksm, host.thp, host.read_ahead)",
+        f"(axes without `sets` are tiles, host, {_GUEST_KEYS}, host.ksm, host.thp, host.read_ahead)",
     ),
     added(
         "unknown path in a point",

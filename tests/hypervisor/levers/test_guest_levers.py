@@ -19,7 +19,7 @@ from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, ON_FILE, SCHEMA, TCG
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.disks.overlays import make_qcow2
-from vmlab.hypervisor.levers.disk_format import LEVER as FORMAT
+from vmlab.hypervisor.levers.disk_preallocation import LEVER as PREALLOCATION
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, all_levers, proofs
 from vmlab.hypervisor.libvirt.domain_xml import data_devices_xml, data_disk_xml, domain_xml
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES, GuestAttributes
@@ -129,23 +129,23 @@ def found(made: Made, keys: list[str], **asked: Any) -> list[tuple[str, str, str
     return [(one.lever, one.expected, one.found, one.agrees) for one in seen]
 
 
+VERSION = {"qemu": {"major": 7, "minor": 2}}
+
+
 @pytest.mark.parametrize(
-    ("rings", "completions", "iothreads", "shown"),
+    ("ring", "completions", "shown"),
     [
-        (0, False, 0, "threads"),
-        (1, False, 0, "io_uring"),
-        # Each iothread has a ring of its own, whatever its disks use.
-        (1, False, 1, "threads"),
-        (2, False, 1, "io_uring"),
-        (1, True, 1, "native"),
-        (3, True, 1, "io_uring and native"),
+        (False, False, "threads"),
+        (True, False, "io_uring"),
+        (False, True, "native"),
+        (True, True, "io_uring and native"),
     ],
 )
 def test_the_interface_is_what_the_kernel_shows_of_the_process(
-    tmp_path: Path, rings: int, completions: bool, iothreads: int, shown: str
+    tmp_path: Path, ring: bool, completions: bool, shown: str
 ) -> None:
-    made = Made(tmp_path / "qemu", {"query-iothreads": [{"id": f"iothread{n}"} for n in range(iothreads)]}, {})
-    made.opened("/run/disks/web.qcow2", "socket:[7]", *["anon_inode:[io_uring]"] * rings)
+    made = Made(tmp_path / "qemu", {"query-version": VERSION}, {})
+    made.opened("/run/disks/web.qcow2", "socket:[7]", *["anon_inode:[io_uring]"] * ring)
     (made.folder / "maps").write_text("7f0000000000-7f0000001000 r-xp /usr/bin/qemu\n")
     if completions:
         with (made.folder / "maps").open("a") as file:
@@ -156,12 +156,22 @@ def test_the_interface_is_what_the_kernel_shows_of_the_process(
 
 
 def test_two_disks_with_two_interfaces_need_both_of_them(tmp_path: Path) -> None:
-    made = Made(tmp_path / "qemu", {"query-iothreads": []}, {})
+    made = Made(tmp_path / "qemu", {"query-version": VERSION}, {})
     made.opened("anon_inode:[io_uring]")
     asked = {"io": "threads", "data_io": "io_uring", **DATA}
     assert [one[3] for one in found(made, ["io", "data_io"], **asked)] == [True, True]
     asked |= {"io": "native"}
     assert [one[2:] for one in found(made, ["io", "data_io"], **asked)] == [("io_uring", False)] * 2
+
+
+def test_a_qemu_whose_event_loops_have_rings_shows_linux_aio_alone(tmp_path: Path) -> None:
+    made = Made(tmp_path / "qemu", {"query-version": {"qemu": {"major": 10, "minor": 2}}}, {})
+    made.opened("anon_inode:[io_uring]")
+    assert [found(made, ["io"], io=asked)[0][2:] for asked in ("threads", "io_uring", "native")] == [
+        ("threads", True),
+        ("io_uring", True),
+        ("threads", False),
+    ]
 
 
 def test_an_iothread_is_that_of_the_device_and_must_have_run(tmp_path: Path) -> None:
@@ -212,17 +222,12 @@ def test_what_was_allocated_beforehand_shows_in_the_file(tmp_path: Path, wanted:
     file, size = tmp_path / "disk.qcow2", 2**25
     one = given(data_format="qcow2", data_preallocation=wanted, data_extended_l2=True, **DATA).resources
     make_qcow2(file, size, one)
-    image = {"filename": str(file), "cluster-size": 65536, "format-specific": {"data": {"extended-l2": True}}}
-    inserted = {"drv": "qcow2", "image": image}
+    inserted = {"drv": "qcow2", "image": {"filename": str(file)}}
     blocks = [{"qdev": "/machine/peripheral/virtio-disk1/virtio-backend", "inserted": inserted}]
     made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
     for asked in ("off", "metadata", "falloc", "full"):
         resources = one.model_copy(update={"data_preallocation": asked, "data_bytes": size})
-        (proof,) = (
-            one
-            for one in FORMAT.prove(RunningQemu("web", 1, resources, made.folder, made))
-            if one.lever == "data_preallocation"
-        )
+        (proof,) = PREALLOCATION.prove(RunningQemu("web", 1, resources, made.folder, made))
         assert (proof.found, proof.agrees) == (wanted, asked == wanted)
     with pytest.raises(FileExistsError):
         make_qcow2(file, size, one)
@@ -306,3 +311,20 @@ def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from
         (wrong,) = other.xpath(path)
         wrong.getparent().remove(wrong)
         assert not proof_of(other).agrees, path
+
+
+def test_packed_queues_are_those_that_the_guest_has_taken(tmp_path: Path) -> None:
+    taken = {"transports": ["VIRTIO_F_VERSION_1: Device compliant", "VIRTIO_F_RING_PACKED: Device supports packed"]}
+    for features, shown in ((taken, "on"), ({"transports": []}, "off"), ({}, "missing")):
+        made = Made(tmp_path / shown, {"x-query-virtio-status": {"guest-features": features}}, {})
+        for asked, word in ((True, "on"), (False, "off")):
+            ((_, expected, got, agrees),) = found(made, ["data_packed"], data_packed=asked, **DATA)
+            assert (expected, got, agrees) == (word, shown, word == shown)
+
+
+def test_a_disk_behind_virtio_scsi_is_found_by_its_id(tmp_path: Path) -> None:
+    """QEMU gives the path of a device on PCI, and the id of one on SCSI."""
+    blocks = [{"qdev": "scsi0-0-0-0", "inserted": {"drv": "qcow2", "iops": 7, "detect_zeroes": "on"}}]
+    made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
+    asked = {"data_bus": "scsi", "data_limit_iops": 7, **DATA}
+    assert found(made, ["data_limit_iops"], **asked) == [("data_limit_iops", "7/s", "7/s", True)]

@@ -66,6 +66,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "vhost": lambda draw: draw.choice(["true", "false"]),
     "mtu": lambda draw: f"{draw.randint(1280, 9000)}",
     "bandwidth": lambda draw: f"{draw.randint(1, 10**4)} Mbit/s",
+    "libvirt": lambda draw: f"{{memtune/hard_limit: {draw.randint(1, 10**6)}}}",
     "smt": lambda draw: draw.choice(["true", "false"]),
 }
 """Values of each attribute as a scenario says them; two that differ mean different things."""
@@ -119,8 +120,10 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
         # A qcow2 file is allocated otherwise, an image in a pool by Ceph, which the host neither reads nor maps.
         one |= RAW if changed in ("allocation", "backing", "data_format") else {"data_format": "qcow2"}
         one |= {} if changed == "allocation" else {"allocation": "thin"}
-        one |= {"data_io": "null", "data_discard": "null"} if changed == "backing" else {"backing": "file"}
+        one |= {"data_io": "null"} if changed == "backing" else {"backing": "file"}
         one |= {"data_bus": "virtio"} if changed != "data_bus" else {"data_packed": "false"}
+        one |= {"data_detect_zeroes": "on"} if changed in ("data_discard", "allocation") else {"data_discard": "unmap"}
+        one |= {"data_discard": "null"} if changed == "backing" else {}
         one |= {"mtu": "null"} if changed == "network" else {"network": "plain"}
         other = dict(one)
         while other == one:

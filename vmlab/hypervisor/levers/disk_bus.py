@@ -36,7 +36,7 @@ class DataBusLever(GuestLever):
             for target in disk.iterfind("target"):
                 target.attrib.update({"dev": "sda", "bus": "scsi"})
             for driver in disk.iterfind("driver"):
-                driver.attrib.pop("queues", None)
+                driver.attrib.pop("queues", "")
 
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """By the device's type; `guest_setup` asks the guest."""

@@ -1,8 +1,9 @@
 """`io`: the interface by which QEMU reads and writes the files and devices below a guest's disks.
 
-QMP does not name it, the kernel does. Linux AIO maps its ring of completions into the process, as ``/[aio]``. io_uring
-has a descriptor for each ring, but an iothread has one as well, for its own event loop (util/fdmon-io_uring.c). A
-process shows which interfaces it uses, not for which of its files: a guest is proved as a whole.
+QMP does not name it, the kernel does. Linux AIO maps its ring of completions into the process, as ``/[aio]``, and
+io_uring has a descriptor. QEMU 10.2 and newer have such a descriptor for each event loop whatever their disks use
+(util/fdmon-io_uring.c), and show no more than whether it is Linux AIO. A process shows which interfaces it uses, not
+for which of its files: a guest is proved as a whole.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from vmlab.model.scenarios.guest import GuestResources
 _RING = "anon_inode:[io_uring]"
 _COMPLETIONS = "/[aio]"
 _BY = "/proc/PID/fd, /proc/PID/maps"
+_RINGS_OF_LOOPS = (10, 2)
+_NOT_OF_RINGS = "/proc/PID/maps; whether it is io_uring or threads, as QEMU was told"
 
 
 class DiskIoLever(GuestLever):
@@ -36,11 +39,13 @@ class DiskIoLever(GuestLever):
         """One of each key; all disks together use what the process shows."""
         asked = qemu.asked
         wanted = {asked.of_disk("io", place) for place in _of_host(asked)} - {"threads"}
-        shown = set(_shown(qemu))
+        shown, by = set(_shown(qemu)), _BY
+        if _has_rings_anyway(qemu):
+            shown, by = {one for one in shown if one == "native"} | (wanted & {"io_uring"}), _NOT_OF_RINGS
         for key, own in (("io", asked.io), ("data_io", asked.data_io)):
             if own is not None:
                 found = own if shown == wanted else " and ".join(sorted(shown)) or "threads"
-                yield qemu.proof(key, own, found, _BY, agrees=shown == wanted)
+                yield qemu.proof(key, own, found, by, agrees=shown == wanted)
 
 
 def _of_host(asked: GuestResources) -> list[DiskPlace]:
@@ -49,11 +54,15 @@ def _of_host(asked: GuestResources) -> list[DiskPlace]:
 
 
 def _shown(qemu: RunningQemu) -> Iterator[str]:
-    rings = sum(one == _RING for one in qemu.descriptors())
-    if rings > len(qemu.monitor("query-iothreads")):
+    if _RING in qemu.descriptors():
         yield "io_uring"
     if any(_COMPLETIONS in line for line in (qemu.process / "maps").read_text().splitlines()):
         yield "native"
+
+
+def _has_rings_anyway(qemu: RunningQemu) -> bool:
+    version = qemu.monitor("query-version")["qemu"]
+    return (version["major"], version["minor"]) >= _RINGS_OF_LOOPS
 
 
 LEVER = DiskIoLever()

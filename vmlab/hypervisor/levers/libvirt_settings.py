@@ -49,7 +49,7 @@ def _put_all(top: etree._Element, asked: GuestResources, device: str | None) -> 
         place = top
         for step in path.steps:
             below = _child(place, step)
-            place = etree.SubElement(place, step.tag, **_named(step)) if below is None else below
+            place = etree.SubElement(place, step.tag, _named(step)) if below is None else below
         if path.attribute is not None:
             place.set(path.attribute, str(value))
         elif value is not True:

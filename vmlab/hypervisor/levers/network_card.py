@@ -26,8 +26,10 @@ class NetworkCardLever(GuestLever):
         if asked.nic_queues > 1:
             wanted["queues"] = str(asked.nic_queues)
         if wanted:
-            driver = card.find("driver")
-            (etree.SubElement(card, "driver") if driver is None else driver).attrib.update(wanted)
+            found = card.find("driver")
+            driver = etree.SubElement(card, "driver") if found is None else found
+            for name, value in wanted.items():
+                driver.set(name, value)
         if asked.mtu is not None:
             etree.SubElement(card, "mtu", size=str(asked.mtu))
 

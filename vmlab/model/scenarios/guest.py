@@ -347,7 +347,7 @@ def _words(name: str, value: Any) -> str:
     """A value as people write it in a scenario."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, tuple):
+    if name == "libvirt_settings":
         return ", ".join(f"{path} {_words('', one)}" for path, one in value)
     if name.endswith("_bandwidth"):
         return f"{format_bytes(value)}/s"
