@@ -16,7 +16,7 @@ name: levers
 guests: {vm: {vcpus: 2, memory: 512 MiB, data: 1 GiB, cache: none}}
 workloads: {blocks: {kind: fio, on: vm, rw: randwrite, block: 4 KiB, size: 16 MiB, time: 2 s, depth: 4}}
 axes:
-  disk:
+  setup:
     points:
       usual: {}
       blk:
@@ -25,7 +25,9 @@ axes:
         guests.vm.data_io: io_uring
         guests.vm.data_iothread: shared
         guests.vm.data_packed: true
-        guests.vm.data_detect_zeroes: unmap
+        guests.vm.nic_queues: 2
+        guests.vm.mtu: 9000
+        guests.vm.data_detect_zeroes: "on"
         guests.vm.data_discard: ignore
         guests.vm.data_limit_iops: 5000
         guests.vm.data_limit_bandwidth: 50 MB/s
@@ -39,7 +41,7 @@ axes:
         guests.vm.data_preallocation: metadata
         guests.vm.data_table_cache: 1 MiB
         guests.vm.data_discard: unmap
-limits: {clock_drift_percent: 100}
+limits: {clock_drift_percent: 100, start_skew: 5 s}
 allow: {noise: true}
 """
 
@@ -54,7 +56,7 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
     scenario.write_text(SCENARIO)
     done = home.vmlab("run", str(scenario))
     assert done.returncode == 0, done.stderr
-    cells = {cell["axes"]["disk"]: cell for cell in home.show()["cells"]}
+    cells = {cell["axes"]["setup"]: cell for cell in home.show()["cells"]}
     usual, blk, scsi = (_found(cells[name]) for name in ("usual", "blk", "scsi"))
     assert (usual["io"], usual["iothread"], usual["data_bus"], usual["data_format"]) == (
         *("threads", "none"),
@@ -65,7 +67,7 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
         *("iothread1", "iothread2"),
     )
     assert (blk["data_detect_zeroes"], blk["data_limit_iops"], blk["data_limit_bandwidth"]) == (
-        *("unmap", "5000/s"),
+        *("on", "5000/s"),
         "50000000/s",
     )
     assert (scsi["data_bus"], scsi["data_iothread"], scsi["data_format"]) == ("scsi", "iothread1", "qcow2")
@@ -73,6 +75,7 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
         *("128 KiB", "on"),
         "metadata",
     )
+    assert (usual["nic_queues"], blk["nic_queues"], blk["mtu"]) == ("1", "2", "9000")
     assert (usual["data_packed"], blk["data_packed"]) == ("off", "on")
     assert (blk["data_discard"], scsi["data_discard"]) == ("ignore", "unmap")
     (seen,) = (one["data_disk"] for one in cells["scsi"]["seen_in_guests"] if one["data_disk"])

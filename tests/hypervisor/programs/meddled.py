@@ -23,9 +23,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "limit_iops": ({"limit_iops": 500}, ">500<", ">900<"),
     "data_limit_bandwidth": ({**_DATA, "data_limit_bandwidth": 10**7}, ">10000000<", ">20000000<"),
     "queues": ({"queues": 2}, 'queues="2"', 'queues="1"'),
-    "data_bus": ({**_DATA, "data_bus": "scsi"}, 'dev="sda" bus="scsi"', 'dev="vdb" bus="virtio"'),
     "data_format": ({**_DATA, "data_format": "qcow2"}, 'type="qcow2"', 'type="raw"'),
-    "nic_queues": ({"nic_queues": 2}, '<driver queues="2"/>', ""),
     "mtu": ({"mtu": 9000}, 'size="9000"', 'size="1500"'),
 }
 """By lever what is asked for, and the words in the XML that are replaced behind the lab's back."""
@@ -42,10 +40,12 @@ class Meddled:
         return getattr(self._inner, name)
 
     def _spoilt(self, text: str) -> str:
-        return text.replace(*self._meddle) if self._meddle else text
+        _, words, other = self._meddle or ("", "", "")
+        return text.replace(words, other) if words else text
 
     def createXML(self, text: str, flags: int) -> Any:
-        return self._inner.createXML(self._spoilt(text), flags | libvirt.VIR_DOMAIN_START_PAUSED)
+        text = text if self._meddle[:1] == ["data"] else self._spoilt(text)
+        return self._inner.createXML(text, flags | libvirt.VIR_DOMAIN_START_PAUSED)
 
     def lookupByName(self, name: str) -> Any:
         return Meddled(self._inner.lookupByName(name), self._meddle)
@@ -74,7 +74,7 @@ async def main(runtime: str, folder: str) -> None:
     said: dict[str, list[dict[str, bool]]] = {}
     for lever, (asked, words, other) in CASES.items():
         for meddle in ([], [words, other]):
-            hypervisor.meddle[:] = meddle
+            hypervisor.meddle[:] = meddle and ["data" if "data_bytes" in asked else "root", *meddle]
             one = spec(f"g-{lever.replace('_', '-')}", "none", **asked)
             await hypervisor.create(image, [one])
             if one.resources.data_bytes is not None:

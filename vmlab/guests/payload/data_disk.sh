@@ -21,6 +21,8 @@ done
 if [ -n "$trimmed" ]; then
     dd if=/dev/urandom of="/dev/$name" bs="$trimmed" count=1 conv=fsync,notrunc status=none
     blkdiscard -l "$trimmed" "/dev/$name"
+    # QEMU writes the tables of a qcow2 image when it is told to flush, and qemu-img reads them from the file.
+    sync "/dev/$name"
     exit
 fi
 
