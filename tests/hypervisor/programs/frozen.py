@@ -142,7 +142,7 @@ class Lab:
         }
 
     def _saved_for_all(self) -> dict[str, Saved]:
-        return {one.name: Saved.now(self.saved) for one in self.specs}
+        return dict.fromkeys((one.name for one in self.specs), Saved.now(self.saved))
 
     def _copy(self, name: str) -> Path:
         return Path(shutil.copytree(self.saved, self.saved.with_name(name)))
