@@ -179,7 +179,7 @@ class MemoryRun:
             writer.close()
 
     def _recording(
-        self, _outbox: Outbox, _hypervisor: Hypervisor, _disks: Path, _timing: Timing, *_counted: object
+        self, _outbox: Outbox, _hypervisor: Hypervisor, _folders: object, _timing: Timing, *_counted: object
     ) -> Any:
         return TestRecording(self.host)
 

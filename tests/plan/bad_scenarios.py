@@ -237,7 +237,21 @@ BAD = [
         "a pool without a name",
         "memory: 512 MiB",
         "memory: 512 MiB, data: 1 GiB, backing: 'rbd:'",
-        ":3:64: guests.a.backing: needs file, block, or rbd:POOL with the name of a pool of a Ceph cluster, not 'rbd:'",
+        ":3:64: guests.a.backing: needs file, block, ext4, xfs, btrfs, folder:PATH with an absolute path, lvm:GROUP "
+        "with the name of a volume group, or rbd:POOL with the name of a pool of a Ceph cluster, not 'rbd:'",
+    ),
+    changed(
+        "a folder by a relative path",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, backing: 'folder:nvme'",
+        ":3:64: guests.a.backing: needs file, block, ext4, xfs, btrfs, folder:PATH with an absolute path, lvm:GROUP "
+        "with the name of a volume group, or rbd:POOL with the name of a pool of a Ceph cluster, not 'folder:nvme'",
+    ),
+    changed(
+        "a volume that is allocated as it is written",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, backing: 'lvm:vg0', allocation: thin",
+        ":3:87: a logical volume has all of its room from the start; use full, or leave allocation out",
     ),
     changed(
         "an image in a pool that is allocated before",

@@ -43,6 +43,7 @@ def refusal(said: str = "", guest: str = "", on: str = "vm", *, hypervisor: str 
         ({"guest": ", bandwidth: 10 Mbit/s"}, "guest vm has a bandwidth"),
         ({"guest": ", network: nat"}, "guest vm has network: nat"),
         ({"guest": ', data: 1 GiB, backing: "rbd:lab"'}, "guest vm has its data disk in a pool"),
+        ({"guest": ", data: 1 GiB, backing: ext4"}, "guest vm has its data disk on a file system that is made for it"),
         ({"guest": ", on: host"}, "guest vm runs on the host"),
         ({"on": "host"}, "workload primes runs on the host"),
     ],

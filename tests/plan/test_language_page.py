@@ -27,10 +27,12 @@ FLOW = (
 
 def test_the_examples_are_scenarios() -> None:
     found = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    example, way, bare, points, host, disk, small, size, *_ = found
+    example, way, bare, places, points, host, disk, small, size, *_ = found
     assert validate_all(read(Path("page"), example + size)).cells == {"published": 4, "full": 4, "demo": 2}
     assert validate_all(read(Path("page"), FLOW + way)).cells == {"full": 3}
     assert validate_all(read(Path("page"), FLOW.replace("far", "server") + bare)).cells == {"full": 2}
+    having_data = JOB.replace("512 MiB", "512 MiB, data: 1 GiB")
+    assert validate_all(read(Path("page"), having_data + places)).cells == {"full": 4}
     assert validate_all(read(Path("page"), JOB + points)).cells == {"full": 5}
     assert validate_all(read(Path("page"), JOB + host)).cells == {"full": 2}
     assert validate_all(read(Path("page"), JOB + disk)).cells == {"full": 1}

@@ -34,6 +34,9 @@ ALLOWED = {
         "hypervisor/disks/overlays.py",
         "hypervisor/kvm_probe.py",
         "hypervisor/ceph/rbd.py",
+        "hypervisor/levers/disk_discard.py",
+        "hypervisor/levers/qemu_offers.py",
+        "hypervisor/lvm/logical_volumes.py",
         "lab/provision/host_support.py",
         "telemetry/speed_trace.py",
         "workloads/suites/unixbench.py",
@@ -48,6 +51,7 @@ ALLOWED = {
         "hypervisor/lab_network.py",
         "hypervisor/ceph/rbd.py",
         "hypervisor/disks/host_files.py",
+        "hypervisor/disks/made_file_systems.py",
         "hypervisor/bare_metal/bare_init.py",
     },
 }

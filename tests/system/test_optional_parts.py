@@ -13,6 +13,7 @@ import vmlab
 
 PARTS = {
     "hypervisor/ceph": "guests: {a: {memory: 512 MiB, data: 1 GiB, backing: 'rbd:lab'}}",
+    "hypervisor/lvm": "guests: {a: {memory: 512 MiB, data: 1 GiB, backing: 'lvm:vg0'}}",
     "hypervisor/overlay_network": "guests: {a: {memory: 512 MiB, bandwidth: 30 Mbit/s}}",
     "hypervisor/emulated_disk": "guests: {a: {memory: 512 MiB}}\nhost: {disk: hdd-7200}",
     "workloads/suites": "guests: {a: {memory: 512 MiB}}",

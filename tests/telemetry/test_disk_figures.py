@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,21 @@ def test_a_folder_on_a_partition_lies_on_the_whole_disk(host: RecordedHost, tmp_
     link.symlink_to(partition)
     told: list[str] = []
     assert disks_under([tmp_path / "not/made/yet", tmp_path], host.roots, told.append) == ["sda"]
+    assert told == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="device nodes need root")
+def test_a_device_of_a_volume_group_is_of_its_own_disk(host: RecordedHost, tmp_path: Path) -> None:
+    partition = tmp_path / "sys/devices/pci/block/sdb/sdb1"
+    partition.mkdir(parents=True)
+    (partition / "partition").write_text("1\n")
+    link = tmp_path / "sys/dev/block/8:17"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(partition)
+    device = tmp_path / "sdb1"
+    os.mknod(device, stat.S_IFBLK | 0o600, os.makedev(8, 17))
+    told: list[str] = []
+    assert disks_under([device], host.roots, told.append) == ["sdb"]
     assert told == []
 
 

@@ -12,7 +12,6 @@ from importlib import util
 from pathlib import Path
 
 from vmlab.hypervisor import kvm_probe
-from vmlab.hypervisor.disks.overlays import supports_direct
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.libvirt.libvirt_root import PACKAGES, missing, words_for
 from vmlab.model.errors import RefusedError, in_one_line
@@ -20,7 +19,7 @@ from vmlab.model.places import cache_folder, remedy_for, runs_folder, state_fold
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system import kvm_device
 from vmlab.system.entry_points import broken, other_packages
-from vmlab.system.file_system import nearest_folder, try_out
+from vmlab.system.file_system import nearest_folder, supports_direct, try_out
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.rights import QEMU_BYTES, Needed, as_root, in_container, missing_capabilities, too_low
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE

@@ -102,6 +102,22 @@ class PoolImage:
         return f"rbd:{self.pool}/{self.image}"
 
 
+@dataclass(frozen=True, slots=True)
+class LogicalVolume:
+    """A logical volume of LVM, by the names of its group and its own."""
+
+    group: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.name}"
+
+    @property
+    def device(self) -> Path:
+        """Its block device."""
+        return Path("/dev", self.group, self.name)
+
+
 class SavedGuest(Protocol):
     """What `save` left in `folder`, and by name the digests that its files were found to have then."""
 

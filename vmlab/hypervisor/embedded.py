@@ -112,11 +112,9 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         if self._ordered is not None:
             self._ordered.require_inside(self.watch.pid_of(spec.name, domain))
         if spec.resources.pool is not None:
-            from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS, require_host_network
+            from vmlab.hypervisor.ceph.rbd import require_host_network
 
             require_host_network(self.watch.pid_of(spec.name, domain), spec.name)
-            # Images are left in a pool only where their guests could not be ended in order.
-            self._seconds_to_clear = _STOP + REMOVE_SECONDS
 
     def _all_stats(self, which: int, flags: int) -> list[tuple[Any, dict[str, Any]]]:
         # No domain of anybody else is in a libvirt of the lab's own.

@@ -24,16 +24,19 @@ from vmlab.system.held_folder import demand, need, opened
 _MOST_BYTES = 16 * 2**20
 """Bytes of the largest journal; a run's has some hundred lines for each cell."""
 
-Kind = Literal["cgroups", "partition", "loop", "folder", "file", "setting", "rbd", "libvirt", "log"]
+Kind = Literal[
+    "cgroups", "partition", "loop", "folder", "file", "outside", "setting", "rbd", "volume", "libvirt", "log"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
     """One thing that was made, or a setting of the host that was changed.
 
-    `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, an image in a pool of Ceph, the lab
-    whose mark is in the host's libvirt, the name of a domain there whose log is kept, a setting's file below /sys. A
-    setting also has the value that it `was` before the run, and `ours`, which the run gave it.
+    `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, also of a file in a folder of the user's
+    (``outside``), an image in a pool of Ceph, a logical volume, the lab whose mark is in the host's libvirt, the name
+    of a domain there whose log is kept, a setting's file below /sys. A setting also has the value that it `was` before
+    the run, and `ours`, which the run gave it.
     """
 
     kind: Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.disks import loop_devices, user_folder
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
 from vmlab.hypervisor.libvirt.libvirt_root import hosts_places
@@ -31,8 +31,9 @@ def sweep(
     before, or be none of the lab's.
 
     Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
-    `removal.mark`, loop devices that carry its mark, images in Ceph pools whose names begin with it, and in the host's
-    libvirt what carries it, with the logs of such domains. Anything else in the journal is not the lab's: it stays, and
+    `removal.mark`, files in folders of the user's that have its name, loop devices that carry its mark, logical volumes
+    that have its name and its tag, images in Ceph pools whose names begin with it, and in the host's libvirt what
+    carries it, with the logs of such domains. Anything else in the journal is not the lab's: it stays, and
     its entry is closed. Only for runs whose processes are gone.
 
     Raises CleanupIncomplete, naming what could not be removed, after everything else was.
@@ -42,7 +43,9 @@ def sweep(
         "partition": _remove_partition,
         "folder": lambda path: [] if Path(path) == disks.parent else _remove_folder(Path(path), owner, disks),
         "file": lambda path: _remove_file(Path(path), disks),
+        "outside": lambda path: [path] if user_folder.remove(Path(path), owner) else [],
         "rbd": lambda words: _remove_image(words, owner),
+        "volume": lambda words: _remove_volume(words, owner),
         "libvirt": lambda lab: _undo_in_libvirt(lab) if lab == owner else [],
         "log": lambda domain: hosts_places().forget(domain) if _is_domain_of(owner, domain) else [],
         "loop": lambda mark: loop_devices.clear_marked(mark) if mark == loop_devices.mark_of(owner) else [],
@@ -85,6 +88,13 @@ def _remove_image(words: str, owner: str) -> list[str]:
 
     image = rbd.named(words, owner)
     return [str(image)] if image is not None and rbd.remove(image) else []
+
+
+def _remove_volume(words: str, owner: str) -> list[str]:
+    from vmlab.hypervisor.lvm import logical_volumes
+
+    volume = logical_volumes.named(words, owner)
+    return [str(volume)] if volume is not None and logical_volumes.remove(volume, owner) else []
 
 
 def _undo_in_libvirt(lab: str) -> list[str]:

@@ -400,7 +400,8 @@ class LibvirtHypervisor:
         await call("closing libvirt", _ASK, self._connection.close)
 
     async def _clear_up(self) -> None:
-        await call("clearing up", self._seconds_to_clear, sweep, self.journal.path, self._disks, self._lab)
+        deadline = self._seconds_to_clear + self._data_disks.longest_release
+        await call("clearing up", deadline, sweep, self.journal.path, self._disks, self._lab)
 
     def _lookup(self, name: str) -> Any:
         return self._connection.lookupByName(domain_name(self._lab, name))

@@ -16,6 +16,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
+from vmlab.plan.data_places import of_data_places
 from vmlab.plan.host_lacks import missing_parts, of_added_images, of_bare_guests, unused_tunnels
 from vmlab.plan.scenario_file.paths import known_keys
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
@@ -124,6 +125,7 @@ def read_cell(document: Document) -> Checked:
     problems.extend(check_targets(scenario, params))
     problems.extend(_unsafe(scenario))
     problems.extend(_guest_keys(scenario))
+    problems.extend(of_data_places(scenario))
     problems.extend(_too_large(scenario, params))
     problems.extend(of_added_images(scenario))
     problems.extend(of_bare_guests(scenario))
@@ -157,11 +159,6 @@ def _guest_keys(scenario: Scenario) -> Iterator[Problem]:
         for key in guest.without_data_disk():
             message = f"{key} is of a data disk, which guest {name} does not have; give it one, such as data: 10 GiB"
             yield Problem(("guests", name, key), message, True)
-        if guest.pool is not None and guest.allocation == "full":
-            message = (
-                f"an image in pool {guest.pool} is allocated by Ceph as it is written; use thin, or another backing"
-            )
-            yield Problem(("guests", name, "allocation"), message)
 
 
 def _too_large(scenario: Scenario, params: Mapping[str, WorkloadParams]) -> Iterator[Problem]:

@@ -8,11 +8,12 @@ cores, so work beyond what two cores do at once is spread over the host's.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import PurePosixPath
 
-from vmlab.model.names import HOST_PLACE
+from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import GuestResources
-from vmlab.plan.terms import CellPlan, HostFacts, Plan, WorkloadPlan
+from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
 from vmlab.workloads.contract import Footprint
 from vmlab.workloads.registry import kinds
 
@@ -64,10 +65,47 @@ def freezing_seconds(workloads: Iterable[WorkloadPlan], accelerator: Accelerator
     return _FREEZE + max((footprint(one, accelerator).staging_seconds for one in workloads), default=0.0)
 
 
-def cell_disk(guests: Sequence[GuestResources], footprints: Iterable[Footprint]) -> int:
-    """Bytes that a cell takes on the host's disk: what workloads write, what booting does, and full data disks."""
-    written = sum(one.disk_bytes for one in footprints) + len(guests) * BOOT_WRITES_BYTES
-    return written + sum(guest.data_bytes or 0 for guest in guests if guest.allocates_all)
+FILE_SYSTEM_BYTES = 128 * 2**20
+"""What a new file system takes: 84 MiB on an emulated disk, most of it the journal (docs/evidence/performance.md)."""
+
+
+def cell_disk(
+    guests: Sequence[GuestPlan], workloads: Sequence[WorkloadPlan], accelerator: Accelerator, bare: Collection[str] = ()
+) -> int:
+    """Bytes that a cell takes where runs lie: what workloads write, what booting does, and data disks.
+
+    Data disks in a pool, a volume group or a folder of the user's lie elsewhere.
+    """
+    written = sum(footprint(workload, accelerator, bare).disk_bytes for workload in workloads)
+    written += len(guests) * BOOT_WRITES_BYTES
+    for guest in guests:
+        if (place := guest.resources.data_place) is not None:
+            on_it = written_to_data_disk(guest, workloads, accelerator)
+            written += (0 if place.name else data_disk_bytes(guest.resources, on_it)) - on_it
+    return written
+
+
+def data_disk_bytes(guest: GuestResources, written: int) -> int:
+    """Bytes that a guest's data disk takes where it lies, when workloads write so many to it."""
+    place = guest.data_place
+    if place is None:
+        return 0
+    if guest.allocates_all:
+        return place.file_bytes(guest.data_bytes or 0)
+    if place.file_system is None:
+        return written
+    # What btrfs overwrites goes to another place of its disk.
+    return FILE_SYSTEM_BYTES + written * (2 if place.kind == "btrfs" else 1)
+
+
+def written_to_data_disk(guest: GuestPlan, workloads: Iterable[WorkloadPlan], accelerator: Accelerator) -> int:
+    """Bytes that workloads write to the data disk of a virtual machine that has one; databases never do."""
+    return sum(
+        footprint(workload, accelerator).disk_bytes
+        for workload in workloads
+        if workload.source == guest.key
+        and PurePosixPath(getattr(workload.params, "folder", "/")).is_relative_to(DATA_FOLDER)
+    )
 
 
 QEMU_BYTES = 64 * 2**20
@@ -105,8 +143,6 @@ def memory_needed(plan: Plan, host: HostFacts) -> int:
 
 
 _LEAST_SIZE = 2**35
-FILE_SYSTEM_BYTES = 128 * 2**20
-"""What a new file system on an emulated disk takes: 84 MiB, most of it the journal (docs/evidence/performance.md)."""
 IMAGE_BYTES = 1280 * 2**20
 """The image's copy: 983 MiB (docs/evidence/performance.md), and some more for packages that grow."""
 SNAPSHOT_BYTES = 64 * 2**20

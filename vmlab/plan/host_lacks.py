@@ -28,6 +28,7 @@ COPIED_BYTES = 128 * 2**20
 """What a guest on the host takes of its disk for its own /etc and /var: 90 MiB of the image, and what its servers add.
 """
 CEPH = "vmlab.hypervisor.ceph.rbd"
+LVM = "vmlab.hypervisor.lvm.logical_volumes"
 OVERLAY_NETWORK = "vmlab.hypervisor.overlay_network.guest_networks"
 EMULATED_DISK = "vmlab.hypervisor.emulated_disk.emulated_disk"
 """The module by which each is entered. `vmlab.workloads.registry` finds the kinds of suites, where they are."""
@@ -137,6 +138,8 @@ def _asked(plan: Plan, cell: CellPlan) -> Iterator[str]:
             yield f"guest {guest.guest} has a bandwidth"
         if guest.resources.pool is not None:
             yield f"guest {guest.guest} has its data disk in a pool"
+        if guest.resources.data_place is not None and guest.resources.data_place.file_system is not None:
+            yield f"guest {guest.guest} has its data disk on a file system that is made for it"
     for workload in cell.workloads:
         if HOST_PLACE in (workload.source, workload.target):
             yield f"workload {workload.name} runs on the host"
@@ -154,8 +157,9 @@ def _entered(scenario: Scenario) -> Iterator[tuple[str, Place]]:
     if scenario.host.disk is not None:
         yield EMULATED_DISK, ("host", "disk")
     for name, guest in scenario.guests.items():
-        if guest.pool is not None:
-            yield CEPH, ("guests", name, "backing")
+        parts = {"rbd": CEPH, "lvm": LVM}
+        if guest.data_place is not None and guest.data_place.kind in parts:
+            yield parts[guest.data_place.kind], ("guests", name, "backing")
         yield from ((OVERLAY_NETWORK, ("guests", name, key)) for key in guest.beyond_bridge)
 
 

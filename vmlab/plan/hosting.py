@@ -12,6 +12,7 @@ from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.model.scenarios.scenario import Allow
 from vmlab.model.units import format_bytes
+from vmlab.plan.data_places import check_data_places, lacking_room
 from vmlab.plan.estimate import IMAGE_BYTES, disk_needed, emulated_disk_size, footprint, memory_needed
 from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt
 from vmlab.plan.terms import HostFacts, Plan
@@ -77,6 +78,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     if (reason := not_in_hosts_libvirt(plan)) is not None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
     check_assets(plan, host)
+    check_data_places(plan)
     for line, remedy in too_low(_needed_limits(plan)):
         raise RefusedError(line, remedy=remedy)
     _check_disk_of_host(plan, host)
@@ -98,12 +100,15 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             f"{what} will write {format_bytes(written)} and the disk has {format_bytes(host.disk_free_bytes)} free",
             "a smaller --size or fewer --tiles, or clear the disk; XDG_STATE_HOME moves the lab's disks",
         )
+    for shortage in lacking_room(plan, host):
+        raise DoesNotFit("disk space", shortage, "a smaller --size or fewer --tiles, or another folder")
 
 
 def _needed_limits(plan: Plan) -> Needed:
     """A guest's disk image grows up to its size, and its memory is a file in its snapshot."""
     guests = [guest.resources for cell in plan.cells for guest in cell.guests]
-    files = [IMAGE_BYTES, *(max(one.disk_bytes, one.data_bytes or 0, one.memory_bytes) for one in guests)]
+    files = [IMAGE_BYTES, *(max(one.disk_bytes, one.memory_bytes) for one in guests)]
+    files += [one.data_place.file_bytes(one.data_bytes) for one in guests if one.data_place and one.data_bytes]
     if plan.scenario.host.disk is not None:
         files.append(emulated_disk_size(plan.disk_bytes))
     memory = max((one.memory_bytes for one in guests), default=0)

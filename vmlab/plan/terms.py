@@ -15,6 +15,7 @@ from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.telemetry.domains.neighbours import Neighbour
 
 if TYPE_CHECKING:
+    from vmlab.model.scenarios.data_backing import DataPlace
     from vmlab.model.scenarios.guest import GuestResources
     from vmlab.model.scenarios.scenario import Scenario
     from vmlab.model.scenarios.table import Table
@@ -273,10 +274,27 @@ class Plan:
         return () if axis is None else tuple(map(str, axis.values))
 
     @property
+    def data_places(self) -> tuple[DataPlace, ...]:
+        """Where any virtual machine has its data disk."""
+        places = (guest.resources.data_place for cell in self.cells for guest in cell.guests)
+        return tuple(dict.fromkeys(place for place in places if place is not None))
+
+    @property
     def pools(self) -> tuple[str, ...]:
         """The pools of a Ceph cluster that any guest has its data disk in."""
-        guests = (guest for cell in self.cells for guest in cell.guests)
-        return tuple(dict.fromkeys(guest.resources.pool for guest in guests if guest.resources.pool is not None))
+        return tuple(place.name for place in self.data_places if place.kind == "rbd")
+
+    @property
+    def volumes(self) -> dict[str, list[dict[str, int]]]:
+        """By volume group the logical volumes of each cell: their bytes by the guest's key."""
+        groups = [place for place in self.data_places if place.kind == "lvm"]
+        return {
+            group.name: [
+                {one.key: one.resources.data_bytes or 0 for one in cell.guests if one.resources.data_place == group}
+                for cell in self.cells
+            ]
+            for group in groups
+        }
 
     @property
     def guest_keys(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import mmap
 import os
+import secrets
 import struct
 import time
 from collections.abc import Iterator
@@ -55,6 +56,43 @@ def _is_folder(place: Path) -> bool:
         return place.is_dir()
     except OSError:
         return False
+
+
+def supports_direct(folder: Path) -> bool:
+    """Whether the file system of `folder` takes O_DIRECT; tmpfs, for one, may not. Raises OSError.
+
+    It is tried on a file without a name, of which nothing is left, where the file system has such files.
+    """
+    place, flags = folder.resolve(), os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC
+    try:
+        os.close(os.open(place, flags | os.O_TMPFILE, 0o600))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT):
+            raise
+    else:
+        return True
+    probe = place / f".direct-{secrets.token_hex(8)}"
+    try:
+        os.close(os.open(probe, flags | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    finally:
+        remove_file(probe)
+    return True
+
+
+def offers(kind: str) -> bool:
+    """Whether this kernel has a file system, or a module for it. True where its modules are not to be seen."""
+    if kind in (_PROC / "filesystems").read_text().split():
+        return True
+    modules = Path("/lib/modules") / os.uname().release
+    lists = [modules / "modules.dep", modules / "modules.builtin"]
+    known = [file.read_text(errors="replace") for file in lists if file.exists()]
+    return not known or any(f"/{kind}.ko" in text for text in known)
 
 
 def flock(descriptor: int, operation: int, path: Path) -> None:

@@ -18,7 +18,10 @@ _INSTALL = {
 }
 """By the families of distributions, which name themselves so in os-release(5)."""
 _UNASKED = {"debian": "--yes", "fedora": "--assumeyes", "arch": "--noconfirm"}
+OF_FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
+"""Debian's package with the ``mkfs`` of each file system."""
 _OTHER_NAMES = {
+    "btrfs-progs": ("btrfs-progs", "btrfs-progs"),
     "ceph-common": ("ceph-common", "ceph"),
     "dnsmasq-base": ("dnsmasq", "dnsmasq"),
     "e2fsprogs": ("e2fsprogs", "e2fsprogs"),
@@ -30,6 +33,7 @@ _OTHER_NAMES = {
     "libvirt-daemon-driver-qemu": ("libvirt-daemon-driver-qemu", "libvirt"),
     "libvirt-dev": ("libvirt-devel", "libvirt"),
     "lintian": ("lintian", "lintian"),
+    "lvm2": ("lvm2", "lvm2"),
     "make": ("make", "make"),
     "mmdebstrap": ("mmdebstrap", "mmdebstrap"),
     "pkg-config": ("pkgconf-pkg-config", "pkgconf"),
@@ -41,6 +45,7 @@ _OTHER_NAMES = {
     "sysstat": ("sysstat", "sysstat"),
     "tmux": ("tmux", "tmux"),
     "util-linux": ("util-linux", "util-linux"),
+    "xfsprogs": ("xfsprogs", "xfsprogs"),
     "xorriso": ("xorriso", "libisoburn"),
 }
 """By Debian's name, which stands for a package in the program: the names of Fedora and of Arch Linux."""

@@ -20,7 +20,8 @@ ON_A_DISK = "set XDG_STATE_HOME to a folder on a disk"
 
 
 def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], None]) -> list[str]:
-    """The kernel's names (``sda``, ``dm-0``) of the whole disks that hold `folders`; one notice where none is found.
+    """The kernel's names (``sda``, ``dm-0``) of the whole disks that hold `folders`, or that a block device among these
+    is of; one notice where none is found.
 
     For a partition this is the disk with that partition. A file system without a device number of its own (btrfs) is
     found by its mount source. Where two of them lie on one disk (a logical volume, and a partition beside it), the
@@ -55,6 +56,8 @@ def refuses_overlay(folder: Path, roots: Roots) -> str | None:
 
 
 def _disk_of(folder: Path, roots: Roots) -> str | None:
+    if folder.is_block_device():
+        return disk_of_number(folder.stat().st_rdev, roots)
     return whole_disk_of(nearest_folder(folder).stat().st_dev, roots)
 
 

@@ -27,12 +27,16 @@ SCENARIO = """
 name: both
 summary: The host and a guest at work side by side.
 guests:
-  vm: {vcpus: 1, memory: 512 MiB, disk: 8 GiB, data: 64 MiB, allocation: full, backing: block, cache: none}
+  vm: {vcpus: 1, memory: 512 MiB, disk: 8 GiB, data: 64 MiB, allocation: full, cache: none}
 workloads:
   there: {kind: cpu, on: vm, threads: 1, max_prime: 20000, events: 200000}
   here: {kind: cpu, on: host, threads: 1, max_prime: 50000, events: 200000}
 """
 PATIENCE = 400.0
+BACKINGS = {"runner": "xfs", "init": "block", "launcher": "folder", "QEMU": "btrfs", "command line": "ext4"}
+"""Where the data disk lies when each process is killed; the folder is the user's."""
+THEIRS = "vmlab.20260101-000000-both-0000.t1-vm.0123456789abcdef.raw"
+"""A file of theirs, with a name much like the lab's own."""
 
 
 def events(folder: Path) -> list[str]:
@@ -84,17 +88,25 @@ def loops_on(folder: Path) -> list[str]:
     return [file for file in backing if str(folder) in file]
 
 
+def both_work(command: subprocess.Popen[str], folder: Path) -> bool:
+    """Whether both workloads have started. Raises RuntimeError where the run is over before."""
+    if command.poll() is not None:
+        raise RuntimeError(f"the run ended by itself: {command.communicate()[1]}")
+    return events(folder).count("WorkloadStarted") == 2
+
+
 def killed(victim: str, state: Path) -> dict[str, Any]:
     """Run both workloads, kill `victim` while they work, and clear up."""
     runs = state / "vmlab/runs"
     runs.mkdir(parents=True, exist_ok=True)
     before = set(runs.iterdir())
-    command = subprocess.Popen(
-        [*VMLAB, "run", str(state / "both.yaml"), "--cold"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    nvme, backing = state / "nvme", BACKINGS[victim]
+    placed = f"guests.vm.backing={f'folder:{nvme}' if backing == 'folder' else backing}"
+    argv = [*VMLAB, "run", str(state / "both.yaml"), "--cold", "--set", placed]
+    command = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     (folder,) = wait_for("the run", lambda: set(runs.iterdir()) - before, 60)
-    wait_for("both workloads", lambda: events(folder).count("WorkloadStarted") == 2)
-    loops = len(loops_on(folder))
+    wait_for("both workloads", lambda: both_work(command, folder))
+    loops, outside = len(loops_on(folder)), len(list(nvme.iterdir()))
     root = next((Path("/run/vmlab").glob("*/root")), None)
     began = time.monotonic()
     os.kill(process_of(victim, command, folder), signal.SIGKILL)
@@ -116,6 +128,7 @@ def killed(victim: str, state: Path) -> dict[str, Any]:
         "again": again.stderr.strip(),
         "disks": [path.name for path in folder.glob("disks/*")],
         "loops": [loops, len(loops_on(folder))],
+        "outside": [outside, [path.name for path in nvme.iterdir()]],
     }
 
 
@@ -127,6 +140,8 @@ def main(base: Path, state: Path, cache: Path, victims: list[str]) -> None:
         host.enter(CHECKOUT)
         os.environ["XDG_STATE_HOME"] = str(state)
         (state / "both.yaml").write_text(SCENARIO)
+        (state / "nvme").mkdir()
+        (state / "nvme" / THEIRS).write_text("theirs")
         seen = {victim: killed(victim, state) for victim in victims}
         (state / "seen.json").write_text(json.dumps(seen))
         os._exit(0)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.hypervisor.conftest import Start
-from vmlab.hypervisor.disks.overlays import make_overlay, supports_direct
+from vmlab.hypervisor.disks.overlays import make_overlay
 from vmlab.model.errors import HypervisorError
+from vmlab.system.file_system import supports_direct
 
 
 def test_an_overlay_knows_its_base_and_size(tmp_path: Path) -> None:

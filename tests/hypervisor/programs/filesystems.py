@@ -4,9 +4,10 @@ import json
 import sys
 from pathlib import Path
 
-from vmlab.hypervisor.disks.overlays import make_overlay, require_direct, supports_direct
+from vmlab.hypervisor.disks.overlays import make_overlay, require_direct
 from vmlab.model.errors import RefusedError
 from vmlab.system import kernel
+from vmlab.system.file_system import supports_direct
 
 
 def refusal_of_direct(folder: Path) -> str:

@@ -24,6 +24,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "data_limit_bandwidth": ({**_DATA, "data_limit_bandwidth": 10**7}, ">10000000<", ">20000000<"),
     "queues": ({"queues": 2}, 'queues="2"', 'queues="1"'),
     "data_format": ({**_DATA, "data_format": "qcow2"}, 'type="qcow2"', 'type="raw"'),
+    "backing": ({**_DATA, "backing": "xfs"}, "g-backing.data/", ""),
     "mtu": ({"mtu": 9000}, 'size="9000"', 'size="1500"'),
 }
 """By lever what is asked for, and the words in the XML that are replaced behind the lab's back."""
@@ -71,6 +72,9 @@ async def main(runtime: str, folder: str) -> None:
     image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
     hypervisor = Deceived(Path(runtime), Path(folder) / "disks", "test", kernel=image.kernel)
     await hypervisor.open()
+    (Path(folder) / "disks").mkdir(exist_ok=True)
+    # What the data disk is where libvirt is told to look beside its file system.
+    (Path(folder) / "disks/g-backing.data.raw").write_bytes(bytes(2**26))
     said: dict[str, list[dict[str, bool]]] = {}
     for lever, (asked, words, other) in CASES.items():
         for meddle in ([], [words, other]):

@@ -45,7 +45,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "data": lambda draw: f"{draw.randint(64, 2**14)} MiB",
     "data_queues": lambda draw: f"{draw.randint(1, 64)}",
     "allocation": lambda draw: draw.choice(["thin", "full"]),
-    "backing": lambda draw: draw.choice(["file", "block", "rbd:one", "rbd:other"]),
+    "backing": lambda draw: draw.choice(["file", "block", "xfs", "folder:/srv", "rbd:one", "rbd:other"]),
     "read_ahead": lambda draw: f"{4 * draw.randint(0, 2**18)} KiB",
     "data_cache": lambda draw: draw.choice(CACHE_MODES),
     "data_io": lambda draw: draw.choice(["threads", "io_uring"]),

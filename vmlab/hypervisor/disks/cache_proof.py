@@ -20,7 +20,7 @@ from typing import Any
 
 from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.disks.data_disks import DataDisk, PoolDisk
+from vmlab.hypervisor.disks.data_disks import AnyDataDisk, DataDisk, PoolDisk
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CACHE_FLAGS, CacheFlags, CacheMode
 
@@ -52,13 +52,12 @@ class Qemu:
             *(self._of_file(mode, file, nodes.get(file), None) for file in below),
         ]
 
-    def prove_data(self, mode: CacheMode, disk: DataDisk | PoolDisk) -> list[CacheProof]:
-        """The proof for a data disk; for a block device two, as the loop device's own flag counts as well."""
+    def prove_data(self, mode: CacheMode, disk: AnyDataDisk) -> list[CacheProof]:
+        """The proof for a data disk; with a loop device two, as the loop device's own flag counts as well."""
         if isinstance(disk, PoolDisk):
             return [self._in_pool(mode, disk.source)]
-        if disk.device is None:
-            return self.prove(mode, [disk.file])
-        return [*self.prove(mode, [disk.device]), self._below(disk.device, disk.file)]
+        loop = disk.loop if isinstance(disk, DataDisk) else None
+        return [*self.prove(mode, [disk.source.path]), *(() if loop is None else (self._below(*loop),))]
 
     def _below(self, device: Path, file: Path) -> CacheProof:
         """The host must not cache the file below QEMU's O_DIRECT on the device, nor in addition to its buffers."""

@@ -1,4 +1,5 @@
-"""Guests' data disks: files without a backing file below them, loop devices on such files, or images in a Ceph pool.
+"""Guests' data disks: files without a backing file below them, loop devices on such files, files on file systems made
+for them or in folders of the user's, logical volumes, or images in a Ceph pool.
 
 A disk is plugged into a running guest and goes with it, so nothing of it is part of a snapshot. `full` reserves every
 block by fallocate, which gives the longest extents that the file system has and takes no time; writing zeros gave more
@@ -20,28 +21,38 @@ from typing import Any
 
 import libvirt
 
-from vmlab.hypervisor.contract import DomainSpec, PoolImage
-from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.contract import DomainSpec, LogicalVolume, PoolImage
+from vmlab.hypervisor.disks import loop_devices, made_file_systems, user_folder
+from vmlab.hypervisor.disks.made_file_systems import MadeFileSystem
 from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct, seconds_to_make
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_devices_xml, data_disk_xml
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError, RefusedError
+from vmlab.model.scenarios.data_backing import DataPlace, FileSystem
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.system.removal import remove_file
 
 _MAKE = 120.0
 _PLUG = 30.0
+IN_USER_FOLDER = "another folder for the data disk, or a cache mode without it"
+"""The remedy where the file system of a user's folder has no O_DIRECT."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataDisk:
-    """A data disk on the host: its `file`, and the loop device on it with the descriptor that keeps it attached."""
+    """A data disk on the host: its `file`, and the loop device on it with the descriptor that keeps it attached.
+
+    One on a file system of the lab's has the loop device `below`. A file that is not `in_lab` is in a folder of the
+    user's.
+    """
 
     file: Path
     device: Path | None = None
     held: int = -1
+    below: MadeFileSystem | None = None
+    in_lab: bool = True
 
     @property
     def source(self) -> DiskSource:
@@ -53,6 +64,30 @@ class DataDisk:
         """The files of the host that QEMU opens."""
         return (self.source.path,)
 
+    @property
+    def loop(self) -> tuple[Path, Path] | None:
+        """The loop device that takes part in it, and its file; None without one."""
+        if self.below is not None:
+            return self.below.device, self.below.kept
+        return None if self.device is None else (self.device, self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeDisk:
+    """A data disk that is a logical volume."""
+
+    volume: LogicalVolume
+
+    @property
+    def source(self) -> DiskSource:
+        """What QEMU opens."""
+        return DiskSource(self.volume.device, block=True)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Its block device."""
+        return (self.volume.device,)
+
 
 @dataclass(frozen=True, slots=True)
 class PoolDisk:
@@ -60,6 +95,9 @@ class PoolDisk:
 
     source: PoolImage
     paths: tuple[Path, ...] = ()
+
+
+AnyDataDisk = DataDisk | VolumeDisk | PoolDisk
 
 
 class DataDisks:
@@ -70,9 +108,11 @@ class DataDisks:
         self._lab = lab
         self._mark = loop_devices.mark_of(lab)
         self._journal = journal
-        self._disks: dict[str, DataDisk | PoolDisk] = {}
+        self._disks: dict[str, AnyDataDisk] = {}
+        self.longest_release = 0.0
+        """How much longer than that of files the release of a disk may have taken since the lab began, in seconds."""
 
-    def of(self, name: str) -> DataDisk | PoolDisk | None:
+    def of(self, name: str) -> AnyDataDisk | None:
         """The data disk of guest `name`; None where it has none at present."""
         return self._disks.get(name)
 
@@ -88,31 +128,86 @@ class DataDisks:
         for text in (*data_devices_xml(spec), data_disk_xml(spec, disk.source)):
             await shielded(call(plugging, _PLUG, lookup(spec.name).attachDeviceFlags, text, live))
 
-    def make(self, spec: DomainSpec) -> DataDisk | PoolDisk:
+    def make(self, spec: DomainSpec) -> AnyDataDisk:
         """Make the data disk of `spec`, after entering it in the journal; blocks.
 
         Raises RefusedError where the disk is full or O_DIRECT is missing, HypervisorError where it cannot be made.
         """
-        size = spec.resources.data_bytes
-        if size is None or spec.name in self._disks:
+        size, place = spec.resources.data_bytes, spec.resources.data_place
+        if size is None or place is None or spec.name in self._disks:
             raise HypervisorError(f"{spec.name}: has {'no data disk' if size is None else 'its data disk already'}")
-        if spec.resources.pool is not None:
-            return self._made_in_pool(spec.name, spec.resources.pool, size)
+        try:
+            match place.kind:
+                case "rbd":
+                    self._make_in_pool(spec.name, place.name, size)
+                case "lvm":
+                    self._make_volume(spec.name, place.name, size)
+                case "folder":
+                    self._make_in_user_folder(spec, Path(place.name), size)
+                case "ext4" | "xfs" | "btrfs":
+                    self._make_on_file_system(spec, place.kind, size)
+                case _:
+                    self._make_file(spec, size, attached=place.kind == "block")
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                where = self._folder if not place.on_other_disk else place.name
+                raise RefusedError(f"no room for the data disk of {spec.name} in {where}") from error
+            raise HypervisorError(f"cannot make the data disk of {spec.name}: {error}") from error
+        self.longest_release = max(self.longest_release, self.seconds_to_release([spec.name]))
+        return self._disks[spec.name]
+
+    def _make_file(self, spec: DomainSpec, size: int, *, attached: bool) -> None:
         require_direct(self._folder, spec.resources.data_mode)
         file = self._folder / f"{spec.name}.data.{spec.resources.data_format}"
         self._journal.add(JournalEntry("file", str(file)))
         self._disks[spec.name] = DataDisk(file)
-        try:
-            _allocate(file, size, spec.resources)
-            if spec.resources.backing == "block":
-                self._disks[spec.name] = self._attached(file)
-        except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise RefusedError(f"no room for the data disk of {spec.name} in {self._folder}") from error
-            raise HypervisorError(f"cannot make the data disk of {spec.name}: {error}") from error
-        return self._disks[spec.name]
+        _allocate(file, size, spec.resources)
+        if attached:
+            self._journal.add(JournalEntry("loop", self._mark))
+            held = loop_devices.attach(file, self._mark, writable=True, direct=True)
+            self._disks[spec.name] = DataDisk(file, Path(f"/proc/self/fd/{held}").readlink(), held)
 
-    def _made_in_pool(self, name: str, pool: str, size: int) -> PoolDisk:
+    def _make_in_user_folder(self, spec: DomainSpec, folder: Path, size: int) -> None:
+        require_direct(folder, spec.resources.data_mode, IN_USER_FOLDER)
+        file = user_folder.file_for(folder, self._lab, spec.name, spec.resources.data_format)
+        entry = JournalEntry("outside", str(file))
+        self._journal.add(entry)
+        self._disks[spec.name] = DataDisk(file, in_lab=False)
+        try:
+            _allocate(file, size, spec.resources, user_folder.create)
+        except FileExistsError:
+            del self._disks[spec.name]
+            self._journal.strike(entry)
+            raise
+
+    def _make_on_file_system(self, spec: DomainSpec, kind: FileSystem, size: int) -> None:
+        kept, point = self._folder / f"{spec.name}.data.fs", self._folder / f"{spec.name}.data"
+        self._journal.add(JournalEntry("file", str(kept)))
+        self._disks[spec.name] = DataDisk(kept)
+        _give_size(_new(kept), kept, DataPlace(kind).file_bytes(size), full=spec.resources.allocates_all)
+        self._journal.add(JournalEntry("folder", str(point)))
+        self._journal.add(JournalEntry("loop", self._mark))
+        made = made_file_systems.attach(kind, kept, point, self._mark)
+        file = point / f"{spec.name}.data.{spec.resources.data_format}"
+        self._disks[spec.name] = DataDisk(file, below=made)
+        made_file_systems.make(made)
+        require_direct(point, spec.resources.data_mode)
+        _allocate(file, size, spec.resources)
+
+    def _make_volume(self, name: str, group: str, size: int) -> None:
+        from vmlab.hypervisor.lvm import logical_volumes
+
+        volume = logical_volumes.volume_of(group, self._lab, name)
+        entry = JournalEntry("volume", str(volume))
+        self._journal.add(entry)
+        try:
+            logical_volumes.create(volume, size, self._lab)
+        except FileExistsError:
+            self._journal.strike(entry)
+            raise
+        self._disks[name] = VolumeDisk(volume)
+
+    def _make_in_pool(self, name: str, pool: str, size: int) -> None:
         from vmlab.hypervisor.ceph import rbd
 
         image = rbd.image_of(pool, self._lab, name)
@@ -123,52 +218,79 @@ class DataDisks:
         except FileExistsError as error:
             self._journal.strike(entry)
             raise HypervisorError(f"cannot make the data disk of {name}: {image}: {error.strerror}") from error
-        disk = self._disks[name] = PoolDisk(image)
-        return disk
-
-    def _attached(self, file: Path) -> DataDisk:
-        self._journal.add(JournalEntry("loop", self._mark))
-        held = loop_devices.attach(file, self._mark, writable=True, direct=True)
-        return DataDisk(file, Path(f"/proc/self/fd/{held}").readlink(), held)
+        self._disks[name] = PoolDisk(image)
 
     def release(self, name: str) -> None:
         """Remove the data disk of a guest that has ended; does nothing without one. Raises OSError, HypervisorError."""
-        disk = self._disks.pop(name, None)
-        if disk is None:
-            return
-        if isinstance(disk, PoolDisk):
-            from vmlab.hypervisor.ceph import rbd
+        match disk := self._disks.pop(name, None):
+            case PoolDisk():
+                from vmlab.hypervisor.ceph import rbd
 
-            rbd.remove(disk.source)
-            self._journal.strike(JournalEntry("rbd", str(disk.source)))
+                rbd.remove(disk.source)
+                self._journal.strike(JournalEntry("rbd", str(disk.source)))
+            case VolumeDisk():
+                from vmlab.hypervisor.lvm import logical_volumes
+
+                logical_volumes.remove(disk.volume, self._lab)
+                self._journal.strike(JournalEntry("volume", str(disk.volume)))
+            case DataDisk():
+                self._release_file(disk)
+
+    def _release_file(self, disk: DataDisk) -> None:
+        if not disk.in_lab:
+            user_folder.remove(disk.file, self._lab)
+            self._journal.strike(JournalEntry("outside", str(disk.file)))
             return
-        if disk.device is not None:
+        file = disk.file
+        if disk.below is not None:
+            # What it still has in memory is not written when it is unmounted.
+            remove_file(disk.file)
+            disk.below.take_away()
+            self._journal.strike(JournalEntry("loop", self._mark))
+            self._journal.strike(JournalEntry("folder", str(disk.below.point)))
+            file = disk.below.kept
+        elif disk.device is not None:
             loop_devices.detach(disk.held)
             self._journal.strike(JournalEntry("loop", self._mark))
-        remove_file(disk.file)
-        self._journal.strike(JournalEntry("file", str(disk.file)))
+        remove_file(file)
+        self._journal.strike(JournalEntry("file", str(file)))
 
     def seconds_to_release(self, names: Iterable[str]) -> float:
         """How much longer the release of these may take than that of files."""
-        if not any(isinstance(self._disks.get(name), PoolDisk) for name in names):
-            return 0.0
-        from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
+        having, seconds = [self._disks.get(name) for name in names], [0.0]
+        if any(isinstance(one, PoolDisk) for one in having):
+            from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
 
-        return REMOVE_SECONDS
+            seconds.append(REMOVE_SECONDS)
+        if any(isinstance(one, VolumeDisk) for one in having):
+            from vmlab.hypervisor.lvm.logical_volumes import ANSWER_SECONDS
+
+            # It looks at the volume before.
+            seconds.append(2 * ANSWER_SECONDS)
+        return max(seconds)
 
 
-def _allocate(file: Path, size: int, resources: GuestResources) -> None:
+def _new(file: Path) -> int:
+    """A descriptor to write a file that must not be there. Raises OSError."""
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _allocate(file: Path, size: int, resources: GuestResources, create: Callable[[Path], int] = _new) -> None:
     if resources.data_format == "qcow2":
         make_qcow2(file, size, resources)
-        return
-    # Trying to reserve more than is free would fill the host's disk for a moment.
-    if resources.allocation == "full" and size > shutil.disk_usage(file.parent).free:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    else:
+        _give_size(create(file), file, size, full=resources.data_reserved)
+
+
+def _give_size(descriptor: int, file: Path, size: int, *, full: bool) -> None:
+    """Give the new `file`, which `descriptor` is of and which is closed, its size, and its blocks too where `full`."""
     try:
-        if resources.allocation == "full":
-            os.posix_fallocate(descriptor, 0, size)
-        else:
+        if not full:
             os.ftruncate(descriptor, size)
+        # Trying to reserve more than is free would fill the host's disk for a moment.
+        elif size > shutil.disk_usage(file.parent).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+        else:
+            os.posix_fallocate(descriptor, 0, size)
     finally:
         os.close(descriptor)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Literal
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable, RefusedError
 from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.model.scenarios.guest import GuestResources
+from vmlab.system.file_system import supports_direct
 from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
 
@@ -26,28 +26,11 @@ _LEAST_FREE = 64 * 2**20
 """An empty overlay takes 200 KiB; with less than this the first guest to write would stop."""
 
 
-def supports_direct(folder: Path) -> bool:
-    """Whether the file system of `folder` takes O_DIRECT; tmpfs, for one, may not. Raises OSError."""
-    probe = folder.resolve() / f".direct-{secrets.token_hex(8)}"
-    try:
-        descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DIRECT, 0o600)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            return False
-        raise
-    finally:
-        remove_file(probe)
-    os.close(descriptor)
-    return True
-
-
-def require_direct(folder: Path, cache: CacheMode) -> None:
+def require_direct(folder: Path, cache: CacheMode, remedy: str = "set XDG_STATE_HOME to a folder on a disk") -> None:
     """Raise RefusedError where `cache` needs O_DIRECT and the file system of `folder` has none."""
     if CACHE_FLAGS[cache].direct and not supports_direct(folder):
-        raise RefusedError(
-            f"cache={cache} needs O_DIRECT, which the file system of {folder} does not have",
-            remedy="set XDG_STATE_HOME to a folder on a disk",
-        )
+        words = f"cache={cache} needs O_DIRECT, which the file system of {folder} does not have"
+        raise RefusedError(words, remedy=remedy)
 
 
 def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "raw") -> None:

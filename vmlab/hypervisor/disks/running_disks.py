@@ -23,7 +23,7 @@ from vmlab.hypervisor.contract import DiskLatency, DiskRequests, DomainSpec
 from vmlab.hypervisor.disks import cache_switch
 from vmlab.hypervisor.disks.cache_proof import Qemu
 from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, Monitor, definitions_in
-from vmlab.hypervisor.disks.data_disks import DataDisks
+from vmlab.hypervisor.disks.data_disks import IN_USER_FOLDER, DataDisk, DataDisks
 from vmlab.hypervisor.disks.overlays import require_direct
 from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, device_in
 from vmlab.hypervisor.libvirt.calls import call, qmp
@@ -94,6 +94,9 @@ class RunningDisks:
         """Switch all disks of the guests, those that were plugged in too; see `cache_switch.switch`."""
         for folder in dict.fromkeys(file.parent for spec in specs for file in self._chain_of(spec.name)):
             require_direct(folder, mode)
+        for data in filter(None, (self._data_disks.of(spec.name) for spec in specs)):
+            if isinstance(data, DataDisk) and data.device is None:
+                require_direct(data.file.parent, mode, IN_USER_FOLDER)
         guests = {
             spec.name: await call(f"{spec.name}: looking at its disks", _LOOK, self._nodes_of, spec) for spec in specs
         }

@@ -24,7 +24,6 @@ from typing import NoReturn
 
 from vmlab.hypervisor.contract import GuestDisk
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.disks.overlays import supports_direct
 from vmlab.hypervisor.emulated_disk.disk_model import ProofFigure, prove
 from vmlab.hypervisor.emulated_disk.disk_process import LIFT, PATIENCE, SERVED, SET, DiskProcess, StallWatch
 from vmlab.hypervisor.isolation.namespace import require_isolation
@@ -33,6 +32,7 @@ from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import HypervisorError, RefusedError, VmlabError, in_one_line
 from vmlab.model.scenarios.disk_profiles import DiskProfile
 from vmlab.system import kernel
+from vmlab.system.file_system import supports_direct
 from vmlab.system.removal import remove_empty_folder, remove_file
 from vmlab.telemetry.setting_files import why_no_emulated_disk
 

@@ -76,8 +76,8 @@ def start_run(
 
     The plan must have been checked for fit. With `held` its cells begin as they are released, see `RunRequest`. Raises
     HostBusy where a run measures on this host already or waits before its `turn`, unless `concurrent`, and RefusedError
-    when the state folder or the runtime folder cannot be written, when a pool for data disks cannot be had, and for a
-    concurrent run that changes settings of the host.
+    when the state folder or the runtime folder cannot be written, when a pool or a volume group for data disks cannot
+    be had, and for a concurrent run that changes settings of the host.
     """
     check_startable(plan, concurrent=concurrent)
     if plan.hosts and held is None:
@@ -100,6 +100,7 @@ def check_startable(plan: Plan, *, concurrent: bool = False) -> None:
     another run.
     """
     _require_pools(plan)
+    _require_volume_groups(plan)
     if plan.on_hosts_libvirt:
         require_daemon()
     if concurrent and plan.host_settings:
@@ -114,6 +115,14 @@ def _require_pools(plan: Plan) -> None:
 
         for pool in plan.pools:
             require_pool(pool)
+
+
+def _require_volume_groups(plan: Plan) -> None:
+    if plan.volumes:
+        from vmlab.hypervisor.lvm.logical_volumes import require_group
+
+        for group, cells in plan.volumes.items():
+            require_group(group, cells)
 
 
 def spawn_launcher(folder: RunFolder, lock: int, measuring: int) -> int:

@@ -152,10 +152,28 @@ def lower_weight(folder: RunFolder) -> bool:
     return bool(lowered)
 
 
-def standstills(folder: RunFolder, outside: Callable[[], list[int]]) -> StandstillWatch:
-    """A watch of all that carries figures of this lab; `outside` are its QEMUs as the host numbers them."""
+def disk_places(folder: RunFolder, plan: Plan) -> tuple[Path, ...]:
+    """What holds the guests' disks: the run's own folder, folders of the user's, the devices of volume groups; blocks.
+
+    Raises OSError, and HypervisorError where a volume group cannot be asked.
+    """
+    found = [folder.disks]
+    for place in plan.data_places:
+        if place.kind == "folder":
+            found.append(Path(place.name).resolve(strict=True))
+        elif place.kind == "lvm":
+            from vmlab.hypervisor.lvm.logical_volumes import physical_volumes
+
+            found += physical_volumes(place.name)
+    return tuple(found)
+
+
+def standstills(folders: Sequence[Path], outside: Callable[[], list[int]]) -> StandstillWatch:
+    """A watch of all that carries figures of this lab, and of the disks that hold `folders`; `outside` are its QEMUs as
+    the host numbers them.
+    """
     inside = host_pids() is not None
-    return StandstillWatch(inside=inside, folders=(folder.disks,), host_proc=host_proc(), outside=outside)
+    return StandstillWatch(inside=inside, folders=folders, host_proc=host_proc(), outside=outside)
 
 
 traced_recording = partial(HostRecording, speed=True)
@@ -173,7 +191,7 @@ class RunnerParts:
     host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
     open_store: Callable[[Path], RunWriter] = RunWriter
-    recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None, GroupFiles | None], HostRecording] = (
+    recording: Callable[[Outbox, Hypervisor, Sequence[Path], Timing, int | None, GroupFiles | None], HostRecording] = (
         traced_recording
     )
     guest_disk: Callable[[RunFolder, Plan], GuestDisk] = guest_disk

@@ -7,7 +7,7 @@ import contextlib
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -106,7 +106,7 @@ class HostRecording:
 
     _outbox: Outbox
     _hypervisor: Hypervisor
-    _disks: Path
+    _folders: Sequence[Path]
     _timing: Timing = USUAL
     _apart: int | None = None
     _ordered: GroupFiles | None = None
@@ -120,7 +120,7 @@ class HostRecording:
     async def __aenter__(self) -> Self:
         watched = Watched(
             roots=Roots(host_proc=host_proc()),
-            lab_folders=(self._disks,),
+            lab_folders=tuple(self._folders),
             network=self._hypervisor.network.bridge,
             notify=self._notify,
             apart=self._apart,

@@ -21,6 +21,7 @@ from vmlab.guests.image.catalog import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
+from vmlab.hypervisor.libvirt.calls import call
 from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_switch import HostKsm
@@ -41,7 +42,7 @@ from vmlab.lab.run.cell_run import CellRun
 from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.lab.run.other_runs import noted_others
-from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts, lower_weight, ordered_host, standstills
+from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts, disk_places, lower_weight, ordered_host, standstills
 from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.concurrency import run_with_alarm, shielded
@@ -57,6 +58,8 @@ from vmlab.plan.terms import CellPlan
 from vmlab.store.kept_file import CpuNeeds, needs_file
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
+
+_LOOK = 120.0
 
 
 @dataclass(eq=False)
@@ -190,13 +193,12 @@ class Runner(Obeying):
             return
         timing = self._parts.timing
         ordered = None if self._ordered is None else self._ordered.files()
-        recorded = self._parts.recording(
-            self._outbox, self._hypervisor, self._folder.disks, timing, self._disk.pid, ordered
-        )
+        folders = await call("looking for the guests' disks", _LOOK, disk_places, self._folder, self._prepared.plan)
+        recorded = self._parts.recording(self._outbox, self._hypervisor, folders, timing, self._disk.pid, ordered)
         async with recorded as recording:
             image, added = load_image(self._prepared.image.disk.parent), self._prepared.added
             integrity = Integrity(image, self._outbox.append, added.values())
-            around = self._surroundings(recording, integrity)
+            around = self._surroundings(recording, integrity, folders)
             while (cell := await self._next_cell()) is not None:
                 self._settings.apply(cell.host)
                 self._hosts_start = self._start_of(cell)
@@ -253,7 +255,9 @@ class Runner(Obeying):
         with RunReader(self._folder.store) as reader:
             return beside_reference(reader).claims
 
-    def _surroundings(self, recording: HostRecording, integrity: Integrity) -> CellSurroundings:
+    def _surroundings(
+        self, recording: HostRecording, integrity: Integrity, folders: Sequence[Path]
+    ) -> CellSurroundings:
         ordered_memory = self._prepared.plan.scenario.host.memory_bytes is not None
         return CellSurroundings(
             run=self._folder.id,
@@ -270,7 +274,7 @@ class Runner(Obeying):
                 read_at=recording.read_at,
                 settings=self._settings.in_force,
                 counters=self._parts.host_counters,
-                standstills=partial(standstills, self._folder, self._hypervisor.watch.host_pids),
+                standstills=partial(standstills, folders, self._hypervisor.watch.host_pids),
                 disk=self._disk,
                 ksm=HostKsm(self._settings, self._others, ordered_memory),
             ),

@@ -73,7 +73,7 @@ def format_conflict(guest: GuestAttributes) -> str | None:
     """Why the data disk cannot have its format."""
     if guest.data_format == "raw":
         return None
-    if guest.backing != "file":
+    if guest.data_place is not None and guest.data_place.kind in ("block", "lvm", "rbd"):
         return f"data_format: qcow2 is a file, and the backing is {guest.backing}; use backing: file"
     if guest.allocation == "full":
         return "data_format: qcow2 is not allocated as a raw disk is; use data_preallocation, and leave allocation out"
@@ -82,9 +82,11 @@ def format_conflict(guest: GuestAttributes) -> str | None:
 
 def discard_conflict(guest: GuestAttributes) -> str | None:
     """Why nobody could see what the data disk gives back."""
-    if guest.data_discard is None or guest.pool is None:
+    place = guest.data_place
+    if guest.data_discard is None or place is None or place.kind not in ("lvm", "rbd"):
         return None
-    return f"data_discard is seen in a file of the host, and the data disk is in pool {guest.pool}"
+    where = "pool" if place.kind == "rbd" else "volume group"
+    return f"data_discard is seen in a file of the host, and the data disk is in {where} {place.name}"
 
 
 def zeroes_conflict(key: str) -> Callable[[GuestAttributes], str | None]:

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CacheMode, has_write_cache
+from vmlab.model.scenarios.data_backing import Backing, DataPlace
 from vmlab.model.scenarios.disk_levers import (
     DataBus,
     DataFormat,
@@ -69,20 +70,6 @@ ImageName = Annotated[
 ]
 Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
-_IN_POOL = re.compile(r"rbd:([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})", re.ASCII)
-
-
-def _backing(value: object) -> object:
-    if value in ("file", "block") or (isinstance(value, str) and _IN_POOL.fullmatch(value)):
-        return value
-    raise ValueError("needs file, block, or rbd:POOL with the name of a pool of a Ceph cluster")
-
-
-Backing = Annotated[
-    str,
-    BeforeValidator(_backing),
-    WithJsonSchema({"anyOf": [{"enum": ["file", "block"]}, {"type": "string", "pattern": f"^{_IN_POOL.pattern}$"}]}),
-]
 Network = Literal["plain", "vxlan", "nat"]
 On = Literal["vm", "host"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache), Lever("cache mode")]
@@ -136,8 +123,8 @@ class GuestAttributes(ScenarioPart):
     """Queues of the data disk; the guest uses at most one for each of its CPUs."""
     allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK] = "thin"
     """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
-    backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK] = "file"
-    """The data disk is a file (file), a loop device on one (block), or an image in a pool of your Ceph (rbd:POOL)."""
+    backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK, Lever("place of the data disk")] = "file"
+    """Where the data disk lies: beside the run (file, block), on a new file system, or in a place of yours."""
     read_ahead_bytes: Annotated[
         Bytes | None,
         Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096),
@@ -277,12 +264,12 @@ class GuestAttributes(ScenarioPart):
     @property
     def allocates_all(self) -> bool:
         """Whether its data disk takes its whole size on the host before anything is written to it."""
-        return self.allocation == "full" or self.data_preallocation in ("falloc", "full")
+        return self.data_reserved or self.data_preallocation in ("falloc", "full")
 
     @property
     def data_discards(self) -> Discard:
         """What becomes of what is discarded on the data disk: one that was allocated before keeps its blocks."""
-        return self.data_discard or ("unmap" if self.allocation == "thin" else "ignore")
+        return self.data_discard or ("ignore" if self.data_reserved else "unmap")
 
     @property
     def disk_places(self) -> tuple[DiskPlace, ...]:
@@ -307,8 +294,19 @@ class GuestAttributes(ScenarioPart):
     @property
     def pool(self) -> str | None:
         """The pool of a Ceph cluster that its data disk lies in."""
-        found = None if self.data_bytes is None else _IN_POOL.fullmatch(self.backing)
-        return None if found is None else found[1]
+        place = self.data_place
+        return place.name if place is not None and place.kind == "rbd" else None
+
+    @property
+    def data_place(self) -> DataPlace | None:
+        """Where its data disk lies; None where it has none."""
+        return None if self.data_bytes is None else DataPlace.of(self.backing)
+
+    @property
+    def data_reserved(self) -> bool:
+        """Whether all room of its data disk is allocated before it is used, as that of a logical volume always is."""
+        place = self.data_place
+        return place is not None and (self.allocation == "full" or place.kind == "lvm")
 
     @property
     def beyond_bridge(self) -> tuple[str, ...]:

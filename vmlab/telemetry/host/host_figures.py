@@ -111,11 +111,12 @@ G = TypeVar("G")
 class Watched(NamedTuple):
     """The host that is recorded, and what is known of the lab on it.
 
-    `lab_folders` hold the lab's disk files, `network` is the lab's bridge, if there is one. `scope` defines the CPU
-    time of the lab: that of all processes of this PID namespace, or of this process alone. `notify` takes one line for
-    people, and is called from any thread. The process `apart`, of an emulated disk, is counted as neither the lab's nor
-    others' work. `ordered` is the ordered host, if there is one. `outside` gives the lab's processes that are in no PID
-    namespace of the lab, as the host numbers them. `made` are the groups that were made before.
+    `lab_folders` hold the lab's disk files, or are block devices of volume groups with its disks, `network` is the
+    lab's bridge, if there is one. `scope` defines the CPU time of the lab: that of all processes of this PID namespace,
+    or of this process alone. `notify` takes one line for people, and is called from any thread. The process `apart`, of
+    an emulated disk, is counted as neither the lab's nor others' work. `ordered` is the ordered host, if there is one.
+    `outside` gives the lab's processes that are in no PID namespace of the lab, as the host numbers them. `made` are
+    the groups that were made before.
     """
 
     roots: Roots = THE_HOST
