@@ -39,8 +39,10 @@ _ITS_OWN = (
     "dnsmasq-base",
     "python3-venv",
     "tmux",
+    # A volume group for data disks.
+    "lvm2",
 )
-_FOR_RUNS = ("# The hypervisor", "# The guest image")
+_FOR_RUNS = ("# The hypervisor", "# The guest image", "# File systems")
 """The headings in debian-packages.txt whose packages the program needs where it runs; others compile and test."""
 
 
