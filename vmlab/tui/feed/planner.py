@@ -90,6 +90,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "disk-buses",
         "disk-overbooking",
         "disk-overbooking-blocks",
+        "disk-places",
         "disk-shared",
         "tile-backing",
         "tile-disk",
