@@ -344,7 +344,7 @@ BAD = [
         "a path that has a key, by the driver's name",
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {'disk/driver[qemu]/@cache': unsafe}",
-        f":3:51: guests.a.libvirt: 'disk/driver[qemu]/@cache' {_NO_PATH}, not {{'disk/driver[qemu]/@cache': 'unsafe'}}",
+        f":3:51: guests.a.libvirt: 'disk/driver[qemu]/@cache' {_NO_PATH}",
     ),
     changed(
         "an attribute without a text",
