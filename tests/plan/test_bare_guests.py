@@ -97,7 +97,10 @@ def test_a_file_system_that_takes_no_overlay_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["cpu_shares: 512", "emulator_shares: 2", "cpu_quota: 40 %", "boot: normal", "network: nat", "bandwidth: 9 Mbit/s"],
+    [
+        *("cpu_shares: 512", "emulator_shares: 2", "cpu_quota: 40 %", "pin: spread", "emulator_pin: 0"),
+        *("boot: normal", "network: nat", "bandwidth: 9 Mbit/s"),
+    ],
 )
 def test_what_a_virtual_machine_alone_has_is_refused_at_its_line(key: str) -> None:
     text = SCENARIO.replace("role: database,", f"role: database, on: host, {key},")

@@ -51,6 +51,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         self._root = LibvirtRoot(root_folder(runtime))
         self._ordered = ordered
         self._partition = None if ordered is None else ordered.partition
+        self._ordered_cpus = None if ordered is None else ordered.size.cpus
         self._addresses = AddressServer()
         self._networks: GuestNetworks | None = None
         places = self._root.places

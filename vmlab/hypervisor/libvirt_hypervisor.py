@@ -37,6 +37,7 @@ from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, Sna
 from vmlab.model.names import DISK, RAM
 from vmlab.model.results import LeverProof
 from vmlab.model.run import Accelerator
+from vmlab.system.host_size import last_cpus, read_cores
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
 
@@ -74,6 +75,8 @@ class LibvirtHypervisor:
     _start_flags = libvirt.VIR_DOMAIN_START_VALIDATE
     _partition: str | None = None
     """Where libvirt puts the guests' cgroups, in place of its own choice."""
+    _ordered_cpus: int | None = None
+    """How many CPUs the ordered host has, where there is one."""
     _on_host: OnHost | None = None
     """What guests have besides in the host's own libvirt."""
     _seconds_to_clear = _STOP
@@ -300,10 +303,9 @@ class LibvirtHypervisor:
         domain = self._lookup(spec.name)
         try:
             process = self._places.proc / str(self._places.pid_of(domain.name()))
-            described = partial(domain.XMLDesc, 0)
-            return proofs(
-                RunningQemu(spec.guest, spec.tile, spec.resources, process, partial(qmp, domain), described), keys
-            )
+            described, monitor = partial(domain.XMLDesc, 0), partial(qmp, domain)
+            cpus = frozenset(cpu for core in last_cpus(read_cores(), self._ordered_cpus) for cpu in core)
+            return proofs(RunningQemu(spec.guest, spec.tile, spec.resources, process, monitor, described, cpus), keys)
         except (OSError, KeyError, ValueError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
 

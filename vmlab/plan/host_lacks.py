@@ -13,9 +13,11 @@ from typing import Any
 
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.roles import ADDED_ROLES
+from vmlab.model.scenarios.cpu_levers import PIN_KEYS
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.scenario import Guest, Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
+from vmlab.plan.pinning import lack_for_pin, pin_fault
 from vmlab.plan.placing import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.terms import CellPlan, HostFacts, Plan
@@ -36,10 +38,11 @@ EMULATED_DISK = "vmlab.hypervisor.emulated_disk.emulated_disk"
 
 def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFacts) -> list[PlacedAxis]:
     """The axes, with the values that this host cannot have marked as absent, and the reason."""
-    cores = _cores_of(host, scenario.host.cpus)
+    cores = cores_of(host, scenario.host.cpus)
 
     def marked(value: PlacedValue) -> PlacedValue:
-        reason = _lacking_network(value, host.lacking) or (cores and _lacking_cpus(value, scenario, cores))
+        reason = _lacking_network(value, host.lacking)
+        reason = reason or (cores and (_lacking_cpus(value, scenario, cores) or _lacking_pin(value, cores)))
         return replace(value, settings=(), absent=reason) if reason else value
 
     return [replace(axis, values=tuple(map(marked, axis.values))) for axis in axes]
@@ -52,7 +55,10 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
             reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
             if reason is not None:
                 return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
-    cores = _cores_of(host, ordered_cpus)
+    cores = cores_of(host, ordered_cpus)
+    for guest in cell.guests if cores else ():
+        if cores and (reason := pin_fault(guest.resources, cores)) is not None:
+            return f"guest {guest.guest} has {reason}"
     for guest in cell.bare if cores else ():
         if cores and (lack := lack_of_cpus(cores, guest.resources.vcpus, smt=guest.resources.smt)) is not None:
             return f"guest {guest.guest} has on: host, and {lack}"
@@ -75,7 +81,7 @@ def _reason(place: Place, value: Any, lacking: Mapping[str, str]) -> str | None:
     return None if asked is None else lacking.get(asked)
 
 
-def _cores_of(host: HostFacts, ordered_cpus: int | None) -> Cores | None:
+def cores_of(host: HostFacts, ordered_cpus: int | None) -> Cores | None:
     """The cores that a cell may use: those of the ordered host where there is one; None where they are not known."""
     return None if host.cores is None else last_cpus(host.cores, ordered_cpus)
 
@@ -86,6 +92,12 @@ def _lacking_cpus(value: PlacedValue, scenario: Scenario, cores: Cores) -> str |
         if given.keys() & {"on", "vcpus", "smt"} and (reason := _lack(guest, given, cores)) is not None:
             return reason
     return None
+
+
+def _lacking_pin(value: PlacedValue, cores: Cores) -> str | None:
+    given = ((place, setting.value) for place, setting in value.places.items())
+    pins = (pin for place, pin in given if place[0] == "guests" and place[-1] in PIN_KEYS)
+    return next(filter(None, (lack_for_pin(pin, cores) for pin in pins)), None)
 
 
 def _lack(guest: Guest, given: Mapping[str | int, object], cores: Cores) -> str | None:

@@ -24,9 +24,17 @@ from vmlab.plan.checking import Checked, check_given, not_applicable, read_cell,
 from vmlab.plan.claim_needs import check_amounts, claims_without_answer
 from vmlab.plan.control_cells import controlled
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint, memory_needed
-from vmlab.plan.host_lacks import COPIED_BYTES, of_lacked_programs, of_windows, on_this_host, without_lacking
+from vmlab.plan.host_lacks import (
+    COPIED_BYTES,
+    cores_of,
+    of_lacked_programs,
+    of_windows,
+    on_this_host,
+    without_lacking,
+)
 from vmlab.plan.hosting import check_fit, neighbour_words, read_host_facts
 from vmlab.plan.ordering import looped, ordered
+from vmlab.plan.pinning import pinned
 from vmlab.plan.placing import PlacedAxis, Point, absent_values, place_axes, points
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.scenario_file.problems import Problem
@@ -221,7 +229,8 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     if len(every) > MOST_GUESTS:
         message = f"{tiles} tiles are {len(every)} guests; at most {MOST_GUESTS} are allowed"
         raise point.document.error(Problem(("axes", "tiles"), message))
-    guests = tuple(guest for guest in every if not guest.resources.on_host)
+    virtual = [guest for guest in every if not guest.resources.on_host]
+    guests = pinned(virtual, cores_of(host, checked.scenario.host.cpus))
     bare = tuple(guest for guest in every if guest.resources.on_host)
     workloads = tuple(workload for tile in range(1, tiles + 1) for workload in _workloads(checked, tile, host))
     on_host = {guest.key for guest in bare}

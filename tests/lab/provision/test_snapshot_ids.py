@@ -34,6 +34,8 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "cpu_shares": lambda draw: f"{draw.randint(2, 2**18)}",
     "emulator_shares": lambda draw: f"{draw.randint(2, 102400)}",
     "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
+    "pin": lambda draw: draw.choice(["none", "spread", "packed", "0-1", "3"]),
+    "emulator_pin": lambda draw: draw.choice(["none", "0", "0-1,3"]),
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "io": lambda draw: draw.choice(["threads", "io_uring"]),
     "iothread": lambda draw: draw.choice(["true", "false", "both"]),
@@ -73,7 +75,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
 OF_DATA_DISK = {"allocation", "backing", "read_ahead", *(name for name in DRAWS if name.startswith("data"))}
 OF_BACKEND = {"io", "iothread", "detect_zeroes", "limit_iops", "limit_bandwidth"}
 OF_CARD = {"network", "nic_queues", "vhost", "mtu", "bandwidth"}
-UNSEEN = {"cpu_shares", "emulator_shares", "cpu_quota", "smt", *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
+UNSEEN = {"cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "smt", *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
 """What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
 RAW = {
     "data_format": "raw",

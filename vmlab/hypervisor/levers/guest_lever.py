@@ -53,7 +53,7 @@ class Monitor(Protocol):
 @dataclass(frozen=True, slots=True)
 class RunningQemu:
     """The QEMU of a guest, whose `process` is its folder below a /proc, and what was `asked` of it. `described` is
-    libvirt's XML of it.
+    libvirt's XML of it, `cpus` are those that guests may use here.
     """
 
     guest: str
@@ -62,6 +62,7 @@ class RunningQemu:
     process: Path
     monitor: Monitor
     described: Callable[[], str] = str
+    cpus: frozenset[int] = frozenset()
 
     def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
         """A proof for it, which agrees where the words are equal unless `agrees` is given."""

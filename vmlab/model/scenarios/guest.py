@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CacheMode, has_write_cache
+from vmlab.model.scenarios.cpu_levers import UNPINNED, CpuSet, Pin, pin_conflict
 from vmlab.model.scenarios.data_backing import Backing, DataPlace
 from vmlab.model.scenarios.disk_levers import (
     DataBus,
@@ -70,6 +71,11 @@ ImageName = Annotated[
 ]
 Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
+_OF_VMS = (
+    *("cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin"),
+    *("boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
+)
+"""Attributes that mean nothing on bare metal, by their names in the program."""
 Network = Literal["plain", "vxlan", "nat"]
 On = Literal["vm", "host"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache), Lever("cache mode")]
@@ -99,6 +105,10 @@ class GuestAttributes(ScenarioPart):
         Lever("CPU quota", within=5.0, unit="%", limit=True),
     ] = None
     """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
+    pin: Annotated[Pin, NOT_SEEN, Lever("CPU pinning"), NotWith(pin_conflict)] = UNPINNED
+    """CPUs that virtual CPUs may use: any (none), a core for each (spread), few cores (packed), 0-3, or 0;1 for each."""
+    emulator_pin: Annotated[CpuSet, NOT_SEEN, Lever("pinning of the emulator threads")] = UNPINNED
+    """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; any where it is none."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
@@ -239,9 +249,8 @@ class GuestAttributes(ScenarioPart):
         """
         if not self.on_host:
             return ()
-        fields, of_qemu = type(self).model_fields, ("cpu_shares", "emulator_shares", "cpu_quota")
-        wrong = (*of_qemu, "boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings")
-        return tuple(fields[name].alias or name for name in wrong if getattr(self, name) != fields[name].default)
+        fields = type(self).model_fields
+        return tuple(fields[name].alias or name for name in _OF_VMS if getattr(self, name) != fields[name].default)
 
     @property
     def is_labs(self) -> bool:
@@ -365,9 +374,9 @@ class GuestResources(GuestAttributes):
         return self.model_copy(update={"cpu_shares": shares})
 
     def with_no_limits(self) -> GuestResources:
-        """The same with no weight and no limit, as a guest has them that is about to be frozen."""
+        """The same with no weight, limit or pinning, as a guest has them that is about to be frozen."""
         keys = ("cpu_shares", "emulator_shares", "cpu_quota", "limit_iops", "limit_bandwidth")
-        return self.model_copy(update=dict.fromkeys(keys))
+        return self.model_copy(update={**dict.fromkeys(keys), "pin": UNPINNED, "emulator_pin": UNPINNED})
 
     def with_cache(self, mode: CacheMode) -> GuestResources:
         """The same with another cache mode of all disks."""

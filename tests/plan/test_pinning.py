@@ -1,0 +1,114 @@
+"""Where virtual CPUs are pinned to: over all guests of a cell, by the host's cores or those of the ordered one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vmlab.model.errors import RefusedError, ScenarioError
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.system.host_size import Cores
+
+SINGLE: Cores = ((0,), (1,), (2,), (3,))
+DOUBLE: Cores = ((0, 4), (1, 5), (2, 6), (3, 7))
+SCENARIO = """\
+name: pins
+guests:
+  a: {vcpus: 2, memory: 512 MiB, pin: spread}
+  b: {vcpus: 1, memory: 512 MiB, pin: spread}
+workloads:
+  a: {kind: cpu, on: a, threads: 1}
+  b: {kind: cpu, on: b, threads: 1}
+"""
+
+
+def host(cores: Cores | None) -> HostFacts:
+    return HostFacts(2**40, 2**40, 2**44, 2 if cores is None else sum(map(len, cores)), "kvm", cores=cores)
+
+
+def planned(text: str, cores: Cores | None = SINGLE) -> Plan:
+    return make_plan(read(Path("pins.yaml"), text), Overrides(), host(cores))
+
+
+def pins(text: str, cores: Cores | None = SINGLE) -> list[str]:
+    return [guest.resources.pin for guest in planned(text, cores).cells[0].guests]
+
+
+def test_spread_takes_a_core_for_each_virtual_cpu_of_all_guests() -> None:
+    assert pins(SCENARIO) == ["3;2", "1"]
+    assert pins(SCENARIO, DOUBLE) == ["3;2", "1"]
+    assert pins(SCENARIO, ((0,), (1,))) == ["1;0", "1"]
+    two = SCENARIO + "axes: {tiles: [2]}\n"
+    assert pins(two, DOUBLE) == ["3;2", "1", "0;7", "6"]
+
+
+def test_packed_takes_whole_cores() -> None:
+    packed = SCENARIO.replace("spread", "packed")
+    assert pins(packed, DOUBLE) == ["3;7", "2"]
+    assert pins(packed.replace("vcpus: 2", "vcpus: 3"), DOUBLE) == ["3;7;2", "1"]
+    assert pins(packed, ((0, 2), (1,))) == ["0;2", "1"]
+
+
+def test_cpus_that_another_guest_names_are_taken_last() -> None:
+    assert pins(SCENARIO.replace("pin: spread}", "pin: '2;3'}", 1)) == ["2;3", "1"]
+
+
+def test_an_ordered_host_lends_its_own_cpus_alone() -> None:
+    assert pins(SCENARIO + "host: {cpus: 2}\n") == ["3;2", "3"]
+    named = SCENARIO.replace("pin: spread}", "pin: 1}", 1) + "host: {cpus: 2}\n"
+    with pytest.raises(RefusedError, match="guest a has pin: 1, and there is no CPU 1 here; there are 2,3"):
+        check_fit(planned(named), host(SINGLE))
+
+
+def test_where_the_cores_are_not_known_the_words_stay() -> None:
+    assert pins(SCENARIO, None) == ["spread", "spread"]
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("pin: packed", "pin: packed, and packed is as spread where no core has two hardware threads, as on this host"),
+        ("pin: '0;4'", "pin: 0;4, and there is no CPU 4 here; there are 0,1,2,3"),
+        ("emulator_pin: 0-9", "emulator_pin: 0-9, and there is no CPU 4 here; there are 0,1,2,3"),
+        ("vcpus: host, pin: '0;1'", "pin: 0;1, and 4 virtual CPUs here"),
+    ],
+)
+def test_what_this_host_has_not_is_refused(written: str, why: str) -> None:
+    text = SCENARIO.replace("vcpus: 2, ", "" if "vcpus" in written else "vcpus: 2, ").replace("pin: spread", written, 1)
+    with pytest.raises(RefusedError) as refused:
+        check_fit(planned(text), host(SINGLE))
+    assert str(refused.value).startswith(f"guest a has {why}")
+
+
+def test_values_of_an_axis_that_this_host_has_not_are_absent() -> None:
+    text = SCENARIO.replace(", pin: spread", "") + "axes: {pin: [none, spread, packed, 1, 5]}\norder: as written\n"
+    plan = planned(text)
+    assert [cell.guests[0].resources.pin for cell in plan.cells] == ["none", "3;2", "1"]
+    assert [str(one) for one in plan.absent] == [
+        "pin packed is absent: packed is as spread where no core has two hardware threads, as on this host",
+        "pin 5 is absent: there is no CPU 5 here; there are 0,1,2,3",
+    ]
+    check_fit(replace(plan), host(SINGLE))
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("pin: '0;1;2'", "pin has 3 sets of CPUs, and the guest 2 virtual CPUs; use one set for all, or as many"),
+        ("pin: close", "needs none, spread, packed, or CPUs of the host"),
+        ("pin: '0, 1'", "needs none, spread, packed, or CPUs of the host"),
+        ("pin: 3-1", "3-1 ends before it begins"),
+        ("emulator_pin: '0;1'", "needs none, or CPUs of the host as libvirt writes them, such as 0-1,4"),
+        ("emulator_pin: true", "needs none, or CPUs of the host as libvirt writes them, such as 0-1,4"),
+    ],
+)
+def test_a_wrong_value_is_one_line(written: str, why: str) -> None:
+    with pytest.raises(ScenarioError) as wrong:
+        planned(SCENARIO.replace("pin: spread", written, 1))
+    (line,) = str(wrong.value).splitlines()
+    assert line.startswith("pins.yaml:3:") and why in line

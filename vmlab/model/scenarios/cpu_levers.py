@@ -1,0 +1,61 @@
+"""The keys of a guest on which CPUs of the host its QEMU runs, and which of them do not go together."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+if TYPE_CHECKING:
+    from vmlab.model.scenarios.guest import GuestAttributes
+
+PIN_KEYS = ("pin", "emulator_pin")
+UNPINNED = "none"
+WAYS = ("spread", "packed")
+"""Ways to pin of which a plan makes sets of CPUs, by the host's cores."""
+_CPUS = "[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*"
+_ONE_SET = re.compile(f"{UNPINNED}|{_CPUS}", re.ASCII)
+_PINNED = re.compile(f"{UNPINNED}|{'|'.join(WAYS)}|{_CPUS}(;{_CPUS})*", re.ASCII)
+
+
+def _one_set(value: object) -> object:
+    return _written(value, _ONE_SET, "needs none, or CPUs of the host as libvirt writes them, such as 0-1,4")
+
+
+def _pinned(value: object) -> object:
+    wanted = "needs none, spread, packed, or CPUs of the host: for all virtual CPUs (0-3), or for each (0;1;2-3)"
+    return _written(value, _PINNED, wanted)
+
+
+def _written(value: object, form: re.Pattern[str], wanted: str) -> str:
+    # YAML reads a single CPU as a number.
+    text = str(value) if type(value) is int else value
+    if not isinstance(text, str) or not form.fullmatch(text):
+        raise ValueError(wanted)
+    for first, last in re.findall(r"([0-9]+)-([0-9]+)", text):
+        if int(first) > int(last):
+            raise ValueError(f"{wanted}; {first}-{last} ends before it begins")
+    return text
+
+
+def _schema(form: re.Pattern[str]) -> WithJsonSchema:
+    text = {"type": "string", "pattern": f"^({form.pattern})$"}
+    return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, text]})
+
+
+CpuSet = Annotated[str, BeforeValidator(_one_set), _schema(_ONE_SET)]
+Pin = Annotated[str, BeforeValidator(_pinned), _schema(_PINNED)]
+
+
+def pin_sets(pin: str) -> list[str]:
+    """The sets of CPUs in a value of ``pin``: one for all virtual CPUs or one for each; none where it names none."""
+    return [] if pin == UNPINNED or pin in WAYS else pin.split(";")
+
+
+def pin_conflict(guest: GuestAttributes) -> str | None:
+    """Why the virtual CPUs cannot have the sets that the key ``pin`` names."""
+    sets = pin_sets(guest.pin)
+    if len(sets) < 2 or guest.vcpus in (len(sets), "host"):
+        return None
+    return f"pin has {len(sets)} sets of CPUs, and the guest {guest.vcpus} virtual CPUs; use one set for all, or as many"
