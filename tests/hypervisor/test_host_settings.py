@@ -30,6 +30,8 @@ class Host:
             "kernel/mm/ksm/pages_sharing": "0",
             "kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
             "block/sdz/queue/read_ahead_kb": "4096",
+            "kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0",
+            "kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "0",
         }.items():
             self.write(name, value)
         device = folder.stat().st_dev
@@ -171,7 +173,10 @@ def test_a_file_that_went_is_told_and_holds_nothing_up(host: Host) -> None:
 
 
 def test_a_journal_that_names_another_file_writes_nothing(host: Host) -> None:
-    for name in ("kernel/mm/ksm/../../../x", "block/../x/queue/read_ahead_kb", "x", "/etc/passwd"):
+    for name in (
+        *("kernel/mm/ksm/../../../x", "kernel/mm/hugepages/hugepages-1kB/nr_hugepages/../../../../../x"),
+        *("block/../x/queue/read_ahead_kb", "x", "/etc/passwd"),
+    ):
         host.write("x", "mine")
         host.journal.add(JournalEntry("setting", name, "was", "mine"))
         assert host.swept() == []

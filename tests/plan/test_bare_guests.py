@@ -99,6 +99,7 @@ def test_a_file_system_that_takes_no_overlay_is_refused() -> None:
     "key",
     [
         *("cpu_shares: 512", "emulator_shares: 2", "cpu_quota: 40 %", "pin: spread", "emulator_pin: 0"),
+        "huge_pages: transparent",
         *("boot: normal", "network: nat", "bandwidth: 9 Mbit/s"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
     """`contract.Hypervisor` by ``qemu:///embed``; to be used only inside `namespace.run_isolated`.
 
     `runtime` is a short folder for sockets; for the rest see `LibvirtHypervisor`. The guests are in the `ordered` host,
-    if there is one.
+    if there is one, and may have `huge_pages` of these sizes, in bytes.
     """
 
     def __init__(
@@ -47,9 +47,11 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         kernel: Path | None = None,
         journal: Journal | None = None,
         ordered: OrderedHost | None = None,
+        huge_pages: Collection[int] = (),
     ) -> None:
         self._root = LibvirtRoot(root_folder(runtime))
         self._ordered = ordered
+        self._page_sizes = huge_pages
         self._partition = None if ordered is None else ordered.partition
         self._ordered_cpus = None if ordered is None else ordered.size.cpus
         self._addresses = AddressServer()
@@ -85,7 +87,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         if ordered is not None:
             ordered.make()
         controllers = cgroups.available_controllers(mounts) if ordered is None else ordered.controllers
-        self._root.prepare(controllers, known_capabilities())
+        self._root.prepare(controllers, known_capabilities(), self._page_sizes)
         with on_one_cpu():
             connection = events.connect(self._root.uri)
         make_bridge()

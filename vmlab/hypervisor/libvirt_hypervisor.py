@@ -22,6 +22,7 @@ from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.disks.running_disks import RunningDisks
 from vmlab.hypervisor.frozen_guest import MemoryReserve, SharedState, read_state, released, write_state
+from vmlab.hypervisor.huge_pages import HugePages
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
@@ -44,6 +45,7 @@ from vmlab.system.removal import remove_file
 _DISK = 120.0
 _STATE = 180.0
 _STOP = 40.0
+_RESERVE = 60.0
 _ASK = 10.0
 
 
@@ -104,6 +106,7 @@ class LibvirtHypervisor:
         self._guests: dict[str, _Started] = {}
         self._weights: dict[str, int | None] = {}
         self._reserve = MemoryReserve()
+        self._huge_pages = HugePages(self.journal)
         self._loaded: dict[str, int] = {}
         self._connection: Any = None
         self.watch = watch
@@ -157,6 +160,7 @@ class LibvirtHypervisor:
         self._weights |= cgroups.weights(shares, cgroups.hierarchies())
         await self._platform_facts.platform()
         self._platform_facts.say_emulated()
+        await call("reserving huge pages", _RESERVE, self._huge_pages.reserve, specs)
 
     async def _all_or_none(self, specs: list[DomainSpec], starts: list[Coroutine[Any, Any, None]]) -> None:
         try:
@@ -350,6 +354,8 @@ class LibvirtHypervisor:
             *(call(f"{name}: stopping", deadline, self._destroy, name, loaded[name]) for name in names),
             return_exceptions=True,
         )
+        for line in self._huge_pages.lines():
+            self._notice(line)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -363,6 +369,7 @@ class LibvirtHypervisor:
 
     def _destroy(self, name: str, reserved: int) -> None:
         self._stop(name)
+        self._huge_pages.release(name)
         self._reserve.take(reserved)
         self._forget(name)
         files = self._files_of(name, None)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from vmlab.model.axes import axes_words
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
+from vmlab.model.scenarios.memory_levers import pages_host_conflict
 from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
 from vmlab.plan.data_places import of_data_places
@@ -156,6 +157,8 @@ def _unsafe(scenario: Scenario) -> Iterator[Problem]:
 def _guest_keys(scenario: Scenario) -> Iterator[Problem]:
     for name, guest in scenario.guests.items():
         yield from (Problem(("guests", name, key), why, True) for key, why in guest.conflicts())
+        if (why := pages_host_conflict(guest, scenario.host)) is not None:
+            yield Problem(("guests", name, "huge_pages"), why, True)
         for key in guest.without_data_disk():
             message = f"{key} is of a data disk, which guest {name} does not have; give it one, such as data: 10 GiB"
             yield Problem(("guests", name, key), message, True)

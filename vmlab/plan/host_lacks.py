@@ -41,7 +41,7 @@ def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFa
     cores = cores_of(host, scenario.host.cpus)
 
     def marked(value: PlacedValue) -> PlacedValue:
-        reason = _lacking_network(value, host.lacking)
+        reason = _lacking_network(value, host.lacking) or _lacking_pages(value, host.unsettable)
         reason = reason or (cores and (_lacking_cpus(value, scenario, cores) or _lacking_pin(value, cores)))
         return replace(value, settings=(), absent=reason) if reason else value
 
@@ -55,6 +55,8 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
             reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
             if reason is not None:
                 return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
+        if (reason := host.unsettable.get(f"huge_pages {guest.resources.huge_pages}")) is not None:
+            return f"guest {guest.guest} has huge_pages: {guest.resources.huge_pages}, and {reason}"
     cores = cores_of(host, ordered_cpus)
     for guest in cell.guests if cores else ():
         if cores and (reason := pin_fault(guest.resources, cores)) is not None:
@@ -92,6 +94,12 @@ def _lacking_cpus(value: PlacedValue, scenario: Scenario, cores: Cores) -> str |
         if given.keys() & {"on", "vcpus", "smt"} and (reason := _lack(guest, given, cores)) is not None:
             return reason
     return None
+
+
+def _lacking_pages(value: PlacedValue, unsettable: Mapping[str, str]) -> str | None:
+    given = ((place, setting.value) for place, setting in value.places.items())
+    sizes = (size for place, size in given if place[0] == "guests" and place[-1] == "huge_pages")
+    return next((unsettable[f"huge_pages {size}"] for size in sizes if f"huge_pages {size}" in unsettable), None)
 
 
 def _lacking_pin(value: PlacedValue, cores: Cores) -> str | None:
@@ -148,6 +156,8 @@ def _asked(plan: Plan, cell: CellPlan) -> Iterator[str]:
             yield f"guest {guest.guest} has network: {guest.resources.network}"
         if guest.resources.bandwidth is not None:
             yield f"guest {guest.guest} has a bandwidth"
+        if guest.resources.page_bytes is not None:
+            yield f"guest {guest.guest} has huge_pages: {guest.resources.huge_pages}"
         if guest.resources.pool is not None:
             yield f"guest {guest.guest} has its data disk in a pool"
         if guest.resources.data_place is not None and guest.resources.data_place.file_system is not None:

@@ -297,6 +297,12 @@ class Plan:
         }
 
     @property
+    def huge_pages(self) -> tuple[int, ...]:
+        """Bytes of the huge pages that are reserved for any guest."""
+        sizes = (guest.resources.page_bytes for cell in self.cells for guest in cell.guests)
+        return tuple(sorted({size for size in sizes if size is not None}))
+
+    @property
     def guest_keys(self) -> tuple[str, ...]:
         """The scenario's keys of guests that have another value than the usual one in any cell."""
         given = (guest.resources.given() for cell in self.cells for guest in cell.guests)

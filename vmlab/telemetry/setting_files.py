@@ -12,6 +12,7 @@ from importlib import util
 from pathlib import Path
 
 from vmlab.model.scenarios.host_settings import HOST_SETTINGS, HostSettings
+from vmlab.model.scenarios.memory_levers import RESERVED_BYTES
 from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import PAGE_BYTES, THE_HOST, Roots
@@ -21,6 +22,7 @@ THP = "kernel/mm/transparent_hugepage/enabled"
 
 _FIXED = frozenset({THP, *(f"{KSM}/{name}" for name in ("run", "pages_to_scan", "sleep_millisecs", "advisor_mode"))})
 _READ_AHEAD = re.compile(r"block/[A-Za-z0-9][A-Za-z0-9!_.-]*/queue/read_ahead_kb", re.ASCII)
+_POOL = re.compile(r"kernel/mm/hugepages/hugepages-[0-9]{1,9}kB/nr_hugepages", re.ASCII)
 KSM_RUN = f"{KSM}/run"
 _FUSE = Path("/dev/fuse")
 _LOOP = Path("/dev/loop-control")
@@ -69,9 +71,13 @@ CANNOT_WRITE = "cannot be written by this user"
 
 
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
-    """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all."""
+    """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all.
+
+    Sizes of huge pages stand beside them, as ``huge_pages 1 GiB``.
+    """
     found = {name: why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
     found["disk"] = why_no_emulated_disk()
+    found |= {f"huge_pages {name}": _why_no_pages(size, roots) for name, size in RESERVED_BYTES.items()}
     found["cpus"], found["memory"] = why_no_ordered_host("cpuset"), why_no_ordered_host("memory")
     return {name: why for name, why in found.items() if why}
 
@@ -100,12 +106,18 @@ def why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
         files = files_of(wanted, folder, roots)
     except (ValueError, OSError) as error:
         return str(error)
-    for path in (roots.sys / name for name in files):
-        if not path.exists():
-            return f"{path} is missing: this kernel has no such setting"
-        if not os.access(path, os.R_OK | os.W_OK):
-            return f"{path} {CANNOT_WRITE}"
-    return ""
+    return next(filter(None, (_why_no_file(roots.sys / name) for name in files)), "")
+
+
+def _why_no_pages(size: int, roots: Roots) -> str:
+    """Why no huge pages of `size` bytes can be reserved; empty where they can."""
+    return _why_no_file(roots.sys / pool_of(size))
+
+
+def _why_no_file(path: Path) -> str:
+    if not path.exists():
+        return f"{path} is missing: this kernel has no such setting"
+    return "" if os.access(path, os.R_OK | os.W_OK) else f"{path} {CANNOT_WRITE}"
 
 
 def in_force(folder: Path, roots: Roots = THE_HOST) -> InForce:
@@ -153,9 +165,19 @@ def read_ahead_of(disk: str) -> str:
     return f"block/{disk}/queue/read_ahead_kb"
 
 
+def pool_of(size: int) -> str:
+    """The name of the number of huge pages of `size` bytes that the host has reserved, for all that use them."""
+    return f"kernel/mm/hugepages/hugepages-{size // 1024}kB/nr_hugepages"
+
+
+def is_pool(name: str) -> bool:
+    """Whether it is such a number, of which only a part is the lab's."""
+    return _POOL.fullmatch(name) is not None
+
+
 def is_known(name: str) -> bool:
     """Whether the lab may write the file of this name."""
-    return name in _FIXED or _READ_AHEAD.fullmatch(name) is not None
+    return name in _FIXED or _READ_AHEAD.fullmatch(name) is not None or is_pool(name)
 
 
 def chosen_word(text: str) -> str:

@@ -28,7 +28,7 @@ from vmlab.plan.terms import HostFacts, Overrides
 HOST = HostFacts(2**44, 2**44, 2**44, 2, "tcg")
 DRAWS: dict[str, Callable[[random.Random], str]] = {
     "vcpus": lambda draw: draw.choice(["host", *map(str, range(3, 257))]),
-    "memory": lambda draw: f"{draw.randint(64, 2**14)} MiB",
+    "memory": lambda draw: f"{2 * draw.randint(32, 2**13)} MiB",
     "disk": lambda draw: f"{draw.randint(1, 2**10)} GiB",
     "queues": lambda draw: f"{draw.randint(1, 64)}",
     "cpu_shares": lambda draw: f"{draw.randint(2, 2**18)}",
@@ -36,6 +36,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
     "pin": lambda draw: draw.choice(["none", "spread", "packed", "0-1", "3"]),
     "emulator_pin": lambda draw: draw.choice(["none", "0", "0-1,3"]),
+    "huge_pages": lambda draw: draw.choice(["transparent", "2 MiB"]),
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "io": lambda draw: draw.choice(["threads", "io_uring"]),
     "iothread": lambda draw: draw.choice(["true", "false", "both"]),
@@ -75,7 +76,9 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
 OF_DATA_DISK = {"allocation", "backing", "read_ahead", *(name for name in DRAWS if name.startswith("data"))}
 OF_BACKEND = {"io", "iothread", "detect_zeroes", "limit_iops", "limit_bandwidth"}
 OF_CARD = {"network", "nic_queues", "vhost", "mtu", "bandwidth"}
-UNSEEN = {"cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "smt", *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
+OF_CPU = {"cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "smt"}
+OF_MEMORY = {"huge_pages"}
+UNSEEN = {*OF_CPU, *OF_MEMORY, *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
 """What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
 RAW = {
     "data_format": "raw",

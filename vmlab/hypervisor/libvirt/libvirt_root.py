@@ -38,6 +38,7 @@ _ACCOUNT = "libvirt-qemu"
 _UID = 64055
 """The number that Debian reserves for it; no process of the lab runs under it."""
 _RUN = Path("/run")
+_HUGE = _RUN / "vmlab-huge-pages"
 
 
 def root_folder(runtime: Path) -> Path:
@@ -75,8 +76,10 @@ class LibvirtRoot:
         provide_run(self.folder.parent)
         mark(self.folder, owner)
 
-    def prepare(self, controllers: Iterable[str], known: Path) -> None:
+    def prepare(self, controllers: Iterable[str], known: Path, huge_pages: Iterable[int] = ()) -> None:
         """Write qemu.conf, provide libvirt's accounts, and copy what an earlier run learned about QEMU from `known`.
+
+        Guests may have `huge_pages` of these sizes, in bytes.
 
         Raises HypervisorUnavailable when the folder's path is too long for sockets below it.
         """
@@ -84,7 +87,7 @@ class LibvirtRoot:
         (self.folder / "agent").mkdir(parents=True, exist_ok=True)
         etc = self.folder / "etc"
         provide_accounts(etc)
-        (etc / "qemu.conf").write_text(configuration(controllers))
+        (etc / "qemu.conf").write_text(configuration(controllers, [provide_huge_pages(size) for size in huge_pages]))
         if known.is_dir():
             shutil.copytree(known, self.folder / _CAPABILITIES, dirs_exist_ok=True)
 
@@ -118,14 +121,14 @@ def on_one_cpu() -> Iterator[None]:
                 os.sched_setaffinity(int(thread.name), allowed)
 
 
-def configuration(controllers: Iterable[str]) -> str:
+def configuration(controllers: Iterable[str], huge_pages: Iterable[Path] = ()) -> str:
     """The text of qemu.conf: no daemon for logs, no security driver, QEMU as root, as the lab's user is.
 
     libvirt's own namespace for /dev is off, because the lab has namespaces already. QEMU's seccomp sandbox stays on,
     which is the default. Without a word on huge pages libvirt makes a folder for its guests in the host's
-    /dev/hugepages, and leaves it there.
+    /dev/hugepages, and leaves it there; so it is given the places that are the lab's own, or none.
     """
-    named = ", ".join(f'"{name}"' for name in controllers)
+    named, mounts = (", ".join(f'"{one}"' for one in given) for given in (controllers, huge_pages))
     return (
         'stdio_handler = "file"\n'
         'security_driver = "none"\n'
@@ -133,7 +136,7 @@ def configuration(controllers: Iterable[str]) -> str:
         'group = "root"\n'
         "remember_owner = 0\n"
         "namespaces = []\n"
-        "hugetlbfs_mount = []\n"
+        f"hugetlbfs_mount = [ {mounts} ]\n"
         f"cgroup_controllers = [ {named} ]\n"
     )
 
@@ -153,6 +156,18 @@ def provide_run(kept: Path) -> None:
             kernel.mount(f"/proc/self/fd/{held}", str(place), None, kernel.MS_BIND)
     finally:
         os.close(held)
+
+
+def provide_huge_pages(size: int) -> Path:
+    """A place in the lab's own /run for guests' RAM in huge pages of `size` bytes; none is reserved for it.
+
+    Raises HypervisorUnavailable outside a private mount namespace, and OSError.
+    """
+    require_isolation()
+    place = _HUGE / str(size)
+    place.mkdir(parents=True, exist_ok=True)
+    kernel.mount("vmlab", str(place), "hugetlbfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"pagesize={size},mode=0700")
+    return place
 
 
 def provide_accounts(folder: Path) -> None:

@@ -86,6 +86,7 @@ def hypervisor_of(
         kernel=kernel,
         journal=journal,
         ordered=ordered,
+        huge_pages=plan.huge_pages,
     )
 
 

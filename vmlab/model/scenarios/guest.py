@@ -36,6 +36,7 @@ from vmlab.model.scenarios.disk_levers import (
 )
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
 from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
+from vmlab.model.scenarios.memory_levers import RESERVED_BYTES, HugePages, pages_conflict
 from vmlab.model.scenarios.network_levers import mtu_conflict
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
@@ -72,7 +73,7 @@ ImageName = Annotated[
 Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
 _OF_VMS = (
-    *("cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin"),
+    *("cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "huge_pages"),
     *("boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
 )
 """Attributes that mean nothing on bare metal, by their names in the program."""
@@ -109,6 +110,8 @@ class GuestAttributes(ScenarioPart):
     """CPUs that virtual CPUs may use: any (none), a core for each (spread), few cores (packed), 0-3, or 0;1 for each."""
     emulator_pin: Annotated[CpuSet, NOT_SEEN, Lever("pinning of the emulator threads")] = UNPINNED
     """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; any where it is none."""
+    huge_pages: Annotated[HugePages | None, NOT_SEEN, Lever("huge pages"), NotWith(pages_conflict)] = None
+    """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); as the host's thp has it if left out."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
@@ -296,6 +299,11 @@ class GuestAttributes(ScenarioPart):
         return disk if own is True else own or None
 
     @property
+    def page_bytes(self) -> int | None:
+        """Bytes of the huge pages that are reserved for its RAM; None where none are."""
+        return RESERVED_BYTES.get(self.huge_pages or "")
+
+    @property
     def cache_modes(self) -> tuple[CacheMode, ...]:
         """The cache modes of all its disks."""
         return (self.cache,) if self.data_bytes is None else (self.cache, self.data_mode)
@@ -374,8 +382,8 @@ class GuestResources(GuestAttributes):
         return self.model_copy(update={"cpu_shares": shares})
 
     def with_no_limits(self) -> GuestResources:
-        """The same with no weight, limit or pinning, as a guest has them that is about to be frozen."""
-        keys = ("cpu_shares", "emulator_shares", "cpu_quota", "limit_iops", "limit_bandwidth")
+        """The same with no weight, limit or pinning and any memory, as a guest has them that is about to be frozen."""
+        keys = ("cpu_shares", "emulator_shares", "cpu_quota", "huge_pages", "limit_iops", "limit_bandwidth")
         return self.model_copy(update={**dict.fromkeys(keys), "pin": UNPINNED, "emulator_pin": UNPINNED})
 
     def with_cache(self, mode: CacheMode) -> GuestResources:

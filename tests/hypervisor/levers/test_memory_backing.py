@@ -1,0 +1,112 @@
+"""The memory behind a guest's RAM: libvirt's elements, and what the kernel says of QEMU's mappings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from tests.hypervisor.conftest import spec
+from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEMA, TCG
+from vmlab.hypervisor.levers.guest_lever import RunningQemu
+from vmlab.hypervisor.levers.guest_ram import ram_of
+from vmlab.hypervisor.levers.memory_backing import LEVER
+from vmlab.hypervisor.libvirt.domain_xml import domain_xml
+from vmlab.model.errors import HypervisorError
+from vmlab.model.results import LeverProof
+
+RAM = 0x7F1200000000
+SIZE = 512 * 2**20
+OTHER = """\
+55d0c0a00000-55d0c0c00000 r-xp 00000000 fe:00 1234                       /usr/bin/qemu-system-x86_64
+Size:               2048 kB
+KernelPageSize:        4 kB
+THPeligible:           0
+VmFlags: rd ex mr mw me
+"""
+
+
+def mapping(first: int, last: int, page: int = 4, eligible: int = 1, flags: str = "rd wr mr mw me dc ac sd hg mg") -> str:
+    return (
+        f"{first:x}-{last:x} rw-p 00000000 00:00 0 \n"
+        f"Size:           {(last - first) // 1024} kB\n"
+        f"KernelPageSize:        {page} kB\n"
+        f"AnonHugePages:    {2048 * eligible} kB\n"
+        f"THPeligible:           {eligible}\n"
+        f"VmFlags: {flags} \n"
+    )
+
+
+class Monitor:
+    """Answers where the guest's RAM is."""
+
+    said = f"Host virtual address for 0x0 (pc.ram) is {RAM:#x}\r\n"
+
+    def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
+        assert (command, arguments) == ("human-monitor-command", {"command-line": "gpa2hva 0"})
+        return self.said
+
+
+def qemu(folder: Path, text: str, **asked: Any) -> RunningQemu:
+    (folder / "smaps").write_text(OTHER + text + OTHER.replace("55d0", "7fff"))
+    return RunningQemu("web", 1, spec(**asked).resources, folder, Monitor())
+
+
+def proof(folder: Path, text: str, **asked: Any) -> list[LeverProof]:
+    return list(LEVER.prove(qemu(folder, text, **asked)))
+
+
+@pytest.mark.parametrize(
+    ("page", "eligible", "found"), [(4, 0, "none"), (4, 1, "transparent"), (2048, 0, "2 MiB"), (1048576, 0, "1 GiB")]
+)
+def test_pages_are_those_of_the_kernels_mapping(tmp_path: Path, page: int, eligible: int, found: str) -> None:
+    text = mapping(RAM, RAM + SIZE, page, eligible)
+    for asked in ("none", "transparent", "2 MiB", "1 GiB"):
+        (one,) = proof(tmp_path, text, huge_pages=asked)
+        assert (one.lever, one.expected, one.found, one.agrees) == ("huge_pages", asked, found, asked == found)
+    assert "of which 2 MiB are" in proof(tmp_path, mapping(RAM, RAM + SIZE), huge_pages="none")[0].by
+
+
+def test_all_parts_of_the_ram_count_and_nothing_else(tmp_path: Path) -> None:
+    half = RAM + SIZE // 2
+    text = mapping(RAM - 4096, RAM, 4, 0) + mapping(RAM, half) + mapping(half, RAM + SIZE, 4, 0)
+    text += mapping(RAM + SIZE, RAM + 2 * SIZE, 2048, 0)
+    assert len(ram_of(qemu(tmp_path, text))) == 2
+    (one,) = proof(tmp_path, text, huge_pages="transparent")
+    assert (one.found, one.agrees) == ("transparent and none", False)
+
+
+def test_a_guest_that_asks_for_nothing_is_not_proved(tmp_path: Path) -> None:
+    assert proof(tmp_path, mapping(RAM, RAM + SIZE)) == []
+
+
+def test_a_qemu_that_does_not_say_where_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HypervisorError, match="no mapping where QEMU says"):
+        ram_of(qemu(tmp_path, ""))
+    monkeypatch.setattr(Monitor, "said", "Memory at address 0x0 is not RAM\r\n")
+    with pytest.raises(HypervisorError, match="does not say where its guest's RAM is: Memory at address"):
+        ram_of(qemu(tmp_path, ""))
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ({}, None),
+        ({"huge_pages": "none"}, None),
+        ({"huge_pages": "transparent"}, None),
+        ({"huge_pages": "2 MiB"}, [("hugepages", {}), ("page", {"size": "2048", "unit": "KiB"})]),
+        ({"huge_pages": "1 GiB"}, [("hugepages", {}), ("page", {"size": "1048576", "unit": "KiB"})]),
+    ],
+)
+def test_libvirt_is_told_only_what_qemu_does_not_do_by_itself(
+    asked: dict[str, Any], written: list[tuple[str, dict[str, str]]] | None
+) -> None:
+    for files in (FILES, FROZEN):
+        domain = etree.fromstring(domain_xml(spec(**asked), "run1", IMAGE, files, TCG))
+        backing = domain.find("memoryBacking")
+        found = None if backing is None else [(str(one.tag), dict(one.attrib)) for one in backing.iterdescendants()]
+        assert found == written
+        if SCHEMA.exists():
+            etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)

@@ -1,0 +1,80 @@
+"""The memory behind guests in a plan: what does not go together is one line, what the host has not is absent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vmlab.model.errors import RefusedError, ScenarioError
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
+
+HOST = HostFacts(2**40, 2**40, 2**44, 2, "kvm")
+WITHOUT = replace(HOST, unsettable={"huge_pages 1 GiB": "the file is missing: this kernel has no such setting"})
+SCENARIO = """\
+name: pages
+guests: {vm: {memory: 1 GiB, HERE}}
+workloads: {primes: {kind: cpu, on: vm, threads: 1}}
+"""
+
+
+def planned(written: str, more: str = "", host: HostFacts = HOST) -> Plan:
+    text = SCENARIO.replace(", HERE", f", {written}" if written else "") + more
+    return make_plan(read(Path("pages.yaml"), text), Overrides(), host)
+
+
+def test_sizes_that_are_reserved_are_known_before() -> None:
+    plan = planned("", "axes: {huge_pages: [transparent, 2 MiB, 1 GiB]}\n")
+    assert plan.huge_pages == (2**21, 2**30)
+    assert plan.guest_keys == ("huge_pages",)
+    assert planned("huge_pages: transparent").huge_pages == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "more", "why"),
+    [
+        ("huge_pages: 4 MiB", "", "guests.vm.huge_pages: must be none, transparent, 2 MiB or 1 GiB, not '4 MiB'"),
+        ("huge_pages: none", "", "with huge_pages: none the scenario needs host: {thp: never}"),
+        ("huge_pages: none", "host: {thp: madvise}\n", "the scenario needs host: {thp: never}"),
+        ("huge_pages: transparent", "host: {thp: never}\n", "host.thp: never leaves no transparent huge pages"),
+        ("huge_pages: 2 MiB", "host: {memory: 4 GiB}\n", "do not count in the memory of an ordered host"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(written: str, more: str, why: str) -> None:
+    with pytest.raises(ScenarioError) as wrong:
+        planned(written, more)
+    (line,) = str(wrong.value).splitlines()
+    assert line.startswith("pages.yaml:2:") and why in line
+
+
+def test_memory_is_in_whole_pages() -> None:
+    text = SCENARIO.replace("1 GiB, HERE", "1500 MiB, huge_pages: 1 GiB")
+    with pytest.raises(ScenarioError, match="huge_pages: 1 GiB needs memory in whole pages: 2 GiB, not 1500 MiB"):
+        make_plan(read(Path("pages.yaml"), text), Overrides(), HOST)
+
+
+def test_small_pages_alone_go_with_a_host_that_has_no_others() -> None:
+    axis = "axes: {pages: {points: {small: {host.thp: never, guests.vm.huge_pages: none}, huge: {host.thp: always, "
+    plan = planned("", axis + "guests.vm.huge_pages: transparent}}}}\norder: as written\n")
+    assert [(cell.host.thp, cell.guests[0].resources.huge_pages) for cell in plan.cells] == [
+        ("never", "none"),
+        ("always", "transparent"),
+    ]
+
+
+def test_sizes_that_this_host_has_not_are_absent_or_refused() -> None:
+    plan = planned("", "axes: {huge_pages: [2 MiB, 1 GiB]}\n", WITHOUT)
+    why = "the file is missing: this kernel has no such setting"
+    assert [str(one) for one in plan.absent] == [f"huge_pages 1 GiB is absent: {why}"]
+    with pytest.raises(RefusedError, match=f"guest vm has huge_pages: 1 GiB, and {why}"):
+        check_fit(planned("huge_pages: 1 GiB", host=WITHOUT), WITHOUT)
+    check_fit(planned("huge_pages: 2 MiB", host=WITHOUT), WITHOUT)
+
+
+def test_the_hosts_own_libvirt_has_none_of_the_labs() -> None:
+    with pytest.raises(RefusedError, match="guest vm has huge_pages: 2 MiB, which qemu:///system cannot have"):
+        check_fit(planned("huge_pages: 2 MiB", "hypervisor: 'qemu:///system'\n"), HOST)
