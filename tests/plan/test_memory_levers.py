@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import RefusedError, ScenarioError
+from vmlab.plan.estimate import memory_needed
 from vmlab.plan.hosting import check_fit
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
@@ -41,6 +42,9 @@ def test_sizes_that_are_reserved_are_known_before() -> None:
         ("huge_pages: none", "", "with huge_pages: none the scenario needs host: {thp: never}"),
         ("huge_pages: none", "host: {thp: madvise}\n", "the scenario needs host: {thp: never}"),
         ("huge_pages: transparent", "host: {thp: never}\n", "host.thp: never leaves no transparent huge pages"),
+        ("huge_pages: 2 MiB, ksm: true", "", "KSM merges no huge pages that are reserved: ksm: true excludes"),
+        ("ksm: on", "", "guests.vm.ksm: "),
+        ("memory_lock: 1", "", "guests.vm.memory_lock: "),
         ("huge_pages: 2 MiB", "host: {memory: 4 GiB}\n", "do not count in the memory of an ordered host"),
     ],
 )
@@ -78,3 +82,18 @@ def test_sizes_that_this_host_has_not_are_absent_or_refused() -> None:
 def test_the_hosts_own_libvirt_has_none_of_the_labs() -> None:
     with pytest.raises(RefusedError, match="guest vm has huge_pages: 2 MiB, which qemu:///system cannot have"):
         check_fit(planned("huge_pages: 2 MiB", "hypervisor: 'qemu:///system'\n"), HOST)
+
+
+@pytest.mark.parametrize("written", ["memory_lock: true", "huge_pages: 2 MiB"])
+def test_what_is_held_is_never_overcommitted(written: str) -> None:
+    small = replace(HOST, memory_available_bytes=2**30, memory_total_bytes=2**33)
+    allowed = "allow: {memory_overcommit: true}\n"
+    check_fit(planned("", allowed, small), small)
+    with pytest.raises(RefusedError, match="locked memory or huge pages need .*, which cannot be overcommitted"):
+        check_fit(planned(written, allowed, small), small)
+
+
+def test_all_of_an_emulators_buffer_is_locked() -> None:
+    emulated = replace(HOST, accelerator_guess="tcg")
+    plain, locked = (memory_needed(planned(one, host=emulated), emulated) for one in ("", "memory_lock: true"))
+    assert locked - plain == 512 * 2**20

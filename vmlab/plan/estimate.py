@@ -119,15 +119,18 @@ TRANSLATED_BYTES = 512 * 2**20
 """The code that TCG has translated: 212 to 474 MiB after boot, preparation and workloads, with 512 MiB or 1 GiB of RAM
 and 1 or 2 vCPUs; it follows neither (docs/evidence/performance.md)."""
 
+_BUFFER_BYTES = 2**30
 _BUFFER_PART = 8
-"""QEMU's buffer for that code takes an eighth of the host's memory at most (tcg_region_init of QEMU 7.2)."""
+"""QEMU's buffer for that code takes 1 GiB, and an eighth of the host's memory at most (tcg_region_init of QEMU 7.2)."""
 
 
 def guest_memory(resources: GuestResources, host: HostFacts) -> int:
     """Bytes that one guest needs on `host` in a run: all of its RAM, and QEMU's own."""
     if host.accelerator_guess == "kvm":
         return resources.memory_bytes + QEMU_BYTES
-    translated = min(TRANSLATED_BYTES, host.memory_total_bytes // _BUFFER_PART)
+    # Locked memory is taken whether it is used or not.
+    buffer = _BUFFER_BYTES if resources.memory_lock else TRANSLATED_BYTES
+    translated = min(buffer, host.memory_total_bytes // _BUFFER_PART)
     return resources.memory_bytes + EMULATOR_BYTES + translated
 
 
@@ -135,6 +138,13 @@ def cell_memory(cell: CellPlan, host: HostFacts) -> int:
     """Bytes that all guests of a cell need together; beside one on the host itself there is no QEMU."""
     bare = sum(guest.resources.memory_bytes for guest in cell.bare)
     return bare + sum(guest_memory(guest.resources, host) for guest in cell.guests)
+
+
+def held_memory(plan: Plan, host: HostFacts) -> int:
+    """Bytes of the guests of a cell that the host can neither swap nor leave out: locked ones, and huge pages."""
+    cells = ([guest.resources for guest in cell.guests] for cell in plan.cells)
+    held = ([one for one in cell if one.memory_lock or one.page_bytes] for cell in cells)
+    return max((sum(guest_memory(one, host) for one in cell) for cell in held), default=0)
 
 
 def memory_needed(plan: Plan, host: HostFacts) -> int:

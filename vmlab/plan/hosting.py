@@ -13,7 +13,7 @@ from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.model.scenarios.scenario import Allow
 from vmlab.model.units import format_bytes
 from vmlab.plan.data_places import check_data_places, lacking_room
-from vmlab.plan.estimate import IMAGE_BYTES, disk_needed, emulated_disk_size, footprint, memory_needed
+from vmlab.plan.estimate import IMAGE_BYTES, disk_needed, emulated_disk_size, footprint, held_memory, memory_needed
 from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
@@ -92,6 +92,13 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             f"{plan.guests} guests need {format_bytes(needed)} of memory and the host has "
             f"{format_bytes(host.memory_available_bytes)} free{beside}",
             "fewer --tiles, or --allow-overcommit where that is what you want to see",
+        )
+    if (held := held_memory(plan, host)) > host.memory_available_bytes:
+        raise DoesNotFit(
+            "memory",
+            f"guests with locked memory or huge pages need {format_bytes(held)}, which cannot be overcommitted, and the "
+            f"host has {format_bytes(host.memory_available_bytes)} free",
+            "fewer --tiles",
         )
     if (written := disk_needed(plan)) > host.disk_free_bytes:
         what = "the workloads" if plan.scenario.host.disk is None else f"a run on an {EMULATED_DISK}"

@@ -78,6 +78,21 @@ def test_all_parts_of_the_ram_count_and_nothing_else(tmp_path: Path) -> None:
     assert (one.found, one.agrees) == ("transparent and none", False)
 
 
+@pytest.mark.parametrize(("key", "flag"), [("ksm", "mg"), ("memory_lock", "lo")])
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_flag_of_the_mapping_shows_it(tmp_path: Path, key: str, flag: str, asked: bool) -> None:
+    having, without = mapping(RAM, RAM + SIZE, flags=f"rd wr hg {flag}"), mapping(RAM, RAM + SIZE, flags="rd wr hg")
+    words = {True: "true", False: "false"}
+    for text, found in ((having, True), (without, False)):
+        (one,) = proof(tmp_path, text, **{key: asked})
+        assert (one.lever, one.expected, one.found) == (key, words[asked], words[found])
+        assert one.agrees is (asked is found)
+    half = RAM + SIZE // 2
+    split = mapping(RAM, half, flags=f"rd {flag}") + mapping(half, RAM + SIZE, flags="rd")
+    (one,) = proof(tmp_path, split, **{key: asked})
+    assert (one.found, one.agrees) == ("true and false", False)
+
+
 def test_a_guest_that_asks_for_nothing_is_not_proved(tmp_path: Path) -> None:
     assert proof(tmp_path, mapping(RAM, RAM + SIZE)) == []
 
@@ -97,6 +112,9 @@ def test_a_qemu_that_does_not_say_where_is_an_error(tmp_path: Path, monkeypatch:
         ({"huge_pages": "none"}, None),
         ({"huge_pages": "transparent"}, None),
         ({"huge_pages": "2 MiB"}, [("hugepages", {}), ("page", {"size": "2048", "unit": "KiB"})]),
+        ({"ksm": True, "memory_lock": False}, None),
+        ({"ksm": False}, [("nosharepages", {})]),
+        ({"memory_lock": True}, [("locked", {})]),
         ({"huge_pages": "1 GiB"}, [("hugepages", {}), ("page", {"size": "1048576", "unit": "KiB"})]),
     ],
 )

@@ -55,6 +55,15 @@ async def test_it_is_switched_to_and_fro_and_the_guests_memory_is_unmerged_while
     )
 
 
+async def test_a_guest_that_asks_for_memory_that_is_never_merged_is_left_alone(tmp_path: Path, sys: Sys) -> None:
+    async with working(
+        tmp_path, lambda text: text.replace("cpu_shares: 200}", "cpu_shares: 200, ksm: false}"), sys.ksm()
+    ) as (lab, cell):
+        await cell.live["ksm"].switch("on", "test")
+        await cell.live["ksm"].switch("off", "test")
+        assert lab.hypervisor.unmergeable == {"t1-slow"}
+
+
 async def test_off_goes_on_until_ksm_has_counted_what_was_unmerged(tmp_path: Path, sys: Sys) -> None:
     sys.write("run", "1")
     sys.write("full_scans", "5")

@@ -37,6 +37,8 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "pin": lambda draw: draw.choice(["none", "spread", "packed", "0-1", "3"]),
     "emulator_pin": lambda draw: draw.choice(["none", "0", "0-1,3"]),
     "huge_pages": lambda draw: draw.choice(["transparent", "2 MiB"]),
+    "ksm": lambda draw: draw.choice(["null", "false"]),
+    "memory_lock": lambda draw: draw.choice(["true", "false"]),
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "io": lambda draw: draw.choice(["threads", "io_uring"]),
     "iothread": lambda draw: draw.choice(["true", "false", "both"]),
@@ -77,7 +79,7 @@ OF_DATA_DISK = {"allocation", "backing", "read_ahead", *(name for name in DRAWS 
 OF_BACKEND = {"io", "iothread", "detect_zeroes", "limit_iops", "limit_bandwidth"}
 OF_CARD = {"network", "nic_queues", "vhost", "mtu", "bandwidth"}
 OF_CPU = {"cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "smt"}
-OF_MEMORY = {"huge_pages"}
+OF_MEMORY = {"huge_pages", "ksm", "memory_lock"}
 UNSEEN = {*OF_CPU, *OF_MEMORY, *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
 """What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
 RAW = {

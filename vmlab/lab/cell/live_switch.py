@@ -188,7 +188,7 @@ class LiveKsm(LiveSwitch[Ksm]):
         switched = KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=state)
         if self._unmerged:
             # Before KSM begins to look for pages again.
-            await shielded(self._guests.hypervisor.make_mergeable(self._guests.names, True))
+            await shielded(self._guests.hypervisor.make_mergeable(self._mergeable, True))
             self._unmerged = False
         wanted = self._plan.host.model_copy(update={"ksm": state})
         if state == "on":
@@ -200,6 +200,11 @@ class LiveKsm(LiveSwitch[Ksm]):
             self._host.keeper.apply(wanted)
         return switched
 
+    @property
+    def _mergeable(self) -> list[str]:
+        """The guests whose memory KSM may merge."""
+        return [spec.name for spec in self._guests.specs if spec.resources.ksm is not False]
+
     async def _unmerge(self, host: HostKsm) -> None:
         """KSM that stops leaves merged what is merged. The guests take theirs back; other programs keep theirs.
 
@@ -209,7 +214,7 @@ class LiveKsm(LiveSwitch[Ksm]):
         if not why_not:
             try:
                 self._unmerged = True
-                self._doubt_pauses(await shielded(self._guests.hypervisor.make_mergeable(self._guests.names, False)))
+                self._doubt_pauses(await shielded(self._guests.hypervisor.make_mergeable(self._mergeable, False)))
                 await self._recounted(host)
                 return
             except (HypervisorError, DeadlineExceeded) as error:

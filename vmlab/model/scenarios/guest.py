@@ -36,7 +36,7 @@ from vmlab.model.scenarios.disk_levers import (
 )
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
 from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
-from vmlab.model.scenarios.memory_levers import RESERVED_BYTES, HugePages, pages_conflict
+from vmlab.model.scenarios.memory_levers import RESERVED_BYTES, HugePages, ksm_conflict, pages_conflict
 from vmlab.model.scenarios.network_levers import mtu_conflict
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
@@ -73,7 +73,8 @@ ImageName = Annotated[
 Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
 _OF_VMS = (
-    *("cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "huge_pages"),
+    *("cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin"),
+    *("huge_pages", "ksm", "memory_lock"),
     *("boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
 )
 """Attributes that mean nothing on bare metal, by their names in the program."""
@@ -112,6 +113,10 @@ class GuestAttributes(ScenarioPart):
     """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; any where it is none."""
     huge_pages: Annotated[HugePages | None, NOT_SEEN, Lever("huge pages"), NotWith(pages_conflict)] = None
     """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); as the host's thp has it if left out."""
+    ksm: Annotated[bool | None, NOT_SEEN, Lever("KSM of the guest"), NotWith(ksm_conflict)] = None
+    """Whether the host's KSM, where it is on, may merge its RAM, as libvirt lets it unless this is false."""
+    memory_lock: Annotated[bool | None, NOT_SEEN, Lever("memory lock")] = None
+    """Whether all memory of its QEMU is taken at the start and locked, so that the host swaps none; false by default."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
@@ -383,7 +388,8 @@ class GuestResources(GuestAttributes):
 
     def with_no_limits(self) -> GuestResources:
         """The same with no weight, limit or pinning and any memory, as a guest has them that is about to be frozen."""
-        keys = ("cpu_shares", "emulator_shares", "cpu_quota", "huge_pages", "limit_iops", "limit_bandwidth")
+        of_memory = ("huge_pages", "ksm", "memory_lock")
+        keys = ("cpu_shares", "emulator_shares", "cpu_quota", "limit_iops", "limit_bandwidth", *of_memory)
         return self.model_copy(update={**dict.fromkeys(keys), "pin": UNPINNED, "emulator_pin": UNPINNED})
 
     def with_cache(self, mode: CacheMode) -> GuestResources:

@@ -24,6 +24,13 @@ def pages_conflict(guest: GuestAttributes) -> str | None:
     return f"huge_pages: {guest.huge_pages} needs memory in whole pages: {next_one}, not {having}"
 
 
+def ksm_conflict(guest: GuestAttributes) -> str | None:
+    """Why the RAM cannot be merged as the key ``ksm`` says."""
+    if guest.ksm is not True or guest.page_bytes is None:
+        return None
+    return f"KSM merges no huge pages that are reserved: ksm: true excludes huge_pages: {guest.huge_pages}"
+
+
 def pages_host_conflict(guest: GuestAttributes, host: Host) -> str | None:
     """Why the settings of the host, or the ordered one, forbid what the key ``huge_pages`` asks for."""
     # QEMU asks for them for the RAM of every guest (madvise in ram_block_add of softmmu/physmem.c), and has no option.
