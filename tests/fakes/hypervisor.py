@@ -89,6 +89,8 @@ class FakeHypervisor:
     counts: list[NetworkCounts] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     """What QEMU shows of a guest's attributes, by their names; of others it shows nothing."""
+    inside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What files of guests held when levers were proved at last."""
     merge_fault: VmlabError | None = None
     latency_fault: VmlabError | None = None
     requests: dict[str, dict[str, DiskRequests]] = field(default_factory=dict)
@@ -223,9 +225,12 @@ class FakeHypervisor:
             agrees=honest and running.resources.cache == spec.resources.cache,
         )
 
-    async def prove_levers(self, specs: Sequence[DomainSpec], keys: Collection[str]) -> list[LeverProof]:
+    async def prove_levers(
+        self, specs: Sequence[DomainSpec], keys: Collection[str], inside: Mapping[str, Mapping[str, str]]
+    ) -> list[LeverProof]:
         """A proof for each guest and key that the test has a value of in `shown`; others cannot be seen."""
         self._called("prove_levers")
+        self.inside = inside
         return [
             LeverProof(
                 spec.guest, spec.tile, key, asked := str(getattr(spec.resources, key)), found, asked == found, "a fake"

@@ -112,3 +112,36 @@ def test_a_wrong_value_is_one_line(written: str, why: str) -> None:
         planned(SCENARIO.replace("pin: spread", written, 1))
     (line,) = str(wrong.value).splitlines()
     assert line.startswith("pins.yaml:3:") and why in line
+
+
+def test_a_processor_that_this_host_cannot_give_is_absent_or_refused() -> None:
+    here = replace(host(SINGLE), lacking={"cpu EPYC": "emulation (TCG) cannot give it svm"})
+
+    def made(text: str) -> Plan:
+        return make_plan(read(Path("pins.yaml"), text), Overrides(), here)
+
+    assert [str(one) for one in made(SCENARIO + "axes: {cpu: [max, EPYC]}\n").absent] == [
+        "cpu EPYC is absent: emulation (TCG) cannot give it svm"
+    ]
+    with pytest.raises(RefusedError, match="guest a has cpu: EPYC, but emulation .TCG. cannot give it svm"):
+        check_fit(made(SCENARIO.replace("pin: spread", "cpu: EPYC", 1)), here)
+    check_fit(made(SCENARIO.replace("pin: spread", "cpu: EPYC -svm", 1)), here)
+
+
+@pytest.mark.parametrize("cpu", ["EPYC  -svm", "EPYC,-svm", "-svm", "EPYC svm", "EPYC +svm -svm", "''", "true"])
+def test_a_wrong_processor_is_one_line(cpu: str) -> None:
+    with pytest.raises(ScenarioError) as wrong:
+        planned(SCENARIO.replace("pin: spread", f"cpu: '{cpu}'" if cpu not in ("''", "true") else f"cpu: {cpu}", 1))
+    (line,) = str(wrong.value).splitlines()
+    assert line.startswith("pins.yaml:3:") and "needs host, max, host-model or a model of libvirt's" in line
+
+
+def test_several_processors_have_a_snapshot_each() -> None:
+    def notes(text: str) -> list[str]:
+        return [note for note in planned(text).notes if "one a side" in note]
+
+    (note,) = notes(SCENARIO + "axes: {cpu: [max, max -avx2]}\n")
+    assert note.startswith("each value of cpu has one snapshot")
+    assert notes(SCENARIO + "axes: {cpu: [max, max -avx2]}\nprovision: cold\n") == []
+    # Guests may differ, where each is the same on both sides.
+    assert notes(SCENARIO.replace("pin: spread", "cpu: max", 1) + "axes: {pin: [none, spread]}\n") == []

@@ -253,8 +253,12 @@ class Hypervisor(Protocol):
         Raises RefusedError where there is no room.
         """
 
-    async def prove_levers(self, specs: Sequence[DomainSpec], keys: Collection[str]) -> list[LeverProof]:
+    async def prove_levers(
+        self, specs: Sequence[DomainSpec], keys: Collection[str], inside: Mapping[str, Mapping[str, str]]
+    ) -> list[LeverProof]:
         """What QEMU and the kernel show of those of `keys`, the scenario's words, that can be seen of running guests.
+
+        `inside` has by domain, as far as it could be read, what the files of the guest hold that proofs look at.
 
         To be called when its disks have worked, as `prove_cache`.
         """

@@ -8,8 +8,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +25,18 @@ from vmlab.hypervisor.huge_pages import HugePages
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
-from vmlab.hypervisor.levers.guest_lever import RunningQemu, proofs
 from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
-from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, qmp, set_mergeable
+from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, set_mergeable
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name, domain_xml, nic_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
+from vmlab.hypervisor.libvirt.running_guest import LeverProving, StartedGuest
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
 from vmlab.model.names import DISK, RAM
 from vmlab.model.results import LeverProof
 from vmlab.model.run import Accelerator
-from vmlab.system.host_size import last_cpus, read_cores
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
 
@@ -47,22 +45,6 @@ _STATE = 180.0
 _STOP = 40.0
 _RESERVE = 60.0
 _ASK = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Started:
-    """A guest that was started: from what, as what, with which files, and its description for libvirt."""
-
-    image: BootImage
-    spec: DomainSpec
-    files: DomainFiles
-    xml: str
-
-    @property
-    def chain(self) -> list[Path]:
-        """The files of its disk, the first one on top."""
-        files = (self.files.overlay, self.files.frozen, self.image.disk)
-        return [file for file in files if file is not None]
 
 
 class LibvirtHypervisor:
@@ -103,7 +85,7 @@ class LibvirtHypervisor:
         self._notice = on_notice or (lambda _words: None)
         self._platform_facts = PlatformFacts(lambda: self._connection, self._notice, kernel, kind)
         self._data_disks = DataDisks(disks, lab, self.journal)
-        self._guests: dict[str, _Started] = {}
+        self._guests: dict[str, StartedGuest] = {}
         self._weights: dict[str, int | None] = {}
         self._reserve = MemoryReserve()
         self._huge_pages = HugePages(self.journal)
@@ -216,7 +198,7 @@ class LibvirtHypervisor:
         platform = await self._platform_facts.platform_for(spec)
         weighted = replace(spec, resources=spec.resources.with_cpu_shares(self._weights[spec.name]))
         xml = domain_xml(weighted, self._lab, image, files, platform, self._partition, self._on_host)
-        self._guests[spec.name] = _Started(image, spec, files, xml)
+        self._guests[spec.name] = StartedGuest(image, spec, files, xml)
         for file in (files.overlay, files.console):
             self.journal.add(JournalEntry("file", str(file)))
         self._about_to_start(spec.name)
@@ -296,22 +278,11 @@ class LibvirtHypervisor:
         having = [spec for spec in specs if spec.resources.data_bytes is not None]
         await run_all(self._data_disks.plug(spec, self._lookup) for spec in having)
 
-    async def prove_levers(self, specs: Sequence[DomainSpec], keys: Collection[str]) -> list[LeverProof]:
-        """For each guest, see `guest_lever.proofs`."""
-        found = await asyncio.gather(
-            *(call(f"{spec.name}: proving its settings", _ASK, self._prove_levers, spec, keys) for spec in specs)
-        )
-        return [proof for proofs in found for proof in proofs]
-
-    def _prove_levers(self, spec: DomainSpec, keys: Collection[str]) -> list[LeverProof]:
-        domain = self._lookup(spec.name)
-        try:
-            process = self._places.proc / str(self._places.pid_of(domain.name()))
-            described, monitor = partial(domain.XMLDesc, 0), partial(qmp, domain)
-            cpus = frozenset(cpu for core in last_cpus(read_cores(), self._ordered_cpus) for cpu in core)
-            return proofs(RunningQemu(spec.guest, spec.tile, spec.resources, process, monitor, described, cpus), keys)
-        except (OSError, KeyError, ValueError) as error:
-            raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
+    async def prove_levers(
+        self, specs: Sequence[DomainSpec], keys: Collection[str], inside: Mapping[str, Mapping[str, str]]
+    ) -> list[LeverProof]:
+        """See `LeverProving`."""
+        return await LeverProving(self._places, self._lookup, self._ordered_cpus).prove(specs, keys, inside)
 
     async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
         """Have QEMU tell the kernel so of all their memory; see `set_mergeable`."""

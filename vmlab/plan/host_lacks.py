@@ -51,7 +51,7 @@ def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFa
 def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str | None:
     """Why a guest of the cell cannot be on this host, or the ordered one, as it is planned; None where all can."""
     for guest in cell.guests:
-        for key in ("network", "bandwidth", "vhost", "io", "data_io"):
+        for key in ("network", "bandwidth", "vhost", "io", "data_io", "cpu"):
             reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
             if reason is not None:
                 return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
@@ -76,6 +76,7 @@ def _reason(place: Place, value: Any, lacking: Mapping[str, str]) -> str | None:
     if len(place) != 3 or place[0] != "guests" or value in (None, "plain", "threads"):
         return None
     names = {"bandwidth": "bandwidth", **dict.fromkeys(("network", "io", "data_io"), str(value))}
+    names["cpu"] = f"cpu {value}"
     if value is True:
         names["vhost"] = "vhost"
     asked = names.get(str(place[2]))

@@ -327,12 +327,28 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         yield "the host's other work is reported and invalidates no cell, as was asked for"
     if plan.loop is not None:
         yield f"workloads start again for {format_seconds(plan.loop)} of each cell; figures of a loop do not count"
+    for key in () if plan.cold else _one_a_side(plan.cells):
+        yield f"each value of {key} has one snapshot, so that a difference is one a side, and no verdict; --cold has one"
     yield from not_applicable(plan.scenario, plan.cells)
     if plan.added_images:
         names = ", ".join(plan.added_images)
         yield f"guests of an added image ({names}) are not frozen: where there is one, all guests of the cell boot"
     if any("unsafe" in guest.resources.cache_modes for cell in plan.cells for guest in cell.guests):
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"
+
+
+_SEEN = ("cpu", "libvirt")
+"""Keys of guests that change what a saved guest fits, and nothing that the scenario's other sides can have alike."""
+
+
+def _one_a_side(cells: Sequence[CellPlan]) -> Iterator[str]:
+    """Those that any guest has with several values."""
+    for key in _SEEN:
+        found: dict[str, set[object]] = {}
+        for guest in (guest for cell in cells for guest in cell.guests):
+            found.setdefault(guest.guest, set()).add(getattr(guest.resources, key))
+        if any(len(values) > 1 for values in found.values()):
+            yield key
 
 
 _ANY_HOST = HostFacts(

@@ -71,6 +71,7 @@ def test_threads_that_may_use_all_are_not_pinned(qemu: Qemu) -> None:
         ("3;2", "2", "3", "2;3", False),
         ("3;2", "3", "0-3", "3;0,1,2,3", False),
         ("none", "0-3", "1", "none;1", False),
+        ("spread", "0-3", "0-3", "0,1,2,3", False),
     ],
 )
 def test_each_virtual_cpu_is_looked_at(

@@ -26,6 +26,16 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "data_format": ({**_DATA, "data_format": "qcow2"}, 'type="qcow2"', 'type="raw"'),
     "backing": ({**_DATA, "backing": "xfs"}, "g-backing.data/", ""),
     "mtu": ({"mtu": 9000}, 'size="9000"', 'size="1500"'),
+    "cpu": ({"cpu": "max -avx2"}, 'policy="disable" name="avx2"', 'policy="disable" name="aes"'),
+    "pin": ({"pin": "1"}, '<vcpupin vcpu="0" cpuset="1"/>', ""),
+    "emulator_pin": ({"emulator_pin": "0"}, 'emulatorpin cpuset="0"', 'emulatorpin cpuset="1"'),
+    "huge_pages": (
+        {"huge_pages": "2 MiB"},
+        '<hugepages>\n      <page size="2048" unit="KiB"/>\n    </hugepages>',
+        "",
+    ),
+    "ksm": ({"ksm": False}, "<nosharepages/>", ""),
+    "memory_lock": ({"memory_lock": True}, "<locked/>", ""),
 }
 """By lever what is asked for, and the words in the XML that are replaced behind the lab's back."""
 
@@ -70,7 +80,7 @@ async def main(runtime: str, folder: str) -> None:
     """Print one document: by case whether each proof agreed, as asked for and meddled with."""
     built = ensure(lambda _text: None)
     image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
-    hypervisor = Deceived(Path(runtime), Path(folder) / "disks", "test", kernel=image.kernel)
+    hypervisor = Deceived(Path(runtime), Path(folder) / "disks", "test", kernel=image.kernel, huge_pages=[2**21])
     await hypervisor.open()
     (Path(folder) / "disks").mkdir(exist_ok=True)
     # What the data disk is where libvirt is told to look beside its file system.
@@ -83,7 +93,7 @@ async def main(runtime: str, folder: str) -> None:
             await hypervisor.create(image, [one])
             if one.resources.data_bytes is not None:
                 await hypervisor.plug_data_disks([one])
-            proofs = await hypervisor.prove_levers([one], [lever])
+            proofs = await hypervisor.prove_levers([one], [lever], {})
             said.setdefault(lever, []).append({f"{p.lever}: {p.found}": p.agrees for p in proofs})
             await hypervisor.destroy([one.name])
     await hypervisor.close()

@@ -14,7 +14,7 @@ from lxml import etree
 
 from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
-from vmlab.model.scenarios.cpu_levers import UNPINNED, pin_sets
+from vmlab.model.scenarios.cpu_levers import UNPINNED, WAYS, pin_sets
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.system.mounts import cpu_list, read_cpu_list
 
@@ -47,7 +47,8 @@ class PinningLever(GuestLever):
         vcpus = [int(one["thread-id"]) for one in every]
         ran = ";".join(_last_cpu(qemu.process, thread) for thread in vcpus)
         by = f"{_BY} of the virtual CPUs' threads, which were last on CPUs {ran}"
-        wanted = _sets(qemu.asked) or [UNPINNED] * len(vcpus)
+        # A word of which no plan has made sets is never what is found.
+        wanted = _sets(qemu.asked) or [qemu.asked.pin] * len(vcpus)
         found = [_allowed(qemu, *one) for one in zip(vcpus, wanted, strict=True)]
         yield qemu.proof("pin", _joined(map(_in_full, wanted)), _joined(found), by)
         emulator = qemu.asked.emulator_pin
@@ -79,7 +80,7 @@ def _allowed(qemu: RunningQemu, thread: int, wanted: str) -> str:
 
 
 def _in_full(cpus: str) -> str:
-    return cpus if cpus == UNPINNED else cpu_list(read_cpu_list(cpus))
+    return cpus if cpus in (UNPINNED, *WAYS) else cpu_list(read_cpu_list(cpus))
 
 
 def _joined(sets: Iterable[str]) -> str:

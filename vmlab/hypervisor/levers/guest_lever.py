@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,7 +53,7 @@ class Monitor(Protocol):
 @dataclass(frozen=True, slots=True)
 class RunningQemu:
     """The QEMU of a guest, whose `process` is its folder below a /proc, and what was `asked` of it. `described` is
-    libvirt's XML of it, `cpus` are those that guests may use here.
+    libvirt's XML of it, `cpus` are those that guests may use here, `inside` is what files of the guest hold.
     """
 
     guest: str
@@ -63,6 +63,7 @@ class RunningQemu:
     monitor: Monitor
     described: Callable[[], str] = str
     cpus: frozenset[int] = frozenset()
+    inside: Mapping[str, str] = field(default_factory=dict)
 
     def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
         """A proof for it, which agrees where the words are equal unless `agrees` is given."""
@@ -114,6 +115,8 @@ class GuestLever:
     keys: tuple[str, ...]
     early: bool = False
     """Whether it is proved before the guest makes a file system on its data disk."""
+    reads: tuple[str, ...] = ()
+    """The files of a guest with Linux that its proofs look at."""
 
     def describe(self, domain: etree._Element, asked: GuestResources) -> None:
         """Add to the XML of a domain, of which all else is there."""
@@ -145,6 +148,11 @@ def all_levers() -> tuple[GuestLever, ...]:
 def early_among(keys: Collection[str]) -> list[str]:
     """Those of `keys` that are proved on an empty data disk."""
     return [key for lever in all_levers() if lever.early for key in lever.keys if key in keys]
+
+
+def files_inside(keys: Collection[str]) -> list[str]:
+    """The files of a guest that the proofs of those of `keys` look at which are levers."""
+    return [file for lever in all_levers() if not set(lever.keys).isdisjoint(keys) for file in lever.reads]
 
 
 def proofs(qemu: RunningQemu, keys: Collection[str]) -> list[LeverProof]:

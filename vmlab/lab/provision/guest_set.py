@@ -19,7 +19,7 @@ from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
-from vmlab.hypervisor.levers.guest_lever import early_among
+from vmlab.hypervisor.levers.guest_lever import early_among, files_inside
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs
 from vmlab.lab.provision.timing import USUAL, Timing
@@ -209,7 +209,7 @@ class GuestSet:
                 # Once there is a file system, nobody can tell what was allocated, or discarded, before.
                 plugged = [spec for spec in specs if spec.resources.data_bytes is not None]
                 for spec in plugged:
-                    self._proved[spec.name] = await self.hypervisor.prove_levers([spec], early)
+                    self._proved[spec.name] = await self.hypervisor.prove_levers([spec], early, {})
             await run_all(self._mount_data(guest) for guest in having)
 
     async def _mount_data(self, guest: GuestPlan) -> None:
@@ -262,7 +262,17 @@ class GuestSet:
         """Those of the scenario's keys that can be seen of running guests, of all guests, or of some."""
         looked_at, early = self.specs if specs is None else specs, early_among(keys)
         before = [proof for spec in looked_at for proof in self._proved.get(spec.name, ())]
-        return before + await self.hypervisor.prove_levers(looked_at, [key for key in keys if key not in early])
+        late = [key for key in keys if key not in early]
+        inside = await self._files_inside(files_inside(late), looked_at)
+        return before + await self.hypervisor.prove_levers(looked_at, late, inside)
+
+    async def _files_inside(self, files: Sequence[str], specs: Sequence[DomainSpec]) -> dict[str, dict[str, str]]:
+        """What these files hold in guests with Linux, by domain."""
+        keys = {guest.key for guest in self.guests if not self._added.has_windows(guest)}
+        names = [spec.name for spec in specs if spec.name in keys] if files else []
+        texts = await run_all(self.shells[name].run(["cat", file]) for name in names for file in files)
+        each = iter(texts)
+        return {name: {file: next(each).stdout for file in files} for name in names}
 
     async def switch_cache(self, mode: CacheMode) -> dict[str, float]:
         """Switch all disks to another cache mode; the seconds for which each guest may have stood still."""

@@ -10,14 +10,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes, lacked_programs, windows_images
+from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
 from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_vhost
 from vmlab.model.places import runs_folder
+from vmlab.model.run import Accelerator
 from vmlab.plan.planning import make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.system.kvm_device import may_work
 from vmlab.workloads.assets import read_assets
 
 _NETWORKS = ("vxlan", "nat", "bandwidth")
+_CPU = "cpu "
 _PROBE = ("-m", "vmlab.hypervisor.overlay_network.network_probe")
 _ENOUGH = 60.0
 
@@ -25,17 +29,19 @@ _ENOUGH = 60.0
 class Lacking(Mapping[str, str]):
     """The reasons, by ``vxlan``, ``nat``, ``bandwidth`` of networks, and ``native``, ``io_uring``, ``vhost`` of QEMU.
 
-    Empty until somebody asks; users who may not try find no network lacking.
+    Those of processors are by their value, ``cpu EPYC -svm``. Empty until somebody asks; users who may not try find no
+    network lacking.
     """
 
     def __init__(self) -> None:
         self._networks: dict[str, str] | None = None
         self._qemu: dict[str, str] | None = None
+        self._cpus: dict[str, str] = {}
 
     @property
     def found(self) -> dict[str, str]:
         """What is known already; nothing is tried for it."""
-        return {**(self._networks or {}), **(self._qemu or {})}
+        return {**(self._networks or {}), **(self._qemu or {}), **self._cpus}
 
     def _of_networks(self) -> dict[str, str]:
         if self._networks is None:
@@ -47,17 +53,25 @@ class Lacking(Mapping[str, str]):
             self._qemu = {**lacking_io(), **lacking_vhost()}
         return self._qemu
 
+    def _of_cpu(self, name: str) -> str:
+        accelerator: Accelerator = "kvm" if may_work() else "tcg"
+        if name not in self._cpus and (why := lacking_cpu(name.removeprefix(_CPU), accelerator)) is not None:
+            self._cpus[name] = why
+        return self._cpus[name]
+
     def __getitem__(self, name: str) -> str:
         """The reason why there is no such thing here. Raises KeyError where there is."""
+        if name.startswith(_CPU):
+            return self._of_cpu(name)
         return (self._of_networks() if name in _NETWORKS else self._of_qemu())[name]
 
     def __iter__(self) -> Iterator[str]:
         """All that is lacking."""
-        return iter({**self._of_networks(), **self._of_qemu()})
+        return iter({**self._of_networks(), **self._of_qemu(), **self._cpus})
 
     def __len__(self) -> int:
         """How much is lacking."""
-        return len(self._of_networks()) + len(self._of_qemu())
+        return len(self._of_networks()) + len(self._of_qemu()) + len(self._cpus)
 
     __hash__ = object.__hash__
 

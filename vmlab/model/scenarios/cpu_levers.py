@@ -1,14 +1,28 @@
-"""The keys of a guest on which CPUs of the host its QEMU runs, and which of them do not go together."""
+"""The keys of a guest on its virtual CPUs: what they are, on which CPUs of the host they run; what does not go together.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, WithJsonSchema
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestAttributes
+
+def _vcpus(value: object) -> object:
+    if value == "host" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 256):
+        return value
+    raise ValueError("needs a whole number from 1 to 256, or the word host for as many as the host has")
+
+
+Vcpus = Annotated[
+    int | Literal["host"],
+    BeforeValidator(_vcpus),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 256}, {"const": "host"}]}),
+]
+
 
 PIN_KEYS = ("pin", "emulator_pin")
 UNPINNED = "none"
@@ -28,12 +42,12 @@ def _pinned(value: object) -> object:
     return _written(value, _PINNED, wanted)
 
 
-def _written(value: object, form: re.Pattern[str], wanted: str) -> str:
-    # YAML reads a single CPU as a number.
+def _written(value: object, form: re.Pattern[str], wanted: str, *, ranges: bool = True) -> str:
+    # YAML reads a single CPU, and the model 486, as a number.
     text = str(value) if type(value) is int else value
     if not isinstance(text, str) or not form.fullmatch(text):
         raise ValueError(wanted)
-    for first, last in re.findall(r"([0-9]+)-([0-9]+)", text):
+    for first, last in re.findall(r"([0-9]+)-([0-9]+)", text if ranges else ""):
         if int(first) > int(last):
             raise ValueError(f"{wanted}; {first}-{last} ends before it begins")
     return text
@@ -59,3 +73,36 @@ def pin_conflict(guest: GuestAttributes) -> str | None:
     if len(sets) < 2 or guest.vcpus in (len(sets), "host"):
         return None
     return f"pin has {len(sets)} sets of CPUs, and the guest {guest.vcpus} virtual CPUs; use one set for all, or as many"
+
+
+class AskedCpu(NamedTuple):
+    """A value of ``cpu``: the model, and the features that are added to it and taken from it."""
+
+    model: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+HOST_CPU, MOST_CPU, LIKE_HOST_CPU = "host", "max", "host-model"
+"""The host's own processor (KVM alone), all that QEMU can do, and the nearest model that libvirt knows."""
+_FEATURE = "[+-][a-z0-9][a-z0-9_.-]{0,40}"
+_CPU = re.compile(f"[A-Za-z0-9][A-Za-z0-9_.-]{{0,40}}( {_FEATURE})*", re.ASCII)
+
+
+def read_cpu(text: str) -> AskedCpu:
+    """The parts of a value of ``cpu`` that is in order."""
+    model, *features = text.split(" ")
+    added, removed = (tuple(one[1:] for one in features if one[0] == sign) for sign in "+-")
+    return AskedCpu(model, added, removed)
+
+
+def _cpu(value: object) -> str:
+    wanted = "needs host, max, host-model or a model of libvirt's, and features after it, such as EPYC -svm +aes"
+    text = _written(value, _CPU, wanted, ranges=False)
+    names = [one[1:] for one in text.split(" ")[1:]]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"{wanted}; {twice[0]} stands there twice")
+    return text
+
+
+Cpu = Annotated[str, BeforeValidator(_cpu), _schema(_CPU)]

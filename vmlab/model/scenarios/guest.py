@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CacheMode, has_write_cache
-from vmlab.model.scenarios.cpu_levers import UNPINNED, CpuSet, Pin, pin_conflict
+from vmlab.model.scenarios.cpu_levers import UNPINNED, Cpu, CpuSet, Pin, Vcpus, pin_conflict
 from vmlab.model.scenarios.data_backing import Backing, DataPlace
 from vmlab.model.scenarios.disk_levers import (
     DataBus,
@@ -42,19 +42,6 @@ from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
 
 
-def _vcpus(value: object) -> object:
-    if value == "host" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 256):
-        return value
-    raise ValueError("needs a whole number from 1 to 256, or the word host for as many as the host has")
-
-
-Vcpus = Annotated[
-    int | Literal["host"],
-    BeforeValidator(_vcpus),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 256}, {"const": "host"}]}),
-]
-
-
 LAB_IMAGE = "debian"
 """The name of vmlab's own image."""
 _IMAGE_NAME = re.compile(r"[a-z][a-z0-9.-]{0,30}", re.ASCII)
@@ -73,7 +60,7 @@ ImageName = Annotated[
 Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
 _OF_VMS = (
-    *("cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin"),
+    *("cpu_shares", "emulator_shares", "cpu_quota", "cpu", "pin", "emulator_pin"),
     *("huge_pages", "ksm", "memory_lock"),
     *("boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
 )
@@ -107,6 +94,8 @@ class GuestAttributes(ScenarioPart):
         Lever("CPU quota", within=5.0, unit="%", limit=True),
     ] = None
     """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
+    cpu: Annotated[Cpu | None, Lever("CPU model")] = None
+    """What its CPUs are: host (KVM alone), max, host-model, or a model as EPYC; then features, as max -avx2 +erms."""
     pin: Annotated[Pin, NOT_SEEN, Lever("CPU pinning"), NotWith(pin_conflict)] = UNPINNED
     """CPUs that virtual CPUs may use: any (none), a core for each (spread), few cores (packed), 0-3, or 0;1 for each."""
     emulator_pin: Annotated[CpuSet, NOT_SEEN, Lever("pinning of the emulator threads")] = UNPINNED

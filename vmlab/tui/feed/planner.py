@@ -80,8 +80,10 @@ def planned(name: str, overrides: Overrides) -> Planned:
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start here": ("tile", "cache-modes", "consolidation"),
-    "CPU": ("cpu-overhead", "cpu-priority"),
-    "Memory": ("memory-overhead", "memcpy-overhead", "memory-overbooking", "memory-sharing", "tile-memory"),
+    "CPU": ("cpu-overhead", "cpu-priority", "cpu-pinning"),
+    "Memory": (
+        *("memory-overhead", "memcpy-overhead", "memory-overbooking", "memory-sharing", "huge-pages", "tile-memory"),
+    ),
     "Disk": (
         "disk-matrix",
         "disk-allocation",
