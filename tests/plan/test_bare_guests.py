@@ -99,7 +99,7 @@ def test_a_file_system_that_takes_no_overlay_is_refused() -> None:
     "key",
     [
         *("cpu_shares: 512", "emulator_shares: 2", "cpu_quota: 40 %", "cpu: max", "pin: spread", "emulator_pin: 0"),
-        *("huge_pages: transparent", "ksm: false", "memory_lock: true"),
+        *("huge_pages: transparent", "ksm: false", "numa: 0", "memory_lock: true"),
         *("boot: normal", "network: nat", "bandwidth: 9 Mbit/s"),
     ],
 )

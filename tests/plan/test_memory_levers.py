@@ -13,6 +13,7 @@ from vmlab.plan.hosting import check_fit
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.system.host_size import read_nodes
 
 HOST = HostFacts(2**40, 2**40, 2**44, 2, "kvm")
 WITHOUT = replace(HOST, unsettable={"huge_pages 1 GiB": "the file is missing: this kernel has no such setting"})
@@ -44,6 +45,7 @@ def test_sizes_that_are_reserved_are_known_before() -> None:
         ("huge_pages: transparent", "host: {thp: never}\n", "host.thp: never leaves no transparent huge pages"),
         ("huge_pages: 2 MiB, ksm: true", "", "KSM merges no huge pages that are reserved: ksm: true excludes"),
         ("ksm: on", "", "guests.vm.ksm: "),
+        ("numa: -1", "", "guests.vm.numa: must be at least 0, not -1"),
         ("memory_lock: 1", "", "guests.vm.memory_lock: "),
         ("huge_pages: 2 MiB", "host: {memory: 4 GiB}\n", "do not count in the memory of an ordered host"),
     ],
@@ -97,3 +99,31 @@ def test_all_of_an_emulators_buffer_is_locked() -> None:
     emulated = replace(HOST, accelerator_guess="tcg")
     plain, locked = (memory_needed(planned(one, host=emulated), emulated) for one in ("", "memory_lock: true"))
     assert locked - plain == 512 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("nodes", "node", "why"),
+    [
+        (None, 0, None),
+        ((0, 1), 1, None),
+        ((0, 2), 1, "this host has no memory on node 1; there are 0,2"),
+        ((0,), 0, "this host has one NUMA node, so that there is nothing to choose"),
+        ((), 0, "this host has one NUMA node, so that there is nothing to choose"),
+    ],
+)
+def test_a_node_is_one_of_several(nodes: tuple[int, ...] | None, node: int, why: str | None) -> None:
+    here = replace(HOST, nodes=nodes)
+    alone, axis = planned(f"numa: {node}", host=here), planned("", f"axes: {{numa: [{node}]}}\n", here)
+    if why is None:
+        check_fit(alone, here)
+        assert axis.absent == () and axis.cells[0].guests[0].resources.numa == node
+    else:
+        with pytest.raises(RefusedError, match=f"guest vm has numa: {node}, and {why}"):
+            check_fit(alone, here)
+        assert [str(one) for one in axis.absent] == [f"numa {node} is absent: {why}"]
+
+
+def test_the_nodes_are_those_with_memory(tmp_path: Path) -> None:
+    (tmp_path / "has_memory").write_text("0-1,4\n")
+    assert read_nodes(tmp_path / "has_memory") == (0, 1, 4)
+    assert read_nodes(tmp_path / "none") is None

@@ -22,6 +22,7 @@ from vmlab.plan.placing import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.terms import CellPlan, HostFacts, Plan
 from vmlab.system.host_size import Cores, lack_of_cpus, last_cpus
+from vmlab.system.mounts import cpu_list
 from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.services import needed_programs, program_words
@@ -41,7 +42,7 @@ def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFa
     cores = cores_of(host, scenario.host.cpus)
 
     def marked(value: PlacedValue) -> PlacedValue:
-        reason = _lacking_network(value, host.lacking) or _lacking_pages(value, host.unsettable)
+        reason = _lacking_network(value, host.lacking) or _lacking_memory(value, host)
         reason = reason or (cores and (_lacking_cpus(value, scenario, cores) or _lacking_pin(value, cores)))
         return replace(value, settings=(), absent=reason) if reason else value
 
@@ -57,6 +58,8 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
                 return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
         if (reason := host.unsettable.get(f"huge_pages {guest.resources.huge_pages}")) is not None:
             return f"guest {guest.guest} has huge_pages: {guest.resources.huge_pages}, and {reason}"
+        if (reason := _lack_of_node(guest.resources.numa, host.nodes)) is not None:
+            return f"guest {guest.guest} has numa: {guest.resources.numa}, and {reason}"
     cores = cores_of(host, ordered_cpus)
     for guest in cell.guests if cores else ():
         if cores and (reason := pin_fault(guest.resources, cores)) is not None:
@@ -97,10 +100,24 @@ def _lacking_cpus(value: PlacedValue, scenario: Scenario, cores: Cores) -> str |
     return None
 
 
-def _lacking_pages(value: PlacedValue, unsettable: Mapping[str, str]) -> str | None:
-    given = ((place, setting.value) for place, setting in value.places.items())
-    sizes = (size for place, size in given if place[0] == "guests" and place[-1] == "huge_pages")
-    return next((unsettable[f"huge_pages {size}"] for size in sizes if f"huge_pages {size}" in unsettable), None)
+def _lacking_memory(value: PlacedValue, host: HostFacts) -> str | None:
+    for place, setting in value.places.items():
+        if place[0] == "guests" and place[-1] == "huge_pages":
+            reason = host.unsettable.get(f"huge_pages {setting.value}")
+        else:
+            reason = _lack_of_node(setting.value, host.nodes) if place[-1] == "numa" else None
+        if reason is not None:
+            return reason
+    return None
+
+
+def _lack_of_node(node: object, nodes: tuple[int, ...] | None) -> str | None:
+    """Why no guest can have its memory from this node; None also for a value that is reported where it is checked."""
+    if type(node) is not int or nodes is None:
+        return None
+    if len(nodes) < 2:
+        return "this host has one NUMA node, so that there is nothing to choose"
+    return None if node in nodes else f"this host has no memory on node {node}; there are {cpu_list(nodes)}"
 
 
 def _lacking_pin(value: PlacedValue, cores: Cores) -> str | None:

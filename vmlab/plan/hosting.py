@@ -18,7 +18,7 @@ from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.file_system import filesystem_of, nearest_folder
-from vmlab.system.host_size import host_memory, read_cores
+from vmlab.system.host_size import host_memory, read_cores, read_nodes
 from vmlab.system.rights import QEMU_BYTES, Needed, too_low
 from vmlab.telemetry.domains.neighbours import described, neighbours
 from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
@@ -47,6 +47,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
         no_overlay=refuses_overlay(folder, THE_HOST),
         neighbours=neighbours(roots.host_proc),
         cores=read_cores(),
+        nodes=read_nodes(),
     )
 
 

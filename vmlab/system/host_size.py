@@ -16,6 +16,7 @@ import psutil
 from vmlab.system.mounts import read_cpu_list
 
 _FOLDER = Path("/sys/devices/system/cpu")
+_NODES = Path("/sys/devices/system/node/has_memory")
 Cores = tuple[tuple[int, ...], ...]
 """The CPUs of each core, in ascending order: two where it has two hardware threads."""
 
@@ -32,6 +33,14 @@ def _siblings(folder: Path, cpu: int) -> list[int]:
         return read_cpu_list((folder / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text())
     except (OSError, ValueError):
         return [cpu]
+
+
+def read_nodes(file: Path = _NODES) -> tuple[int, ...] | None:
+    """The host's NUMA nodes; None where the kernel does not tell them."""
+    try:
+        return tuple(read_cpu_list(file.read_text()))
+    except (OSError, ValueError):
+        return None
 
 
 def choose_cpus(cores: Cores, count: int, *, smt: bool | None, taken: Collection[int] = ()) -> list[int]:

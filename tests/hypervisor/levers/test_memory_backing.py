@@ -13,6 +13,7 @@ from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEM
 from vmlab.hypervisor.levers.guest_lever import RunningQemu
 from vmlab.hypervisor.levers.guest_ram import ram_of
 from vmlab.hypervisor.levers.memory_backing import LEVER
+from vmlab.hypervisor.levers.numa_node import LEVER as NUMA
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import LeverProof
@@ -91,6 +92,32 @@ def test_a_flag_of_the_mapping_shows_it(tmp_path: Path, key: str, flag: str, ask
     split = mapping(RAM, half, flags=f"rd {flag}") + mapping(half, RAM + SIZE, flags="rd")
     (one,) = proof(tmp_path, split, **{key: asked})
     assert (one.found, one.agrees) == ("true and false", False)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("bind:1 anon=5 dirty=5 N1=5 kernelpagesize_kB=4", "1"),
+        ("bind=static:1 N1=5", "1"),
+        ("bind:0 anon=5 N0=5 kernelpagesize_kB=4", "0"),
+        ("bind:0-1 N1=5", "0-1"),
+        ("bind:1 anon=9 N0=4 N1=5", "1, with pages on 0"),
+        ("default anon=5 dirty=5 N1=5 kernelpagesize_kB=4", "none"),
+    ],
+)
+def test_memory_is_bound_to_a_node_and_lies_there(tmp_path: Path, said: str, found: str) -> None:
+    running = qemu(tmp_path, mapping(RAM, RAM + SIZE), numa=1)
+    (tmp_path / "numa_maps").write_text(f"55d0c0a00000 default file=/usr/bin/qemu N0=9\n{RAM:x} {said}\n")
+    (one,) = NUMA.prove(running)
+    assert (one.lever, one.expected, one.found, one.agrees) == ("numa", "1", found, found == "1")
+
+
+def test_libvirt_is_told_the_node() -> None:
+    domain = etree.fromstring(domain_xml(spec(numa=1), "run1", IMAGE, FILES, TCG))
+    assert [dict(one.attrib) for one in domain.iterfind("numatune/memory")] == [{"mode": "strict", "nodeset": "1"}]
+    if SCHEMA.exists():
+        etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)
+    assert list(NUMA.prove(RunningQemu("web", spec().resources, Path("/none"), Monitor()))) == []
 
 
 def test_a_guest_that_asks_for_nothing_is_not_proved(tmp_path: Path) -> None:

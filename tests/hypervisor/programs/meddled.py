@@ -35,6 +35,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "",
     ),
     "ksm": ({"ksm": False}, "<nosharepages/>", ""),
+    "numa": ({"numa": 0}, 'mode="strict" nodeset="0"', 'mode="preferred" nodeset="0"'),
     "memory_lock": ({"memory_lock": True}, "<locked/>", ""),
 }
 """By lever what is asked for, and the words in the XML that are replaced behind the lab's back."""

@@ -39,6 +39,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "emulator_pin": lambda draw: draw.choice(["none", "0", "0-1,3"]),
     "huge_pages": lambda draw: draw.choice(["transparent", "2 MiB"]),
     "ksm": lambda draw: draw.choice(["null", "false"]),
+    "numa": lambda draw: f"{draw.randint(0, 1023)}",
     "memory_lock": lambda draw: draw.choice(["true", "false"]),
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "io": lambda draw: draw.choice(["threads", "io_uring"]),
@@ -80,7 +81,7 @@ OF_DATA_DISK = {"allocation", "backing", "read_ahead", *(name for name in DRAWS 
 OF_BACKEND = {"io", "iothread", "detect_zeroes", "limit_iops", "limit_bandwidth"}
 OF_CARD = {"network", "nic_queues", "vhost", "mtu", "bandwidth"}
 OF_CPU = {"cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "smt"}
-OF_MEMORY = {"huge_pages", "ksm", "memory_lock"}
+OF_MEMORY = {"huge_pages", "ksm", "numa", "memory_lock"}
 UNSEEN = {*OF_CPU, *OF_MEMORY, *OF_BACKEND, *OF_CARD, *OF_DATA_DISK}
 """What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
 RAW = {

@@ -16,8 +16,9 @@ _AT = re.compile(r" is 0x([0-9a-f]+)")
 
 @dataclass(frozen=True, slots=True)
 class RamMapping:
-    """One mapping of it: all fields of its text by their names, and the kernel's flags."""
+    """One mapping of it: its first address, all fields of its text by their names, and the kernel's flags."""
 
+    start: int
     fields: dict[str, str]
     flags: frozenset[str]
 
@@ -49,4 +50,4 @@ def _mappings(text: str) -> Iterator[tuple[int, int, RamMapping]]:
         fields[name] = value.strip()
         if name == "VmFlags":
             # The last line of each.
-            yield begin, end, RamMapping(fields, frozenset(value.split()))
+            yield begin, end, RamMapping(begin, fields, frozenset(value.split()))

@@ -61,7 +61,7 @@ Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
 _OF_VMS = (
     *("cpu_shares", "emulator_shares", "cpu_quota", "cpu", "pin", "emulator_pin"),
-    *("huge_pages", "ksm", "memory_lock"),
+    *("huge_pages", "ksm", "numa", "memory_lock"),
     *("boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
 )
 """Attributes that mean nothing on bare metal, by their names in the program."""
@@ -104,6 +104,8 @@ class GuestAttributes(ScenarioPart):
     """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); as the host's thp has it if left out."""
     ksm: Annotated[bool | None, NOT_SEEN, Lever("KSM of the guest"), NotWith(ksm_conflict)] = None
     """Whether the host's KSM, where it is on, may merge its RAM, as libvirt lets it unless this is false."""
+    numa: Annotated[int | None, Field(ge=0, le=1023), NOT_SEEN, Lever("NUMA node")] = None
+    """Node of the host that its RAM is taken from, on a host with several; any where it is left out."""
     memory_lock: Annotated[bool | None, NOT_SEEN, Lever("memory lock")] = None
     """Whether all memory of its QEMU is taken at the start and locked, so that the host swaps none; false by default."""
     cache: Cache = "writeback"
@@ -377,7 +379,7 @@ class GuestResources(GuestAttributes):
 
     def with_no_limits(self) -> GuestResources:
         """The same with no weight, limit or pinning and any memory, as a guest has them that is about to be frozen."""
-        of_memory = ("huge_pages", "ksm", "memory_lock")
+        of_memory = ("huge_pages", "ksm", "numa", "memory_lock")
         keys = ("cpu_shares", "emulator_shares", "cpu_quota", "limit_iops", "limit_bandwidth", *of_memory)
         return self.model_copy(update={**dict.fromkeys(keys), "pin": UNPINNED, "emulator_pin": UNPINNED})
 
