@@ -1,4 +1,4 @@
-"""Huge pages are reserved beside those of others and given back, on a dummy of /sys; the kernel's number is one for all."""
+"""Huge pages are reserved beside those of others and given back, on a dummy of /sys; all have one number."""
 
 from __future__ import annotations
 
@@ -123,7 +123,11 @@ def test_a_host_without_so_much_memory_in_one_piece_is_put_back(host: Host, monk
         write_setting(sys, name, str(min(int(value), 3)) if name == LARGE else value)
 
     monkeypatch.setattr("vmlab.hypervisor.huge_pages.write_setting", some)
+    host.pages.reserve([guest("z")])
     with pytest.raises(RefusedError, match="cannot reserve 4 huge pages of 1 GiB: it has memory in one piece for 2"):
         host.pages.reserve([guest("a"), guest("b", "1 GiB", 4)])
+    # Those of guests that run stay.
+    assert host.now() == (7 + 512, 1)
+    host.pages.release("z")
     assert host.now() == (7, 1)
     assert host.journal.open_entries() == []

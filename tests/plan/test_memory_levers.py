@@ -14,6 +14,7 @@ from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.system.host_size import read_nodes
+from vmlab.system.rights import why_no_locked_memory
 
 HOST = HostFacts(2**40, 2**40, 2**44, 2, "kvm")
 WITHOUT = replace(HOST, unsettable={"huge_pages 1 GiB": "the file is missing: this kernel has no such setting"})
@@ -39,7 +40,11 @@ def test_sizes_that_are_reserved_are_known_before() -> None:
 @pytest.mark.parametrize(
     ("written", "more", "why"),
     [
-        ("huge_pages: 4 MiB", "", "guests.vm.huge_pages: must be none, transparent, 2 MiB or 1 GiB, not '4 MiB'"),
+        (
+            "huge_pages: 4 MiB",
+            "",
+            "guests.vm.huge_pages: must be 'none', 'transparent', '2 MiB' or '1 GiB', not '4 MiB'",
+        ),
         ("huge_pages: none", "", "with huge_pages: none the scenario needs host: {thp: never}"),
         ("huge_pages: none", "host: {thp: madvise}\n", "the scenario needs host: {thp: never}"),
         ("huge_pages: transparent", "host: {thp: never}\n", "host.thp: never leaves no transparent huge pages"),
@@ -59,7 +64,7 @@ def test_what_does_not_go_together_is_one_line(written: str, more: str, why: str
 
 def test_memory_is_in_whole_pages() -> None:
     text = SCENARIO.replace("1 GiB, HERE", "1500 MiB, huge_pages: 1 GiB")
-    with pytest.raises(ScenarioError, match="huge_pages: 1 GiB needs memory in whole pages: 2 GiB, not 1500 MiB"):
+    with pytest.raises(ScenarioError, match=r"huge_pages: 1 GiB needs memory in whole pages: 2 GiB, not 1.46 GiB"):
         make_plan(read(Path("pages.yaml"), text), Overrides(), HOST)
 
 
@@ -91,7 +96,7 @@ def test_what_is_held_is_never_overcommitted(written: str) -> None:
     small = replace(HOST, memory_available_bytes=2**30, memory_total_bytes=2**33)
     allowed = "allow: {memory_overcommit: true}\n"
     check_fit(planned("", allowed, small), small)
-    with pytest.raises(RefusedError, match="locked memory or huge pages need .*, which cannot be overcommitted"):
+    with pytest.raises(RefusedError, match=r"locked memory or huge pages need .*, which cannot be overcommitted"):
         check_fit(planned(written, allowed, small), small)
 
 
@@ -127,3 +132,25 @@ def test_the_nodes_are_those_with_memory(tmp_path: Path) -> None:
     (tmp_path / "has_memory").write_text("0-1,4\n")
     assert read_nodes(tmp_path / "has_memory") == (0, 1, 4)
     assert read_nodes(tmp_path / "none") is None
+
+
+def test_locked_memory_needs_a_limit_that_can_be_raised() -> None:
+    why = "ulimit -l is 8 MiB at most"
+    here = replace(HOST, no_locked_memory=why)
+    with pytest.raises(RefusedError, match=f"guest vm has memory_lock: true, and {why}"):
+        check_fit(planned("memory_lock: true", host=here), here)
+    check_fit(planned("memory_lock: false", host=here), here)
+    axis = planned("", "axes: {memory_lock: [true, false]}\n", here)
+    assert [str(one) for one in axis.absent] == [f"memory_lock true is absent: {why}"]
+
+
+@pytest.mark.parametrize(
+    ("most", "capabilities", "may"), [(-1, "0", True), (2**23, "1000000", True), (2**23, "fffffffffeffffff", False)]
+)
+def test_who_may_raise_the_limit_is_seen_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, capabilities: str, may: bool
+) -> None:
+    status = tmp_path / "status"
+    status.write_text(f"Name:\tx\nCapPrm:\t0\nCapEff:\t{capabilities}\n")
+    monkeypatch.setattr("resource.getrlimit", lambda which: (0, most))
+    assert (why_no_locked_memory(status) == "") is may

@@ -33,6 +33,7 @@ ALLOWED = {
         "hypervisor/emulated_disk/disk_process.py",
         "hypervisor/disks/overlays.py",
         "hypervisor/kvm_probe.py",
+        "hypervisor/levers/cpu_offers.py",
         "hypervisor/ceph/rbd.py",
         "hypervisor/levers/disk_discard.py",
         "hypervisor/levers/qemu_offers.py",

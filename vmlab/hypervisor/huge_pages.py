@@ -19,7 +19,7 @@ from vmlab.telemetry.source import THE_HOST, Roots
 
 
 class HugePages:
-    """Those of one lab; the `journal` has each change beforehand. All methods block, and may be called in any thread."""
+    """Those of one lab; the `journal` has each change beforehand. All methods block, and any thread may call them."""
 
     def __init__(self, journal: Journal, roots: Roots = THE_HOST) -> None:
         self._journal = journal
@@ -44,8 +44,13 @@ class HugePages:
         with self._lock:
             # Guests of these names that never started have nobody who gives their pages back.
             self._without(users)
-            for size, count in sorted(needed.items()):
-                self._reserve(size, count)
+            before = len(self._held)
+            try:
+                for size, count in sorted(needed.items()):
+                    self._reserve(size, count)
+            except RefusedError:
+                self._give_back(before)
+                raise
             self._users |= users
 
     def release(self, name: str) -> None:
@@ -69,7 +74,6 @@ class HugePages:
         got = int(read_setting(self._roots.sys, file)) - before
         if got < count:
             write_setting(self._roots.sys, file, entry.was)
-            self._give_back()
             pages = f"{count} huge pages of {format_bytes(size)}"
             raise RefusedError(f"the host cannot reserve {pages}: it has memory in one piece for {max(got, 0)}")
 
@@ -78,8 +82,9 @@ class HugePages:
         if not self._users:
             self._give_back()
 
-    def _give_back(self) -> None:
-        while self._held:
+    def _give_back(self, left: int = 0) -> None:
+        """Give back all but the first ones, `left` in number."""
+        while len(self._held) > left:
             entry = self._held[-1]
             self._lines += put_back(entry, {entry.ours}, self._roots)
             self._journal.strike(self._held.pop())

@@ -43,7 +43,8 @@ def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFa
 
     def marked(value: PlacedValue) -> PlacedValue:
         reason = _lacking_network(value, host.lacking) or _lacking_memory(value, host)
-        reason = reason or (cores and (_lacking_cpus(value, scenario, cores) or _lacking_pin(value, cores)))
+        if cores and reason is None:
+            reason = _lacking_cpus(value, scenario, cores) or _lacking_pin(value, cores)
         return replace(value, settings=(), absent=reason) if reason else value
 
     return [replace(axis, values=tuple(map(marked, axis.values))) for axis in axes]
@@ -58,6 +59,8 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
                 return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
         if (reason := host.unsettable.get(f"huge_pages {guest.resources.huge_pages}")) is not None:
             return f"guest {guest.guest} has huge_pages: {guest.resources.huge_pages}, and {reason}"
+        if guest.resources.memory_lock and host.no_locked_memory:
+            return f"guest {guest.guest} has memory_lock: true, and {host.no_locked_memory}"
         if (reason := _lack_of_node(guest.resources.numa, host.nodes)) is not None:
             return f"guest {guest.guest} has numa: {guest.resources.numa}, and {reason}"
     cores = cores_of(host, ordered_cpus)
@@ -104,6 +107,8 @@ def _lacking_memory(value: PlacedValue, host: HostFacts) -> str | None:
     for place, setting in value.places.items():
         if place[0] == "guests" and place[-1] == "huge_pages":
             reason = host.unsettable.get(f"huge_pages {setting.value}")
+        elif place[0] == "guests" and place[-1] == "memory_lock" and setting.value is True:
+            reason = host.no_locked_memory or None
         else:
             reason = _lack_of_node(setting.value, host.nodes) if place[-1] == "numa" else None
         if reason is not None:

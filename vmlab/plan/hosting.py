@@ -19,7 +19,7 @@ from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.file_system import filesystem_of, nearest_folder
 from vmlab.system.host_size import host_memory, read_cores, read_nodes
-from vmlab.system.rights import QEMU_BYTES, Needed, too_low
+from vmlab.system.rights import QEMU_BYTES, Needed, too_low, why_no_locked_memory
 from vmlab.telemetry.domains.neighbours import described, neighbours
 from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
 from vmlab.telemetry.setting_files import unsettable
@@ -43,6 +43,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
         accelerator_guess="kvm" if works else "tcg",
         kvm_refuses=kvm_device.opens() and not works,
         unsettable=unsettable(folder),
+        no_locked_memory=why_no_locked_memory(),
         in_memory=kind if kind in IN_MEMORY else None,
         no_overlay=refuses_overlay(folder, THE_HOST),
         neighbours=neighbours(roots.host_proc),
@@ -97,8 +98,8 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     if (held := held_memory(plan, host)) > host.memory_available_bytes:
         raise DoesNotFit(
             "memory",
-            f"guests with locked memory or huge pages need {format_bytes(held)}, which cannot be overcommitted, and the "
-            f"host has {format_bytes(host.memory_available_bytes)} free",
+            f"guests with locked memory or huge pages need {format_bytes(held)}, which cannot be overcommitted, and "
+            f"the host has {format_bytes(host.memory_available_bytes)} free",
             "fewer --tiles",
         )
     if (written := disk_needed(plan)) > host.disk_free_bytes:

@@ -32,7 +32,8 @@ def _placed(guest: GuestPlan, cores: Cores | None, used: Counter[int]) -> GuestP
     packed = given.pin == "packed"
     chosen: list[int] = []
     while len(chosen) < given.vcpus:
-        group = sorted(min(cores, key=lambda core: _load(core, used, wide=packed)), key=lambda cpu: (used[cpu], cpu))
+        core = min(cores, key=lambda one: _load(one, used, wide=packed))
+        group = sorted(core, key=lambda cpu: (used[cpu], cpu))
         taken = group[: given.vcpus - len(chosen)] if packed else group[:1]
         used.update(taken)
         chosen += taken

@@ -328,7 +328,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
     if plan.loop is not None:
         yield f"workloads start again for {format_seconds(plan.loop)} of each cell; figures of a loop do not count"
     for key in () if plan.cold else _one_a_side(plan.cells):
-        yield f"each value of {key} has one snapshot, so that a difference is one a side, and no verdict; --cold has one"
+        yield f"each value of {key} has one snapshot, so that a difference is one a side; --cold has a verdict"
     yield from not_applicable(plan.scenario, plan.cells)
     if plan.added_images:
         names = ", ".join(plan.added_images)
@@ -337,7 +337,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"
 
 
-_SEEN = ("cpu", "libvirt")
+_SEEN = ("cpu", "libvirt_settings")
 """Keys of guests that change what a saved guest fits, and nothing that the scenario's other sides can have alike."""
 
 
@@ -348,7 +348,7 @@ def _one_a_side(cells: Sequence[CellPlan]) -> Iterator[str]:
         for guest in (guest for cell in cells for guest in cell.guests):
             found.setdefault(guest.guest, set()).add(getattr(guest.resources, key))
         if any(len(values) > 1 for values in found.values()):
-            yield key
+            yield key.removesuffix("_settings")
 
 
 _ANY_HOST = HostFacts(

@@ -82,7 +82,8 @@ class HostFacts:
     with Windows; `assets` has the user's own copies of suites, by their names. None where they are not known, and then
     every name passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what
     guests' networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here
-    already. `nodes` are the host's NUMA nodes, as far as they are known. `cores` has the CPUs of each core; None where they are not known, and then any number is there.
+    already. `nodes` are the host's NUMA nodes. `no_locked_memory` is why no guest's memory can be locked; empty where
+    it can. `cores` has the CPUs of each core; None where they are not known, and then any number is there.
     `kvm_refuses` where KVM's device opens and KVM is known not to work.
     """
 
@@ -102,6 +103,7 @@ class HostFacts:
     neighbours: tuple[Neighbour, ...] = ()
     cores: Cores | None = None
     nodes: tuple[int, ...] | None = None
+    no_locked_memory: str = ""
     kvm_refuses: bool = False
 
 

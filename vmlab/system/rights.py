@@ -20,6 +20,8 @@ _NEEDED = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 mounts. docs/how-to/container.md says what was tried."""
 _TO_RESTORE = {"CAP_IPC_LOCK": 14}
 """What restoring frozen guests needs beside: their RAM is locked in memory while it is read."""
+_RAISING = 24
+"""The bit of CAP_SYS_RESOURCE."""
 _SUDOS_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 """Where sudo finds a program by its name (Debian's secure_path)."""
 _MARKS = (Path("/run/.containerenv"), Path("/.dockerenv"))
@@ -32,6 +34,18 @@ def missing_capabilities(status: Path = Path("/proc/self/status"), *, restoring:
     held = int(line.split()[1], 16)
     needed = {**_NEEDED, **(_TO_RESTORE if restoring else {})}
     return [name for name, bit in needed.items() if not held >> bit & 1]
+
+
+def why_no_locked_memory(status: Path = Path("/proc/self/status")) -> str:
+    """Why no process that this one starts may lock all of its memory; empty where one may.
+
+    libvirt raises the limit of a QEMU, and takes QEMU's capabilities away.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    line = next(line for line in status.read_text().splitlines() if line.startswith("CapEff:"))
+    if most == resource.RLIM_INFINITY or int(line.split()[1], 16) >> _RAISING & 1:
+        return ""
+    return f"ulimit -l is {format_bytes(most)} at most, and without CAP_SYS_RESOURCE nobody here can raise it"
 
 
 def in_container() -> bool:

@@ -36,7 +36,13 @@ class Qemu:
         return answers[command]
 
     def shown(self, **asked: Any) -> list[tuple[str, str, str, bool]]:
-        names = {MAIN: "qemu (x) 1", FIRST: "CPU 0/TCG", SECOND: "CPU 1/TCG", IOTHREAD: "IO iothread1", WORKER: "worker"}
+        names = {
+            MAIN: "qemu (x) 1",
+            FIRST: "CPU 0/TCG",
+            SECOND: "CPU 1/TCG",
+            IOTHREAD: "IO iothread1",
+            WORKER: "worker",
+        }
         for number, cpus in self.allowed.items():
             task = self.folder / "task" / str(number)
             task.mkdir(parents=True, exist_ok=True)
@@ -74,9 +80,7 @@ def test_threads_that_may_use_all_are_not_pinned(qemu: Qemu) -> None:
         ("spread", "0-3", "0-3", "0,1,2,3", False),
     ],
 )
-def test_each_virtual_cpu_is_looked_at(
-    qemu: Qemu, pin: str, first: str, second: str, found: str, agrees: bool
-) -> None:
+def test_each_virtual_cpu_is_looked_at(qemu: Qemu, pin: str, first: str, second: str, found: str, agrees: bool) -> None:
     qemu.allowed |= {FIRST: first, SECOND: second}
     lever, _, got, same = qemu.shown(pin=pin)[0]
     assert (lever, got, same) == ("pin", found, agrees)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lxml import etree
 
+from tests.hypervisor.block_layer import BlockLayer
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEMA, TCG
 from vmlab.hypervisor.levers.guest_lever import RunningQemu
@@ -17,7 +21,9 @@ from vmlab.hypervisor.levers.numa_node import LEVER as NUMA
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import LeverProof
+from vmlab.system.rights import why_no_locked_memory
 
+CAPABILITIES = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:"))
 RAM = 0x7F1200000000
 SIZE = 512 * 2**20
 OTHER = """\
@@ -29,7 +35,9 @@ VmFlags: rd ex mr mw me
 """
 
 
-def mapping(first: int, last: int, page: int = 4, eligible: int = 1, flags: str = "rd wr mr mw me dc ac sd hg mg") -> str:
+def mapping(
+    first: int, last: int, page: int = 4, eligible: int = 1, flags: str = "rd wr mr mw me dc ac sd hg mg"
+) -> str:
     return (
         f"{first:x}-{last:x} rw-p 00000000 00:00 0 \n"
         f"Size:           {(last - first) // 1024} kB\n"
@@ -117,7 +125,7 @@ def test_libvirt_is_told_the_node() -> None:
     assert [dict(one.attrib) for one in domain.iterfind("numatune/memory")] == [{"mode": "strict", "nodeset": "1"}]
     if SCHEMA.exists():
         etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)
-    assert list(NUMA.prove(RunningQemu("web", spec().resources, Path("/none"), Monitor()))) == []
+    assert list(NUMA.prove(RunningQemu("web", 1, spec().resources, Path("/none"), Monitor()))) == []
 
 
 def test_a_guest_that_asks_for_nothing_is_not_proved(tmp_path: Path) -> None:
@@ -155,3 +163,32 @@ def test_libvirt_is_told_only_what_qemu_does_not_do_by_itself(
         assert found == written
         if SCHEMA.exists():
             etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_real_qemu_shows_what_it_was_told(kept: bool) -> None:
+    """Without a guest, as the kernel knows the memory before it runs."""
+    if kept and why_no_locked_memory() and not int(CAPABILITIES.split()[1], 16) >> 14 & 1:
+        pytest.skip("nobody here may lock memory")
+    ours, theirs = socket.socketpair()
+    machine = f"q35,mem-merge={'off' if kept else 'on'}"
+    words = ["-machine", machine, "-accel", "tcg,tb-size=16", "-m", "64", "-nodefaults", "-display", "none", "-S"]
+    words += ["-overcommit", f"mem-lock={'on' if kept else 'off'}", "-mon", "m,mode=control"]
+    argv = ["qemu-system-x86_64", *words, "-chardev", f"socket,id=m,fd={theirs.fileno()}"]
+    process = subprocess.Popen(argv, pass_fds=[theirs.fileno()])
+    theirs.close()
+    try:
+        with ours, ours.makefile("rw") as stream:
+            ours.settimeout(60)
+            monitor = BlockLayer(process.pid, stream)
+            asked = spec(ksm=not kept, memory_lock=kept).resources.model_copy(update={"memory_bytes": 2**26})
+            for resources, agrees in (
+                (asked, True),
+                (asked.model_copy(update={"ksm": kept, "memory_lock": not kept}), False),
+            ):
+                proofs = list(LEVER.prove(RunningQemu("web", 1, resources, monitor.process, monitor)))
+                assert [(one.lever, one.agrees) for one in proofs] == [("ksm", agrees), ("memory_lock", agrees)]
+    finally:
+        process.kill()
+        process.wait(60)

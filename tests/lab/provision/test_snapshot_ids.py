@@ -36,7 +36,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
     "cpu": lambda draw: draw.choice(["max", "host", "EPYC -svm", "EPYC"]),
     "pin": lambda draw: draw.choice(["none", "spread", "packed", "0-1", "3"]),
-    "emulator_pin": lambda draw: draw.choice(["none", "0", "0-1,3"]),
+    "emulator_pin": lambda draw: draw.choice(["none", "0", "0-1"]),
     "huge_pages": lambda draw: draw.choice(["transparent", "2 MiB"]),
     "ksm": lambda draw: draw.choice(["null", "false"]),
     "numa": lambda draw: f"{draw.randint(0, 1023)}",

@@ -13,7 +13,8 @@ from vmlab.guests.cached.manifest import digests_in, require_sizes
 from vmlab.guests.image.catalog import ImageSummary
 from vmlab.integrity import FileDigests
 from vmlab.model.errors import ImageError, UsageError
-from vmlab.model.scenarios.guest import LAB_IMAGE, check_image_name
+from vmlab.model.scenarios.guest import LAB_IMAGE
+from vmlab.model.scenarios.image_name import check_image_name
 
 SCHEMA = "vmlab.added-image/1"
 DISK = "disk.raw"

@@ -30,14 +30,14 @@ class CpuLever(GuestLever):
     reads = (CPUINFO,)
 
     def describe(self, domain: etree._Element, asked: GuestResources) -> None:
-        """A named model is to be that model: libvirt refuses a start where QEMU cannot give all of it."""
+        """QEMU leaves out what it cannot give of a named model, which the plan has refused, and the proof finds."""
         usual = domain.find("cpu")
         if asked.cpu is None or usual is None:
             return
         cpu = read_cpu(asked.cpu)
         made = etree.Element("cpu", mode=_MODES.get(cpu.model, "custom"))
         if cpu.model not in _MODES:
-            made.attrib.update({"match": "exact", "check": "full"})
+            made.attrib.update({"match": "exact", "check": "none"})
             etree.SubElement(made, "model", fallback="forbid").text = cpu.model
         for policy, names in (("require", cpu.added), ("disable", cpu.removed)):
             for name in names:
@@ -58,7 +58,10 @@ class CpuLever(GuestLever):
         if cpu.model == LIKE_HOST_CPU and kind not in _MODES:
             kind = LIKE_HOST_CPU
         on = {name for name in (*cpu.added, *cpu.removed) if has(name) is True}
-        yield qemu.proof("cpu", qemu.asked.cpu, _words(kind, cpu, on), "QEMU's processor: its type and properties")
+        found, left_out = _words(kind, cpu, on), has("unavailable-features")
+        if isinstance(left_out, list) and (lacking := [one for one in left_out if one not in cpu.removed]):
+            found += f", without {', '.join(lacking)}"
+        yield qemu.proof("cpu", qemu.asked.cpu, found, "QEMU's processor: its type and properties")
         if CPUINFO in qemu.inside:
             fields = _fields(qemu.inside[CPUINFO])
             flags = {*fields.get("flags", "").split()}

@@ -21,10 +21,11 @@ def lacking_cpu(text: str, accelerator: Accelerator) -> str | None:
 
     Where QEMU or libvirt says nothing that is understood, the guest's start finds out.
     """
-    asked, words = read_cpu(text), _ACCELERATORS[accelerator]
-    if asked.model == HOST_CPU and accelerator != "kvm":
-        return "the host's own processor is to be had with KVM alone"
+    words = _ACCELERATORS[accelerator]
     try:
+        asked = read_cpu(text)
+        if asked.model == HOST_CPU and accelerator != "kvm":
+            return "the host's own processor is to be had with KVM alone"
         models, features = _offers(accelerator)
     except (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError):
         return None

@@ -19,7 +19,6 @@ from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.model.scenarios.memory_levers import RESERVED_BYTES
 
-
 _FLAGS = (("ksm", "mg", "VmFlags mg (mergeable)"), ("memory_lock", "lo", "VmFlags lo (locked)"))
 """Of each key, the kernel's flag of a mapping, and where it is read."""
 

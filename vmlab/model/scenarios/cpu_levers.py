@@ -1,5 +1,4 @@
-"""The keys of a guest on its virtual CPUs: what they are, on which CPUs of the host they run; what does not go together.
-"""
+"""The keys of a guest on its virtual CPUs: how many, what they are, on which CPUs of the host they run."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestAttributes
+
 
 def _vcpus(value: object) -> object:
     if value == "host" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 256):
@@ -72,7 +72,9 @@ def pin_conflict(guest: GuestAttributes) -> str | None:
     sets = pin_sets(guest.pin)
     if len(sets) < 2 or guest.vcpus in (len(sets), "host"):
         return None
-    return f"pin has {len(sets)} sets of CPUs, and the guest {guest.vcpus} virtual CPUs; use one set for all, or as many"
+    return (
+        f"pin has {len(sets)} sets of CPUs, and the guest {guest.vcpus} virtual CPUs; use one set for all, or as many"
+    )
 
 
 class AskedCpu(NamedTuple):
@@ -90,7 +92,9 @@ _CPU = re.compile(f"[A-Za-z0-9][A-Za-z0-9_.-]{{0,40}}( {_FEATURE})*", re.ASCII)
 
 
 def read_cpu(text: str) -> AskedCpu:
-    """The parts of a value of ``cpu`` that is in order."""
+    """The parts of a value of ``cpu``. Raises ValueError where it is not in order."""
+    if not _CPU.fullmatch(text):
+        raise ValueError(f"{text!r} is no CPU model with features")
     model, *features = text.split(" ")
     added, removed = (tuple(one[1:] for one in features if one[0] == sign) for sign in "+-")
     return AskedCpu(model, added, removed)

@@ -7,11 +7,10 @@ depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the effect can be 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CacheMode, has_write_cache
@@ -34,6 +33,7 @@ from vmlab.model.scenarios.disk_levers import (
     only_with,
     zeroes_conflict,
 )
+from vmlab.model.scenarios.image_name import ImageName
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
 from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
 from vmlab.model.scenarios.memory_levers import RESERVED_BYTES, HugePages, ksm_conflict, pages_conflict
@@ -41,22 +41,8 @@ from vmlab.model.scenarios.network_levers import mtu_conflict
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
 
-
 LAB_IMAGE = "debian"
 """The name of vmlab's own image."""
-_IMAGE_NAME = re.compile(r"[a-z][a-z0-9.-]{0,30}", re.ASCII)
-
-
-def check_image_name(name: object) -> object:
-    """The name of an image; it can be used unchanged as the name of a folder. Raises ValueError for anything else."""
-    if not isinstance(name, str) or not _IMAGE_NAME.fullmatch(name):
-        raise ValueError("needs small letters, digits, dots and dashes, at most 31, the first a letter")
-    return name
-
-
-ImageName = Annotated[
-    str, BeforeValidator(check_image_name), WithJsonSchema({"type": "string", "pattern": f"^{_IMAGE_NAME.pattern}$"})
-]
 Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
 _OF_VMS = (
@@ -97,17 +83,17 @@ class GuestAttributes(ScenarioPart):
     cpu: Annotated[Cpu | None, Lever("CPU model")] = None
     """What its CPUs are: host (KVM alone), max, host-model, or a model as EPYC; then features, as max -avx2 +erms."""
     pin: Annotated[Pin, NOT_SEEN, Lever("CPU pinning"), NotWith(pin_conflict)] = UNPINNED
-    """CPUs that virtual CPUs may use: any (none), a core for each (spread), few cores (packed), 0-3, or 0;1 for each."""
+    """CPUs that virtual CPUs may use: any (none), a core each (spread), few cores (packed), 0-3, or 0;1 for each."""
     emulator_pin: Annotated[CpuSet, NOT_SEEN, Lever("pinning of the emulator threads")] = UNPINNED
     """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; any where it is none."""
     huge_pages: Annotated[HugePages | None, NOT_SEEN, Lever("huge pages"), NotWith(pages_conflict)] = None
-    """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); as the host's thp has it if left out."""
+    """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); by the host's thp if left out."""
     ksm: Annotated[bool | None, NOT_SEEN, Lever("KSM of the guest"), NotWith(ksm_conflict)] = None
     """Whether the host's KSM, where it is on, may merge its RAM, as libvirt lets it unless this is false."""
     numa: Annotated[int | None, Field(ge=0, le=1023), NOT_SEEN, Lever("NUMA node")] = None
     """Node of the host that its RAM is taken from, on a host with several; any where it is left out."""
     memory_lock: Annotated[bool | None, NOT_SEEN, Lever("memory lock")] = None
-    """Whether all memory of its QEMU is taken at the start and locked, so that the host swaps none; false by default."""
+    """Whether all memory of its QEMU is taken at the start and locked, so that none is swapped; false by default."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"

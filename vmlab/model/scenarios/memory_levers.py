@@ -35,7 +35,9 @@ def pages_host_conflict(guest: GuestAttributes, host: Host) -> str | None:
     """Why the settings of the host, or the ordered one, forbid what the key ``huge_pages`` asks for."""
     # QEMU asks for them for the RAM of every guest (madvise in ram_block_add of softmmu/physmem.c), and has no option.
     if guest.huge_pages == "none" and host.thp != "never":
-        return "QEMU always asks for transparent huge pages; with huge_pages: none the scenario needs host: {thp: never}"
+        return (
+            "QEMU always asks for transparent huge pages; with huge_pages: none the scenario needs host: {thp: never}"
+        )
     if guest.huge_pages == "transparent" and host.thp == "never":
         return "host.thp: never leaves no transparent huge pages; use madvise or always, or huge_pages: none"
     if guest.page_bytes is not None and host.memory_bytes is not None:
