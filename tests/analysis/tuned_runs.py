@@ -28,6 +28,7 @@ Reading = Callable[[tuple[str, ...], int], float | None]
 SCREENING = "20261121-143000-tune-fio-randwrite-aaaa"
 CONFIRMATION = "20261121-150000-tune-fio-randwrite-bbbb"
 
+LEVERS = ("cache", "queues", "read_ahead", "allocation")
 OWN = """\
 name: trial
 guests:
@@ -40,13 +41,14 @@ workloads:
 def screening_of(text: str = OWN, request: TuningRequest | None = None, **overrides: object) -> ScreeningPlan:
     """The plan of a screening of a scenario's text."""
     asked = Overrides(**overrides)  # type: ignore[arg-type]
-    return plan_screening(read(Path("own.yaml"), text, {}), asked, 2, request or TuningRequest())
+    request = request or TuningRequest(LEVERS)
+    return plan_screening(read(Path("own.yaml"), text, {}), asked, 2, request)
 
 
 def of_fio(rw: str = "randwrite", **options: object) -> ScreeningPlan:
     """The plan of a screening of what fio does."""
     file = FioOptions(rw, **options).scenario()  # type: ignore[arg-type]
-    return plan_screening(file, Overrides(), 2, TuningRequest())
+    return plan_screening(file, Overrides(), 2, TuningRequest(("cache", "queues", "allocation")))
 
 
 def note_of(file: ScenarioFile) -> TuningNote:

@@ -19,7 +19,7 @@ from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
 
-FIO = ("--rw", "randwrite", "--bs", "4k")
+FIO = ("--rw", "randwrite", "--bs", "4k", "--levers", "cache,queues,allocation")
 
 
 @pytest.fixture(autouse=True)
@@ -68,9 +68,11 @@ def test_the_plan_says_the_minutes_first_and_starts_nothing(capsys: pytest.Captu
     assert code == 0
     assert out.startswith("about ") and " min" in out.splitlines()[0]
     design = "4 settings and their mirror images in 3 blocks"
-    for part in ("24 cells", design, "21 cells", "cache=none", "left out: read_ahead"):
+    for part in ("24 cells", design, "21 cells", "cache=none, io=native"):
         assert part in out
-    code, out, _ = said(capsys, *FIO, "--plan", "--json", "--levers", "cache,queues", "--repeats", "9")
+    code, out, _ = said(capsys, "--rw", "randwrite", "--plan")
+    assert code == 0 and "left out: read_ahead: " in out and "8 settings and their mirror images in 2 blocks" in out
+    code, out, _ = said(capsys, "--rw", "randwrite", "--plan", "--json", "--levers", "cache,queues", "--repeats", "9")
     found = json.loads(out)
     assert (found["schema"], [one["lever"] for one in found["levers"]]) == ("vmlab.tune-plan/1", ["cache", "queues"])
     assert (found["screening"]["cells"], found["confirmation"]["cells"], found["blocks"]) == (20, 27, 5)
@@ -103,8 +105,8 @@ def test_two_runs_make_the_verdict(capsys: pytest.CaptureFixture[str], lab: Call
         "a guide: ",
         "confirmation, the verdict",
         "confirmed: queues=2 is better than the default",
-        "libvirt:  <driver name='qemu' cache='writeback' queues='2'/>",
-        "proxmox:  qm set VMID --virtio0 STORAGE:VOLUME,cache=writeback",
+        "libvirt:  <driver name='qemu' cache='writeback' io='threads' queues='2'/>",
+        "proxmox:  qm set VMID --virtio0 STORAGE:VOLUME,cache=writeback,aio=threads",
         "TCG: these figures describe emulation",
     ):
         assert part in out

@@ -51,9 +51,10 @@ def test_a_screening_is_a_scenario_of_all_settings_in_blocks() -> None:
 
 
 def test_what_the_guest_has_is_the_default_and_the_other_level_stands_against_it() -> None:
-    text = OWN.replace("data: 2 GiB", "data: 2 GiB, cache: none, read_ahead: 4 MiB, data_queues: 2")
+    text = OWN.replace("data: 2 GiB", "data: 2 GiB, cache: none, io: native, read_ahead: 4 MiB, data_queues: 2")
     levers = screening_of(text).note.levers
-    assert (levers["cache"].default, levers["cache"].other) == ({"data_cache": "none"}, {"data_cache": "writeback"})
+    assert levers["cache"].default == {"data_cache": "none", "data_io": "native"}
+    assert levers["cache"].other == {"data_cache": "writeback", "data_io": "threads"}
     assert (levers["read_ahead"].default, levers["read_ahead"].other) == ({"read_ahead": "4 MiB"}, {"read_ahead": None})
     assert (levers["queues"].default, levers["queues"].other) == ({"data_queues": 2}, {"data_queues": 4})
     plan = make_plan(screening_of(text).file, Overrides(), HOST)
@@ -61,13 +62,36 @@ def test_what_the_guest_has_is_the_default_and_the_other_level_stands_against_it
     assert (last.data_mode, last.read_ahead_bytes) == ("writeback", None)
 
 
+ALL = TuningRequest()
+
+
 def test_levers_without_effect_are_left_out_and_said() -> None:
-    direct = dict(screening_of(OWN.replace("direct: false", "direct: true")).left_out)
-    assert [*direct] == ["read_ahead"] and "reads ahead" in direct["read_ahead"]
-    assert [*dict(screening_of(OWN.replace("rw: read", "rw: write")).left_out)] == ["read_ahead"]
-    assert [*dict(screening_of(OWN.replace("vcpus: 4", "vcpus: 1")).left_out)] == ["queues"]
-    pool = OWN.replace("data: 2 GiB", "data: 2 GiB, backing: 'rbd:rbd'")
-    assert [*dict(screening_of(pool).left_out)] == ["allocation"]
+    every = screening_of(OWN, ALL)
+    assert [*every.note.levers] == ["cache", "iothread", "bus", "queues", "read_ahead", "format"]
+    assert dict(every.left_out) == {"allocation": "it does not go with format; --levers names one of them"}
+    changed = next(
+        cell.guests[0].resources
+        for cell in make_plan(every.file, Overrides(), HOST).cells
+        if cell.axes["setting"] == "abcdef"
+    )
+    assert (changed.data_io, changed.data_iothread, changed.data_bus, changed.data_format) == (
+        *("native", True, "scsi", "qcow2"),
+    )
+    direct = dict(screening_of(OWN.replace("direct: false", "direct: true"), ALL).left_out)
+    assert [*direct] == ["read_ahead", "allocation"] and "reads ahead" in direct["read_ahead"]
+    assert "read_ahead" in dict(screening_of(OWN.replace("rw: read", "rw: write"), ALL).left_out)
+    assert "queues" in dict(screening_of(OWN.replace("vcpus: 4", "vcpus: 1"), ALL).left_out)
+    block = screening_of(OWN.replace("data: 2 GiB", "data: 2 GiB, backing: block"), ALL)
+    assert [*dict(block.left_out)] == ["format"] and "allocation" in block.note.levers
+    pool = screening_of(OWN.replace("data: 2 GiB", "data: 2 GiB, backing: 'rbd:rbd'"), ALL)
+    assert [*dict(pool.left_out)] == ["format", "allocation"]
+    assert pool.note.levers["cache"].other == {"data_cache": "none"}
+    qcow2 = screening_of(OWN.replace("data: 2 GiB", "data: 2 GiB, data_format: qcow2"), ALL)
+    assert qcow2.note.levers["format"].other == {"data_format": "raw"} and "allocation" in dict(qcow2.left_out)
+    full = screening_of(OWN.replace("data: 2 GiB", "data: 2 GiB, allocation: full"), ALL)
+    assert "format" in dict(full.left_out) and full.note.levers["allocation"].other == {"allocation": "thin"}
+    packed = screening_of(OWN.replace("data: 2 GiB", "data: 2 GiB, data_packed: true"), ALL)
+    assert "bus" in dict(packed.left_out)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +104,7 @@ def test_levers_without_effect_are_left_out_and_said() -> None:
             TuningRequest(levers=("cache", "queues")),
             "queues can have no effect here: a guest uses at most one queue for each of its CPUs",
         ),
+        (OWN, TuningRequest(levers=("allocation", "format")), "allocation and format exclude each other"),
         (OWN, TuningRequest(metric="blocks.iopz"), "did you mean 'blocks.iops'?"),
         (OWN, TuningRequest(metric="bytes"), "no workload of guest vm gives it"),
         (OWN, TuningRequest(guest="host"), "has no data disk that a workload uses; did you mean|known are vm"),
@@ -176,7 +201,8 @@ def test_usual_levels_are_those_of_a_guest_that_says_nothing() -> None:
     for lever in DATA_LEVERS:
         assert lever.usual.keys() == lever.other.keys() <= fields.keys()
         for key, value in lever.usual.items():
-            assert value == ("writeback" if key == "data_cache" else fields[key].default)
+            of_all = fields.get(key.removeprefix("data_"), fields[key])
+            assert value == (of_all if fields[key].default is None else fields[key]).default
 
 
 def test_levels_in_words() -> None:

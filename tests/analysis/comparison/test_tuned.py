@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,10 @@ def test_other_runs_and_other_screenings_are_refused(tmp_path: Path) -> None:
     story = Story(tmp_path / "plain" / "run.sqlite", run="20261121-143000-plain-dddd").begin({"cache": ["none"]})
     with RunReader(story.end()) as reader, pytest.raises(UsageError, match="is none of `vmlab tune`"):
         tuned(run_document(reader))
+
+
+def test_a_run_that_was_broken_off_is_analysed_and_one_under_way_is_not(tmp_path: Path) -> None:
+    document = told(tmp_path, SCREENING, of_fio().file, reading(1, queues=1.4), outcome="aborted")
+    assert tuned(document).worth("queues").beyond_noise
+    with pytest.raises(UsageError, match="is not over"):
+        tuned(replace(document, run=replace(document.run, ended=None)))

@@ -20,7 +20,6 @@ from vmlab.analysis.statistics.descriptive import CONFIDENCE, mean
 from vmlab.analysis.statistics.main_effects import FoldedPair, MainEffect, main_effects
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.model.run import Outcome
 from vmlab.plan.tuning.screening_design import DEFAULT, mirrored
 from vmlab.plan.tuning.tuning_scenarios import AXIS, TuningNote, note_of_text
 
@@ -31,7 +30,6 @@ COMPARISONS = CONFIRMED + 1
 """Each of them with the default, and one with the other."""
 USUAL_REPEATS = readings_needed(COMPARISONS)
 """Of a confirmation: the fewest that can prove all of its differences."""
-_JUDGED = (Outcome.PASSED, Outcome.INCOMPLETE, Outcome.INVALID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +185,8 @@ def _note(document: RunDocument) -> TuningNote:
     note = None if written is None else note_of_text(written.text)
     if note is None:
         raise UsageError(f"run {document.run.id} is none of `vmlab tune`")
-    if document.run.outcome not in (*_JUDGED, Outcome.FAILED):
-        raise UsageError(f"run {document.run.id} is {document.run.outcome or 'not over'}; `vmlab resume` continues it")
+    if document.run.ended is None:
+        raise UsageError(f"run {document.run.id} is not over")
     return note
 
 

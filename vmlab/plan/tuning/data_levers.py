@@ -20,8 +20,8 @@ from vmlab.workloads.kinds.fio import FioParams
 
 Keys = Mapping[str, Any]
 """Keys of a guest with values as a scenario writes them; None leaves a choice to the guest's kernel."""
-_QUEUES = "data_queues"
-_CACHE = "data_cache"
+_OF_DATA = "data_"
+_QUEUES, _IO = "data_queues", "data_io"
 _FIELDS = {field.alias or name: name for name, field in Guest.model_fields.items()}
 
 
@@ -44,8 +44,22 @@ def _reads_ahead_nothing(asked: Asked) -> str:
     return ""
 
 
-def _in_pool(asked: Asked) -> str:
-    return "" if asked.guest.pool is None else "an image in a pool is allocated by Ceph as it is written"
+def _not_qcow2(asked: Asked) -> str:
+    guest, place = asked.guest, asked.guest.data_place
+    if place is not None and place.kind in ("block", "lvm", "rbd"):
+        return f"a qcow2 disk is a file, and the backing is {guest.backing}"
+    return "a qcow2 disk is not allocated as a raw one is" if guest.allocation == "full" else ""
+
+
+def _not_scsi(asked: Asked) -> str:
+    return "packed queues are of virtio disks" if asked.guest.data_packed else ""
+
+
+def _allocated_otherwise(asked: Asked) -> str:
+    guest, place = asked.guest, asked.guest.data_place
+    if place is not None and place.kind in ("lvm", "rbd"):
+        return f"{guest.backing} allocates its room in its own way"
+    return "a qcow2 disk is not allocated as a raw one is" if guest.data_format == "qcow2" else ""
 
 
 def _always(asked: Asked) -> str:
@@ -56,20 +70,25 @@ def _always(asked: Asked) -> str:
 class DataLever:
     """A lever: the keys of a guest that says nothing of them (`usual`), and at its `other` level.
 
-    `useless` says in words why it can have no effect; empty where it can.
+    `useless` says in words why it can have no effect; empty where it can. Its other level does not go with that of the
+    lever `without`.
     """
 
     name: str
     usual: Keys
     other: Keys
     useless: Callable[[Asked], str] = _always
+    without: str = ""
 
 
 DATA_LEVERS = (
-    DataLever("cache", {_CACHE: "writeback"}, {_CACHE: "none"}),
+    DataLever("cache", {"data_cache": "writeback", _IO: "threads"}, {"data_cache": "none", _IO: "native"}),
+    DataLever("iothread", {"data_iothread": False}, {"data_iothread": True}),
+    DataLever("bus", {"data_bus": "virtio"}, {"data_bus": "scsi"}, _not_scsi),
     DataLever("queues", {_QUEUES: 1}, {_QUEUES: 4}, _one_cpu),
     DataLever("read_ahead", {"read_ahead": None}, {"read_ahead": "4 MiB"}, _reads_ahead_nothing),
-    DataLever("allocation", {"allocation": "thin"}, {"allocation": "full"}, _in_pool),
+    DataLever("format", {"data_format": "raw"}, {"data_format": "qcow2"}, _not_qcow2),
+    DataLever("allocation", {"allocation": "thin"}, {"allocation": "full"}, _allocated_otherwise, without="format"),
 )
 """All of them, the ones that users ask about most first."""
 
@@ -96,38 +115,50 @@ def chosen_levers(
             raise UsageError(f"--levers: there is no lever {shorten(name)!r}; {meant(name, known)}")
         if why := known[name].useless(asked):
             raise UsageError(f"--levers: {name} can have no effect here: {why}")
+        if known[name].without in (names or ()):
+            raise UsageError(f"--levers: {name} and {known[name].without} exclude each other")
     wanted = [lever for lever in DATA_LEVERS if names is None or lever.name in names]
-    found = [two_levels(lever, written, asked.vcpus) for lever in wanted if not lever.useless(asked)]
-    left_out = [(lever.name, why) for lever in wanted if (why := lever.useless(asked))]
+    left_out = {lever.name: why for lever in wanted if (why := lever.useless(asked))}
+    for lever in wanted:
+        if lever.without in {one.name for one in wanted} - left_out.keys():
+            left_out.setdefault(lever.name, f"it does not go with {lever.without}; --levers names one of them")
+    found = [two_levels(lever, written, asked) for lever in wanted if lever.name not in left_out]
     if len(found) < FEWEST_LEVERS:
         raise UsageError(
             f"--levers: a screening takes {FEWEST_LEVERS} levers or more; one alone can be an axis of a scenario"
         )
-    return found, left_out
+    return found, [*left_out.items()]
 
 
-def two_levels(lever: DataLever, written: Keys, vcpus: int) -> TwoLevels:
-    """What a guest `written` so has of a lever, against its other level, or the usual one where it has that."""
-    guest = _guest(written, {})
-    own = {key: guest.data_mode if key == _CACHE else written.get(key, usual) for key, usual in lever.usual.items()}
-    other = {key: min(value, vcpus) if key == _QUEUES else value for key, value in lever.other.items()}
-    has_other = _seen(written, {}, other) == _seen(written, other, other)
-    return TwoLevels(lever.name, own, dict(lever.usual) if has_other else other)
+def two_levels(lever: DataLever, written: Keys, asked: Asked) -> TwoLevels:
+    """What a guest `written` so has of a lever, against its other level, or the usual one where it has that.
+
+    The first key of the lever tells which it has.
+    """
+    usual, other = ({k: v for k, v in side.items() if _has(asked, k)} for side in (lever.usual, lever.other))
+    if _QUEUES in other:
+        other[_QUEUES] = min(other[_QUEUES], asked.vcpus)
+    own = {key: _got(written, key) if key.startswith(_OF_DATA) else written.get(key, usual[key]) for key in usual}
+    first = next(iter(other))
+    has_other = _got(written, first) == _got({**written, **other}, first)
+    return TwoLevels(lever.name, own, usual if has_other else other)
 
 
-def _guest(written: Keys, changed: Keys) -> Guest:
-    return Guest.model_validate_json(json.dumps({**written, **changed}))
+def _has(asked: Asked, key: str) -> bool:
+    """Whether the guest's data disk can have a key; QEMU itself talks to a pool."""
+    return key != _IO or asked.guest.pool is None
 
 
-def _seen(written: Keys, changed: Keys, keys: Keys) -> tuple[object, ...]:
-    """The values that a guest has of some keys."""
-    guest = _guest(written, changed)
-    return tuple(guest.data_mode if key == _CACHE else getattr(guest, _FIELDS[key]) for key in keys)
+def _got(written: Keys, key: str) -> Any:
+    """What the data disk of a guest `written` so has of a key; as the first disk where nothing is said."""
+    guest = Guest.model_validate_json(json.dumps(dict(written)))
+    found, of_all = getattr(guest, _FIELDS[key]), key.removeprefix(_OF_DATA)
+    return getattr(guest, of_all) if found is None and of_all != key else found
 
 
 def level_words(keys: Keys) -> str:
     """``cache=none, io=native``: what a level sets, in the words of QEMU and libvirt."""
-    return ", ".join(f"{key.removeprefix('data_')}={_value_word(value)}" for key, value in keys.items())
+    return ", ".join(f"{key.removeprefix(_OF_DATA)}={_value_word(value)}" for key, value in keys.items())
 
 
 def _value_word(value: object) -> str:
