@@ -21,7 +21,7 @@ from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.scenarios.data_backing import FILE_SYSTEMS
 
 SIZE = 64 * 2**20
-THEIRS = ("vmlab.test.folder.raw", "notes")
+THEIRS = ("vmlab.places.folder.raw", "notes")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
 
 
@@ -62,7 +62,7 @@ def test_each_is_where_it_was_asked_for_and_goes_with_its_guest(isolated: Start,
     size, blocks = said["full"]["below"]
     assert blocks >= size > SIZE and said["full"]["blocks"] >= SIZE
     backing, by = said["folder"]["found"]
-    assert backing == f"folder:{base}/nvme" and by.startswith(f"{base}/nvme/vmlab.test.folder.")
+    assert backing == f"folder:{base}/nvme" and by.startswith(f"{base}/nvme/vmlab.places.folder.")
     assert said["nocow"][0] == "btrfs" and "without copy-on-write" in said["nocow"][1]
     assert said["marked"] == []
     (base / "nvme/there.raw").unlink()
@@ -95,7 +95,7 @@ def test_whoever_is_killed_nothing_is_left_and_nothing_of_others_is_touched(
     os.kill(program.pid if victim == "launcher" else said["runner"], signal.SIGKILL)
     program.communicate(timeout=60)
     asyncio.run(until(lambda: not Path(f"/proc/{said['runner']}").exists(), "the end of the runner"))
-    removed = sweep(base / "journal.jsonl", base / "disks", "test")
+    removed = sweep(base / "journal.jsonl", base / "disks", "places")
     assert sum(path.startswith(str(base / "nvme")) for path in removed) == 1
     # The kernel takes mounts of dead processes away some moments later.
     asyncio.run(until(lambda: require_as_it_was(base) or True, "that all is as it was"))

@@ -96,7 +96,7 @@ def without_copying(folder: Path) -> list[str]:
 def main(base: Path, how: str) -> None:
     """Print one document."""
     folder, user = base / "disks", base / "nvme"
-    disks = DataDisks(folder, "test", Journal(base / "journal.jsonl"))
+    disks = DataDisks(folder, "places", Journal(base / "journal.jsonl"))
     said: dict[str, Any] = {"runner": getattr(host_pids(), "runner", 0)}
     for kind in FILE_SYSTEMS:
         said[kind] = seen(disks, spec(kind, data_bytes=SIZE, backing=kind), folder)
@@ -113,7 +113,7 @@ def main(base: Path, how: str) -> None:
         os.close(descriptor)
     for name in (*FILE_SYSTEMS, "folder", "full"):
         disks.release(name)
-    said["marked"] = loop_devices.marked(loop_devices.mark_of("test"))
+    said["marked"] = loop_devices.marked(loop_devices.mark_of("places"))
     sys.stdout.write(json.dumps(said) + "\n")
 
 
