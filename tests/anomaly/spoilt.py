@@ -21,7 +21,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
-from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
+from vmlab.model.results import CacheProof, CpuUse, Drained, LeverProof, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.telemetry.guest_readings import GuestAnswer
 from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
@@ -90,6 +90,12 @@ class SpoiltHypervisor:
     async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
         await self._point("prove_cache")
         return await self._inner.prove_cache(specs)
+
+    async def prove_levers(
+        self, specs: Sequence[DomainSpec], keys: Collection[str], inside: Mapping[str, Mapping[str, str]]
+    ) -> list[LeverProof]:
+        await self._point("prove_levers")
+        return await self._inner.prove_levers(specs, keys, inside)
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         await self._point("network_counts")

@@ -10,7 +10,13 @@ import pytest
 from tests.hypervisor.conftest import Start
 from tests.hypervisor.programs.meddled import CASES
 
-pytestmark = [pytest.mark.guests, pytest.mark.usefixtures("image"), pytest.mark.timeout(900)]
+# As runs that reserve huge pages, of which the host has one number.
+pytestmark = [
+    pytest.mark.guests,
+    pytest.mark.xdist_group("runs"),
+    pytest.mark.usefixtures("image"),
+    pytest.mark.timeout(900),
+]
 
 
 def test_a_proof_agrees_with_what_qemu_has_and_with_nothing_else(

@@ -145,6 +145,11 @@ def all_levers() -> tuple[GuestLever, ...]:
     return tuple(module.LEVER for module in modules if hasattr(module, "LEVER"))
 
 
+def levers_among(keys: Collection[str]) -> list[str]:
+    """Those of `keys` that are levers."""
+    return [key for lever in all_levers() for key in lever.keys if key in keys]
+
+
 def early_among(keys: Collection[str]) -> list[str]:
     """Those of `keys` that are proved on an empty data disk."""
     return [key for lever in all_levers() if lever.early for key in lever.keys if key in keys]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.guests.snapshots import Snapshot
+from vmlab.hypervisor.levers.guest_lever import levers_among
 from vmlab.lab.cell.caches import Caches, host_files
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.cell_losses import Losses, SilentDisks
@@ -64,7 +65,7 @@ class CellRun:
             self._events.seen_inside,
             self._events.warn,
             helper=around.plan.scenario.helper,
-            levers=around.plan.guest_keys,
+            levers=levers_among(around.plan.guest_keys),
             added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
@@ -217,7 +218,7 @@ class CellRun:
         with self._events.step(Part.PREPARE, "prove the cache modes"):
             self._proofs = await self._guests.prove_cache()
         self._events.proofs(self._proofs)
-        if keys := self._around.plan.guest_keys:
+        if keys := self._guests.levers:
             with self._events.step(Part.PREPARE, "prove the guests' settings"):
                 self._events.lever_proofs(await self._guests.prove_levers(keys))
 
