@@ -122,7 +122,7 @@ def test_threads_that_were_let_loose_make_the_cell_invalid(home: Home, tmp_path:
 def test_huge_pages_are_given_back_after_any_end(home: Home, tmp_path: Path, victim: str) -> None:
     before = _reserved()
     running = home.spawn("run", _written(tmp_path, ONE), "--set", "workloads.primes.events=1000000")
-    wait_until(lambda: [one for one in home.events() if one["type"] == "WorkloadStarted"], 300, "the workload")
+    wait_until(lambda: [one for one in home.events() if one["kind"] == "WorkloadStarted"], 300, "the workload")
     assert _reserved() == before + 128
     if victim == "runner":
         (runner,) = [pid for pid in home.processes() if b"vmlab.lab.run.runner" in _command(pid)]
