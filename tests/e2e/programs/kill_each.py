@@ -88,11 +88,11 @@ def loops_on(folder: Path) -> list[str]:
     return [file for file in backing if str(folder) in file]
 
 
-def both_work(command: subprocess.Popen[str], folder: Path) -> bool:
-    """Whether both workloads have started. Raises RuntimeError where the run is over before."""
+def going_on(command: subprocess.Popen[str], answer: Any) -> Any:
+    """The `answer`. Raises RuntimeError where the run is over already."""
     if command.poll() is not None:
         raise RuntimeError(f"the run ended by itself: {command.communicate()[1]}")
-    return events(folder).count("WorkloadStarted") == 2
+    return answer
 
 
 def killed(victim: str, state: Path) -> dict[str, Any]:
@@ -104,8 +104,8 @@ def killed(victim: str, state: Path) -> dict[str, Any]:
     placed = f"guests.vm.backing={f'folder:{nvme}' if backing == 'folder' else backing}"
     argv = [*VMLAB, "run", str(state / "both.yaml"), "--cold", "--set", placed]
     command = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    (folder,) = wait_for("the run", lambda: set(runs.iterdir()) - before, 60)
-    wait_for("both workloads", lambda: both_work(command, folder))
+    (folder,) = wait_for("the run", lambda: going_on(command, set(runs.iterdir()) - before), 60)
+    wait_for("both workloads", lambda: going_on(command, events(folder).count("WorkloadStarted") == 2))
     loops, outside = len(loops_on(folder)), len(list(nvme.iterdir()))
     root = next((Path("/run/vmlab").glob("*/root")), None)
     began = time.monotonic()
