@@ -42,7 +42,7 @@ test-faults: setup  ## every fault of docs/faults.md, for real, and the page wri
 control-cells: setup  ## many short cells on a quiet machine, in which no watch may give an alarm; goes on where it ended; as root, some hours for CELLS=1000
 	@.venv/bin/python -m tests.faults.control_cells $(or $(FOLDER),/var/tmp/vmlab-control) --cells $(or $(CELLS),1000) --minutes $(or $(MINUTES),90)
 
-test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
+test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 95 minutes
 	@VMLAB_CLAIMS=1 $(TESTS) tests/e2e/test_experiments.py -k known_beforehand
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
