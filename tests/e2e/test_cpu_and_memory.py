@@ -60,7 +60,7 @@ def _found(cell: dict[str, Any]) -> dict[str, str]:
 @pytest.mark.skipif(not POOL.exists(), reason="this kernel has no huge pages of 2 MiB")
 def test_each_is_read_back_and_frozen_guests_have_any_of_them(home: Home, tmp_path: Path) -> None:
     before = _reserved()
-    done = home.vmlab("run", _written(tmp_path, WAYS))
+    done = home.vmlab("run", _written(tmp_path, WAYS), "--wait")
     assert done.returncode == 0, done.stderr
     cells = _cells(home)
     usual, pinned, pages = (_found(cells[name]) for name in ("usual", "pinned", "pages"))
@@ -121,7 +121,7 @@ def test_threads_that_were_let_loose_make_the_cell_invalid(home: Home, tmp_path:
 @pytest.mark.parametrize("victim", ["runner", "stop"])
 def test_huge_pages_are_given_back_after_any_end(home: Home, tmp_path: Path, victim: str) -> None:
     before = _reserved()
-    running = home.spawn("run", _written(tmp_path, ONE), "--set", "workloads.primes.events=1000000")
+    running = home.spawn("run", _written(tmp_path, ONE), "--wait", "--set", "workloads.primes.events=1000000")
     wait_until(lambda: [one for one in home.events() if one["kind"] == "WorkloadStarted"], 300, "the workload")
     assert _reserved() == before + 128
     if victim == "runner":

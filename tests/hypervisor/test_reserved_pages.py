@@ -88,6 +88,18 @@ def test_guests_that_never_started_leave_nothing_to_their_next_start(host: Host)
     assert host.now() == (7 + 1024, 1)
 
 
+def test_two_labs_give_back_their_own_in_any_order(host: Host) -> None:
+    other = HugePages(Journal(host.disks / "other.jsonl"), host.roots)
+    host.pages.reserve([guest("a")])
+    other.reserve([guest("b")])
+    host.pages.release("a")
+    # As many are reserved as when the second one began, and they are its own.
+    assert host.now() == (7 + 512, 1)
+    other.release("b")
+    assert host.now() == (7, 1)
+    assert host.pages.lines() == other.lines() == []
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_what_others_reserve_meanwhile_stays(host: Host, killed: bool) -> None:
     host.pages.reserve([guest("a")])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.hypervisor.settings_keeper import put_back
+from vmlab.hypervisor.settings_keeper import give_back_pages
 from vmlab.model.errors import RefusedError
 from vmlab.model.units import format_bytes
 from vmlab.telemetry.setting_files import pool_of, read_setting, write_setting
@@ -69,13 +69,14 @@ class HugePages:
         before = int(read_setting(self._roots.sys, file))
         entry = JournalEntry("setting", file, was=str(before), ours=str(before + count))
         self._journal.add(entry)
-        self._held.append(entry)
         write_setting(self._roots.sys, file, entry.ours)
         got = int(read_setting(self._roots.sys, file)) - before
         if got < count:
             write_setting(self._roots.sys, file, entry.was)
+            self._journal.strike(entry)
             pages = f"{count} huge pages of {format_bytes(size)}"
             raise RefusedError(f"the host cannot reserve {pages}: it has memory in one piece for {max(got, 0)}")
+        self._held.append(entry)
 
     def _without(self, users: set[str]) -> None:
         self._users -= users
@@ -86,5 +87,5 @@ class HugePages:
         """Give back all but the first ones, `left` in number."""
         while len(self._held) > left:
             entry = self._held[-1]
-            self._lines += put_back(entry, {entry.ours}, self._roots)
+            self._lines += give_back_pages(entry, self._roots)
             self._journal.strike(self._held.pop())

@@ -127,21 +127,21 @@ def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots) -> list[s
         return [f"{path} is gone: it could not be put back to {entry.was}"]
     if current != entry.was:
         if is_pool(entry.what):
-            return _put_back_pages(entry, current, roots)
+            return give_back_pages(entry, roots)
         if current not in ours:
             return [f"{path} is {current} by somebody else's hand and stays so; it was {entry.was} before the run"]
         write_setting(roots.sys, entry.what, entry.was)
     return _left_merged(entry, roots)
 
 
-def _put_back_pages(entry: JournalEntry, current: str, roots: Roots) -> list[str]:
-    """Give back the huge pages that a run had reserved, and no others: who else reserves some changes the same number.
+def give_back_pages(entry: JournalEntry, roots: Roots) -> list[str]:
+    """Give back the huge pages that a run has reserved, and no others: who else reserves some changes the same number.
 
     Returns a line for people where fewer are reserved than the run's. Raises OSError.
     """
     if not (entry.was.isdigit() and entry.ours.isdigit() and int(entry.was) < int(entry.ours)):
         return []
-    count, left = int(entry.ours) - int(entry.was), int(current)
+    count, left = int(entry.ours) - int(entry.was), int(read_setting(roots.sys, entry.what))
     if left < count:
         return [f"{roots.sys / entry.what} is {left} by somebody else's hand and stays so; {count} were the run's"]
     write_setting(roots.sys, entry.what, str(left - count))

@@ -150,3 +150,10 @@ def test_a_run_beside_another_changes_no_settings(home: Home, dummies: Dummies) 
     assert code == 3
     assert "sets host.ksm, host.thp, which another run would be measured under" in words
     assert home.records() == []
+
+
+def test_a_run_that_reserves_huge_pages_goes_on_beside_no_other(home: Home, dummies: Dummies) -> None:
+    dummies.scenario.write_text(WITH_GUEST.replace("memory: 128 MiB", "memory: 128 MiB, huge_pages: 2 MiB"))
+    code, _, words = home.run("run", str(dummies.scenario), "--concurrent", **{SYS: str(dummies.sys)})
+    assert code == 3
+    assert "reserves huge pages, of which the host has one number for all runs" in words and "--wait" in words

@@ -60,6 +60,7 @@ def _check_settings_put_back() -> None:
 
 
 LAUNCHER = "vmlab.lab.process.launcher"
+_TURN = "`--wait` waits for its turn"
 
 
 def start_run(
@@ -106,7 +107,10 @@ def check_startable(plan: Plan, *, concurrent: bool = False) -> None:
     if concurrent and plan.host_settings:
         names = ", ".join(f"host.{name}" for name in plan.host_settings)
         words = f"the scenario sets {names}, which another run would be measured under"
-        raise RefusedError(words, remedy="`--wait` waits for its turn")
+        raise RefusedError(words, remedy=_TURN)
+    if concurrent and plan.huge_pages:
+        words = "the scenario reserves huge pages, of which the host has one number for all runs"
+        raise RefusedError(words, remedy=_TURN)
 
 
 def _require_pools(plan: Plan) -> None:
