@@ -33,7 +33,7 @@ from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.system.removal import remove_tree
 
 _MINUTE = 60.0
-ALTOGETHER = 95 * 60
+ALTOGETHER = 95 * _MINUTE
 """What all scenarios may take at size smoke; when it is over, those that are left fail unrun."""
 LONGEST = 15 * _MINUTE
 """What one of them may take at size smoke, snapshots included that it makes first."""

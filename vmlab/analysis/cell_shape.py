@@ -395,6 +395,5 @@ class CellDocument:
 
     def json_fields(self) -> dict[str, Any]:
         """The cell as it stands in ``vmlab.run/1``."""
-        own = fields_of(self)
         once = self.attempt == 1 and self.replaced_by is None
-        return {name: one for name, one in own.items() if not (once and name in ("attempt", "replaced_by"))}
+        return {name: one for name, one in fields_of(self).items() if not (once and name in ("attempt", "replaced_by"))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vmlab.hypervisor.disks import loop_devices, user_folder
@@ -33,8 +33,8 @@ def sweep(
     Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
     `removal.mark`, files in folders of the user's that have its name, loop devices that carry its mark, logical volumes
     that have its name and its tag, images in Ceph pools whose names begin with it, and in the host's libvirt what
-    carries it, with the logs of such domains. Anything else in the journal is not the lab's: it stays, and
-    its entry is closed. Only for runs whose processes are gone.
+    carries it, with the logs of such domains. All else is not the lab's: it stays, and its entry is closed. Only for
+    runs whose processes are gone.
 
     Raises CleanupIncomplete, naming what could not be removed, after everything else was.
     """
@@ -58,10 +58,7 @@ def sweep(
     for entry in entries:
         try:
             if entry.kind == "setting":
-                ours = {other.ours for other in entries if other.what == entry.what}
-                for line in put_back(entry, ours, roots):
-                    tell(line)
-                found = [entry.what] if is_back(entry, roots) else []
+                found = _put_back(entry, entries, roots, tell)
             else:
                 found = removers[entry.kind](entry.what)
                 removed += found
@@ -76,6 +73,12 @@ def sweep(
     if failed:
         raise CleanupIncomplete("left behind: " + "; ".join(failed))
     return removed
+
+
+def _put_back(entry: JournalEntry, entries: Sequence[JournalEntry], roots: Roots, tell: Tell) -> list[str]:
+    for line in put_back(entry, {other.ours for other in entries if other.what == entry.what}, roots):
+        tell(line)
+    return [entry.what] if is_back(entry, roots) else []
 
 
 def _remove_partition(path: str) -> list[str]:
