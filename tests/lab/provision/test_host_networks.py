@@ -13,10 +13,18 @@ import pytest
 from tests.lab.one_cell import HOST
 from vmlab.lab.process.prepared import RunRequest, host_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision import host_support
 from vmlab.lab.provision.host_support import Lacking
 from vmlab.plan.terms import Overrides
 
 REASON = {"vxlan": "no tunnels"}
+
+
+@pytest.fixture(autouse=True)
+def _whole_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU lacks nothing, and is not asked."""
+    for name in ("lacking_io", "lacking_vhost"):
+        monkeypatch.setattr(host_support, name, dict)
 
 
 @pytest.fixture
