@@ -72,11 +72,11 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
     )
     assert (scsi["data_bus"], scsi["data_iothread"], scsi["data_format"]) == ("scsi", "iothread1", "qcow2")
     assert (scsi["data_cluster"], scsi["data_extended_l2"], scsi["data_preallocation"]) == (
-        *("128 KiB", "on"),
+        *("128 KiB", "true"),
         "metadata",
     )
     assert (usual["nic_queues"], blk["nic_queues"], blk["mtu"]) == ("1", "2", "9000")
-    assert (usual["data_packed"], blk["data_packed"]) == ("off", "on")
+    assert (usual["data_packed"], blk["data_packed"]) == ("false", "true")
     assert (blk["data_discard"], scsi["data_discard"]) == ("ignore", "unmap")
     (seen,) = (one["data_disk"] for one in cells["scsi"]["seen_in_guests"] if one["data_disk"])
     assert seen["device"].startswith("/dev/sd") and seen["queues"] == 2

@@ -14,7 +14,7 @@ from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
 from vmlab.model.roles import ROLES
 from vmlab.model.run import has_write_cache
-from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES, DataBus
+from vmlab.model.scenarios.disk_levers import DATA_TARGETS, TRIMMED_BYTES, DataBus
 from vmlab.model.scenarios.guest import Boot, GuestResources
 from vmlab.workloads.contract import Shell
 
@@ -118,8 +118,6 @@ async def _fault(shell: Shell, unit: str) -> str:
 
 
 _SECONDS = 300.0
-_DEVICES: dict[DataBus, str] = {"virtio": "/dev/vd", "scsi": "/dev/sd"}
-"""What the kernel calls the disks of each bus."""
 _MODULES: dict[DataBus, str] = {"scsi": "virtio_scsi sd_mod"}
 """The kernel's modules for a bus that the root disk is not on: without udev nothing loads them."""
 
@@ -164,7 +162,7 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
         if found[name] != value:
             words = f"{name} {_word(found[name])}, not {_word(value)} as was asked"
             raise GuestError(f"{shell.name}: its data disk has {words}")
-    if not found["device"].startswith(_DEVICES[given.data_bus]):
+    if found["device"] != f"/dev/{DATA_TARGETS[given.data_bus]}":
         raise GuestError(f"{shell.name}: its data disk is {found['device']}, not on {given.data_bus} as was asked")
     return found
 

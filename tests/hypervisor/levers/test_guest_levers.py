@@ -114,7 +114,7 @@ class Made:
 
     def thread(self, number: int, nanoseconds: int) -> None:
         folder = self.folder / "task" / str(number)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "schedstat").write_text(f"{nanoseconds} 0 1\n")
 
     def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
@@ -187,8 +187,12 @@ def test_an_iothread_is_that_of_the_device_and_must_have_run(tmp_path: Path) -> 
     key = ["iothread"]
     assert found(made, key, iothread=True) == [("iothread", "iothread1", "iothread1", True)]
     assert found(made, key, iothread=False) == [("iothread", "none", "iothread1", False)]
-    never = ("iothread", "iothread2", "iothread2, which never ran", False)
+    never = ("iothread", "iothread2", "iothread2, which has not worked", False)
     assert found(made, key, iothread=True, **DATA)[1:] == [never]
+    made.thread(8, 900_000)
+    assert found(made, key, iothread=True, **DATA)[1:] == [never]
+    made.thread(8, 1_100_000)
+    assert found(made, key, iothread=True, **DATA)[1:] == [("iothread", "iothread2", "iothread2", True)]
     assert found(made, ["data_iothread"], data_iothread=True, data_bus="scsi", **DATA) == [
         ("data_iothread", "iothread1", "none", False)
     ]
@@ -222,7 +226,7 @@ def test_what_was_allocated_beforehand_shows_in_the_file(tmp_path: Path, wanted:
     file, size = tmp_path / "disk.qcow2", 2**25
     one = given(data_format="qcow2", data_preallocation=wanted, data_extended_l2=True, **DATA).resources
     make_qcow2(file, size, one)
-    inserted = {"drv": "qcow2", "image": {"filename": str(file)}}
+    inserted = {"drv": "qcow2", "file": str(file)}
     blocks = [{"qdev": "/machine/peripheral/virtio-disk1/virtio-backend", "inserted": inserted}]
     made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
     for asked in ("off", "metadata", "falloc", "full"):
@@ -315,9 +319,9 @@ def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from
 
 def test_packed_queues_are_those_that_the_guest_has_taken(tmp_path: Path) -> None:
     taken = {"transports": ["VIRTIO_F_VERSION_1: Device compliant", "VIRTIO_F_RING_PACKED: Device supports packed"]}
-    for features, shown in ((taken, "on"), ({"transports": []}, "off"), ({}, "missing")):
+    for features, shown in ((taken, "true"), ({"transports": []}, "false"), ({}, "missing")):
         made = Made(tmp_path / shown, {"x-query-virtio-status": {"guest-features": features}}, {})
-        for asked, word in ((True, "on"), (False, "off")):
+        for asked, word in ((True, "true"), (False, "false")):
             ((_, expected, got, agrees),) = found(made, ["data_packed"], data_packed=asked, **DATA)
             assert (expected, got, agrees) == (word, shown, word == shown)
 

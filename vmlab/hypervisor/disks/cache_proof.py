@@ -10,9 +10,7 @@ and QMP reports its write cache as on in every mode, so that flag is compared fo
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.data_disks import AnyDataDisk, DataDisk, PoolDisk
+from vmlab.hypervisor.open_files import descriptors_on, opened_by
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CACHE_FLAGS, CacheFlags, CacheMode
 
@@ -127,21 +126,8 @@ def open_flags(process: Path, file: Path) -> list[int]:
 
     `process` is its folder below a /proc.
     """
-    wanted = _identity(file.stat())
-    flags = []
-    for descriptor in (process / "fd").iterdir():
-        try:
-            opened = descriptor.stat()
-        except FileNotFoundError:
-            continue
-        if _identity(opened) == wanted:
-            flags.append(_flags_in((process / "fdinfo" / descriptor.name).read_text()))
-    return flags
-
-
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    """A file by its inode, a block device by its number: libvirt may give QEMU a /dev of its own, with other nodes."""
-    return (found.st_rdev,) if stat.S_ISBLK(found.st_mode) else (found.st_dev, found.st_ino)
+    held = descriptors_on(process, file)
+    return [_flags_in((process / "fdinfo" / descriptor.name).read_text()) for descriptor in held]
 
 
 def _flags_in(fdinfo: str) -> int:
@@ -158,25 +144,9 @@ def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:
     }
 
 
-def _options(place: str) -> dict[str, Any]:
-    """How the lowest node of a node's ``file`` was opened; empty where that is a path.
-
-    QEMU writes the options as JSON where a path does not say all of them: for what has none, and for an image whose
-    file names the one below it by another path than it was opened by, as where a folder is a symbolic link. Of more
-    than 4096 characters it writes a beginning, which says nothing.
-    """
-    try:
-        options: Any = json.loads(place.removeprefix("json:")) if place.startswith("json:") else {}
-    except ValueError:
-        return {}
-    while isinstance(below := options.get("file"), dict):
-        options = below
-    return dict(options)
-
-
 def _is_in_pool(place: str, image: PoolImage) -> bool:
     """Whether a node's ``file`` is `image`."""
-    opened = _options(place)
+    opened = opened_by(place)
     return (opened.get("pool"), opened.get("image")) == (image.pool, image.image)
 
 
@@ -184,6 +154,6 @@ def _device_write_cache(devices: Iterable[Mapping[str, Any]], overlay: Path) -> 
     """Whether the guest's device on `overlay` has its write cache on; None where there is no such device."""
     for device in devices:
         inserted = device.get("inserted")
-        if inserted and Path(_options(inserted["file"]).get("filename", inserted["file"])) == overlay:
+        if inserted and opened_by(inserted["file"]).get("filename") == str(overlay):
             return bool(inserted["cache"]["writeback"])
     return None

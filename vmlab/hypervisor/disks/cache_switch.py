@@ -23,9 +23,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from vmlab.hypervisor.disks.cache_proof import OPENING, open_flags
+from vmlab.hypervisor.levers.guest_lever import Monitor
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, VmlabError
 from vmlab.model.quantities import format_bytes
@@ -36,12 +37,6 @@ Definition = dict[str, Any]
 """QMP's ``BlockdevOptions`` of one node."""
 _REFERENCES = ("file", "backing")
 _OPTION = ("-blockdev", "--blockdev")
-
-
-class Monitor(Protocol):
-    """One QMP command with its arguments; its ``return`` value. Raises HypervisorError where QEMU refuses."""
-
-    def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any: ...
 
 
 class BlockNodes:

@@ -9,6 +9,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from vmlab.hypervisor.open_files import file_below
+
 _CONTROL = "/dev/loop-control"
 _CTL_GET_FREE = 0x4C82
 _CONFIGURE = 0x4C0A
@@ -70,7 +72,7 @@ def is_direct(device: Path) -> bool:
 
 def file_of(device: Path) -> str:
     """The path of the file that a loop device is on, as the kernel gives it; empty for one that is not attached."""
-    return _attribute(device, "backing_file")
+    return str(file_below(device.name) or "")
 
 
 def _attribute(device: Path, name: str) -> str:

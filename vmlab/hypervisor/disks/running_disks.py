@@ -22,10 +22,10 @@ from lxml import etree
 from vmlab.hypervisor.contract import DiskLatency, DiskRequests, DomainSpec
 from vmlab.hypervisor.disks import cache_switch
 from vmlab.hypervisor.disks.cache_proof import Qemu
-from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, Monitor, definitions_in
+from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, definitions_in
 from vmlab.hypervisor.disks.data_disks import IN_USER_FOLDER, DataDisk, DataDisks
 from vmlab.hypervisor.disks.overlays import require_direct
-from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, device_in
+from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, Monitor, device_in
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places

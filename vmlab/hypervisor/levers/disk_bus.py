@@ -9,7 +9,7 @@ from lxml import etree
 from vmlab.hypervisor.levers.disk_iothread import iothread_number
 from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
-from vmlab.model.scenarios.disk_levers import DiskPlace
+from vmlab.model.scenarios.disk_levers import DATA_TARGETS, DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
 
 _TYPES = {"virtio-blk-pci": "virtio", "scsi-hd": "scsi"}
@@ -34,7 +34,7 @@ class DataBusLever(GuestLever):
         """The disk behind the controller."""
         if place == "data" and asked.data_bus == "scsi":
             for target in disk.iterfind("target"):
-                target.attrib.update({"dev": "sda", "bus": "scsi"})
+                target.attrib.update({"dev": DATA_TARGETS["scsi"], "bus": "scsi"})
             for driver in disk.iterfind("driver"):
                 driver.attrib.pop("queues", "")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
+from vmlab.hypervisor.open_files import file_below
 from vmlab.model.errors import HypervisorError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import LeverProof
@@ -39,18 +40,12 @@ class DiscardLever(GuestLever):
         """By the bytes that are left of what was discarded."""
         asked = qemu.asked
         if asked.data_bytes is not None and asked.data_discard is not None:
-            image = qemu.inserted("data").get("image")
-            found = MISSING
-            if image is not None:
-                found = "ignore" if _has_data(_file_of(Path(image["filename"])), image["format"]) else "unmap"
+            file, found = qemu.file_of("data"), MISSING
+            if file is not None:
+                kept = _has_data(file_below(file.name) or file, qemu.asked.data_format)
+                found = "ignore" if kept else "unmap"
             by = f"qemu-img map, after the guest has discarded {format_bytes(TRIMMED_BYTES)}"
             yield qemu.proof("data_discard", asked.data_discard, found, by)
-
-
-def _file_of(place: Path) -> Path:
-    """The file below a loop device; any other place itself."""
-    below = Path("/sys/block") / place.name / "loop/backing_file"
-    return Path(below.read_text().rstrip("\n")) if place.parent == Path("/dev") and below.exists() else place
 
 
 def _has_data(file: Path, kind: str) -> bool:

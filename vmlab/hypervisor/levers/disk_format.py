@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
+from vmlab.model.axes import axis_word
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
@@ -43,14 +44,10 @@ class DataFormatLever(GuestLever):
             found = format_bytes(image["cluster-size"])
             yield qemu.proof("data_cluster", format_bytes(asked.data_cluster_bytes), found, _BY)
         extended = bool(image["format-specific"]["data"].get("extended-l2", False))
-        yield qemu.proof("data_extended_l2", _word(asked.data_extended_l2), _word(extended), _BY)
+        yield qemu.proof("data_extended_l2", axis_word(asked.data_extended_l2), axis_word(extended), _BY)
         if asked.data_table_cache_bytes is not None:
             told = format_bytes(asked.data_table_cache_bytes)
             yield qemu.proof("data_table_cache", told, told, "as QEMU was told: it does not say what it has")
-
-
-def _word(on: bool) -> str:
-    return "on" if on else "off"
 
 
 LEVER = DataFormatLever()

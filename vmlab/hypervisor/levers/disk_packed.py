@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
+from vmlab.model.axes import axis_word
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
@@ -30,12 +31,8 @@ class PackedLever(GuestLever):
         if qemu.asked.data_bytes is not None and qemu.asked.data_bus == "virtio":
             status = qemu.virtio_status(qemu.device_of("data"))
             taken = status.get("guest-features", {}).get("transports")
-            found = MISSING if taken is None else _word(any(_PACKED in one for one in taken))
-            yield qemu.proof("data_packed", _word(qemu.asked.data_packed), found, "x-query-virtio-status")
-
-
-def _word(on: bool) -> str:
-    return "on" if on else "off"
+            found = MISSING if taken is None else axis_word(any(_PACKED in one for one in taken))
+            yield qemu.proof("data_packed", axis_word(qemu.asked.data_packed), found, "x-query-virtio-status")
 
 
 LEVER = PackedLever()

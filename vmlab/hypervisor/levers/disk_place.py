@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import array
 import fcntl
-import json
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vmlab.hypervisor.contract import LogicalVolume
 from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
+from vmlab.hypervisor.open_files import descriptors_on, file_below, opened_by
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.data_backing import FILE_SYSTEMS, DataPlace
 from vmlab.system.mounts import Mounted, mounted
@@ -37,7 +36,7 @@ class DiskPlaceLever(GuestLever):
         """By what QEMU has open; the first disk tells where the run's own disks are."""
         if qemu.asked.data_bytes is None:
             return
-        root, data = (_opened(str(qemu.inserted(disk).get("file", ""))) for disk in ("root", "data"))
+        root, data = (opened_by(str(qemu.inserted(disk).get("file", ""))) for disk in ("root", "data"))
         found = FoundPlace(MISSING, "query-block")
         if data.get("driver") == "rbd":
             found = FoundPlace(f"rbd:{data.get('pool')}", f"query-block: image {data.get('image')}")
@@ -45,16 +44,6 @@ class DiskPlaceLever(GuestLever):
             disks = Path(root["filename"]).parent
             found = find_place(qemu.process, Path(data["filename"]), disks, qemu.asked.backing)
         yield qemu.proof("backing", qemu.asked.backing, found.backing, found.by)
-
-
-def _opened(place: str) -> dict[str, Any]:
-    """How the lowest node of a disk was opened, by QMP's ``file``: a path, or options where that does not say all."""
-    if not place.startswith("json:"):
-        return {"filename": place} if place else {}
-    options: dict[str, Any] = json.loads(place.removeprefix("json:"))
-    while isinstance(below := options.get("file"), dict):
-        options = below
-    return options
 
 
 class FoundPlace(NamedTuple):
@@ -70,22 +59,10 @@ def find_place(process: Path, file: Path, disks: Path, asked: str) -> FoundPlace
     `process` is its folder below a /proc, `disks` the folder of the run's own disks, and `asked` where the file should
     be. Raises OSError when the process is gone, and HypervisorError.
     """
-    found = {_place(process, descriptor, disks, asked, file) for descriptor in _descriptors(process, file)}
+    found = {_place(process, descriptor, disks, asked, file) for descriptor in descriptors_on(process, file)}
     if len(found) == 1:
         return found.pop()
     return FoundPlace("several places" if found else "nothing", "; ".join(sorted(one.by for one in found)) or str(file))
-
-
-def _descriptors(process: Path, file: Path) -> Iterator[Path]:
-    wanted = _identity(file.stat())
-    for descriptor in (process / "fd").iterdir():
-        with suppress(FileNotFoundError):
-            if _identity(descriptor.stat()) == wanted:
-                yield descriptor
-
-
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    return (found.st_rdev,) if stat.S_ISBLK(found.st_mode) else (found.st_dev, found.st_ino)
 
 
 def _place(process: Path, descriptor: Path, disks: Path, asked: str, file: Path) -> FoundPlace:
@@ -96,7 +73,7 @@ def _place(process: Path, descriptor: Path, disks: Path, asked: str, file: Path)
     by = f"{path} on {mount.kind}, {mount.source}{_copying(mount, descriptor)}"
     if _same(path.parent, disks):
         return FoundPlace("file", by)
-    below = _file_below(_device_of(mount))
+    below = file_below(_device_of(mount))
     if mount.kind in FILE_SYSTEMS and below is not None and _same(below.parent, disks):
         return FoundPlace(mount.kind, f"{by}, over {below}")
     place = DataPlace.of(asked)
@@ -113,7 +90,7 @@ def _mount_of(process: Path, descriptor: str) -> Mounted:
 
 def _on_device(number: int, disks: Path, file: Path) -> FoundPlace:
     name = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
-    below = _file_below(name)
+    below = file_below(name)
     if below is not None:
         return FoundPlace("block" if _same(below.parent, disks) else name, f"/dev/{name}, a loop device on {below}")
     # Others than volumes of LVM are nothing that a lab makes.
@@ -133,14 +110,6 @@ def _on_volume(number: int, name: str, volume: LogicalVolume) -> FoundPlace:
     if not marked or numbers != (str(os.major(number)), str(os.minor(number))):
         return FoundPlace(name, by)
     return FoundPlace(f"lvm:{seen['vg_name']}", by)
-
-
-def _file_below(device: str) -> Path | None:
-    """The file that a loop device is on; None for any other device."""
-    try:
-        return Path(Path("/sys/block", device, "loop/backing_file").read_text().rstrip("\n"))
-    except OSError:
-        return None
 
 
 def _device_of(mount: Mounted) -> str:

@@ -26,8 +26,8 @@ class PreallocationLever(GuestLever):
         """By the blocks, the length and the extents of the file."""
         asked = qemu.asked
         if asked.data_bytes is not None and asked.data_format == "qcow2":
-            image = qemu.inserted("data").get("image")
-            found = MISSING if image is None else _preallocation(Path(image["filename"]), asked.data_bytes)
+            file = qemu.file_of("data")
+            found = MISSING if file is None else _preallocation(file, asked.data_bytes)
             yield qemu.proof("data_preallocation", asked.data_preallocation, found, "blocks and extents of the file")
 
 

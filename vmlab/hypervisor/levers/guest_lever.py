@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from lxml import etree
 
+from vmlab.hypervisor.open_files import opened_by
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
@@ -28,11 +29,7 @@ _DEVICES = {"root": "virtio-disk0", "data": "virtio-disk1"}
 _ON_SCSI = "scsi0-0-0-0"
 DISK_DEVICES = {device: place for place, device in _DEVICES.items()} | {_ON_SCSI: "data"}
 """The disks by libvirt's aliases, which are the ids of QEMU's devices."""
-DATA_TARGETS = ("vdb", "sda")
-"""What libvirt calls the data disk, by its bus."""
 _NANOSECONDS = 1e9
-
-
 MISSING = "missing"
 """What is found where QEMU does not say what was asked, or has no such device."""
 _IN_PATH = re.compile(r"/machine/peripheral/([^/]+)", re.ASCII)
@@ -81,6 +78,11 @@ class RunningQemu:
             if device_in(one.get("qdev", "")) == self.device_of(disk) and "inserted" in one:
                 return dict(one["inserted"])
         return {}
+
+    def file_of(self, disk: DiskPlace) -> Path | None:
+        """The file or device that a disk's lowest node has open; None where it has none."""
+        name = opened_by(str(self.inserted(disk).get("file", ""))).get("filename")
+        return None if name is None else Path(name)
 
     def property(self, device: str, name: str) -> Any:
         """The value of a property of one of the devices that libvirt has named; `MISSING` where it has none."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from vmlab.hypervisor.levers.guest_lever import DATA_TARGETS, GuestLever, RunningQemu
+from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
-from vmlab.model.scenarios.disk_levers import DiskPlace
+from vmlab.model.scenarios.disk_levers import DATA_TARGETS, DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.model.scenarios.libvirt_paths import LibvirtPath, Step, read_path
 
@@ -80,7 +80,7 @@ def _device(domain: etree._Element, device: str) -> etree._Element | None:
     if device == "card":
         return domain.find("devices/interface")
     disks = domain.iterfind("devices/disk")
-    return next((one for one in disks if (_target(one) in DATA_TARGETS) is (device == "data")), None)
+    return next((one for one in disks if (_target(one) in DATA_TARGETS.values()) is (device == "data")), None)
 
 
 def _target(disk: etree._Element) -> str:

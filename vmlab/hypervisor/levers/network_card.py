@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
+from vmlab.model.axes import axis_word
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.guest import GuestResources
 
@@ -44,12 +45,8 @@ class NetworkCardLever(GuestLever):
             announced = str(qemu.property(_CARD, "host_mtu"))
             yield qemu.proof("mtu", str(qemu.asked.mtu), announced, "QOM property host_mtu")
         if qemu.asked.vhost is not None:
-            found = _word(VHOST in qemu.descriptors())
-            yield qemu.proof("vhost", _word(qemu.asked.vhost), found, "/proc/PID/fd")
-
-
-def _word(on: bool) -> str:
-    return "true" if on else "false"
+            found = axis_word(VHOST in qemu.descriptors())
+            yield qemu.proof("vhost", axis_word(qemu.asked.vhost), found, "/proc/PID/fd")
 
 
 LEVER = NetworkCardLever()

@@ -12,7 +12,7 @@ from vmlab.hypervisor.contract import BootImage, DomainSpec, PoolImage
 from vmlab.hypervisor.levers.guest_lever import all_levers
 from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL, LAB_NAMESPACE, routed_bridge_of
 from vmlab.model.run import Accelerator, CacheMode
-from vmlab.model.scenarios.disk_levers import DiskPlace
+from vmlab.model.scenarios.disk_levers import DATA_TARGETS, DiskPlace
 from vmlab.model.scenarios.guest import Boot, GuestResources
 
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
@@ -261,7 +261,7 @@ def data_disk_xml(spec: DomainSpec, source: DiskSource | PoolImage) -> str:
         opened = node("source", **{"dev" if source.block else "file": str(source.path)})
     # A file that was allocated before stays so: what the guest discards would punch holes into it.
     driver = _driver(kind="raw", cache=given.data_mode, discard=given.data_discards, queues=given.data_queues)
-    target = node("target", dev="vdb", bus="virtio")
+    target = node("target", dev=DATA_TARGETS["virtio"], bus="virtio")
     disk = node("disk", driver, opened, target, node("serial", DATA_SERIAL), type=kind, device="disk")
     return etree.tostring(_with_levers(disk, given, "data"), encoding="unicode")
 

@@ -27,12 +27,13 @@ from vmlab.lab.provision.timing import Timing
 from vmlab.model.cell_event import DiskSilent
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError
+from vmlab.model.scenarios.disk_levers import DATA_TARGETS
 from vmlab.workloads.verification import UNREADABLE
 
 _ANSWER = 5.0
 _MOST = 2**16
 """More requests than all queues of a disk have room for: a guest's word is no more than that."""
-_IN_GUEST = {"vda": "root", "vdb": "data", "sda": "data"}
+_IN_GUEST = {"vda": "root"} | dict.fromkeys(DATA_TARGETS.values(), "data")
 """What guests call their disks. The data disk is plugged in when the other one is there."""
 
 

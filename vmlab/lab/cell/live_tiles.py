@@ -130,8 +130,8 @@ class LiveTiles:
         await run_all(instance.make_ready() for instance in instances)
         await run_all(self._caches.empty_guest(guest, plan.workloads) for guest in plan.guests)
         self._events.proofs(await self._guests.prove_cache(specs))
-        if keys := self._guests.levers:
-            self._events.lever_proofs(await self._guests.prove_levers(keys, specs))
+        if self._guests.levers:
+            self._events.lever_proofs(await self._guests.prove_levers(specs))
 
     async def _retire(self, tile: int, origin: str) -> None:
         """Once the rounds of the tile that are under way have ended, and were verified, end its guests."""

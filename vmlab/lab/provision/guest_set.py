@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -258,11 +258,11 @@ class GuestSet:
         """The cache mode of every disk file of all guests, or of some, as QEMU's descriptors and QMP show it."""
         return await self.hypervisor.guest_disks.prove_cache(self.specs if specs is None else specs)
 
-    async def prove_levers(self, keys: Collection[str], specs: list[DomainSpec] | None = None) -> list[LeverProof]:
-        """Those of the scenario's keys that can be seen of running guests, of all guests, or of some."""
-        looked_at, early = self.specs if specs is None else specs, early_among(keys)
+    async def prove_levers(self, specs: list[DomainSpec] | None = None) -> list[LeverProof]:
+        """What `levers` are in force, of all guests, or of some; none where there are none."""
+        looked_at, early = self.specs if specs is None else specs, early_among(self.levers)
         before = [proof for spec in looked_at for proof in self._proved.get(spec.name, ())]
-        late = [key for key in keys if key not in early]
+        late = [key for key in self.levers if key not in early]
         inside = await self._files_inside(files_inside(late), looked_at)
         return before + await self.hypervisor.prove_levers(looked_at, late, inside)
 

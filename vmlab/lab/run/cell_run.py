@@ -218,9 +218,9 @@ class CellRun:
         with self._events.step(Part.PREPARE, "prove the cache modes"):
             self._proofs = await self._guests.prove_cache()
         self._events.proofs(self._proofs)
-        if keys := self._guests.levers:
+        if self._guests.levers:
             with self._events.step(Part.PREPARE, "prove the guests' settings"):
-                self._events.lever_proofs(await self._guests.prove_levers(keys))
+                self._events.lever_proofs(await self._guests.prove_levers())
 
     def _instance(self, plan: WorkloadPlan, position: int, number: int) -> WorkloadInstance:
         context = WorkloadContext(

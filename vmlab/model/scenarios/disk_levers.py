@@ -18,6 +18,8 @@ DiskIo = Literal["threads", "native", "io_uring"]
 Discard = Literal["ignore", "unmap"]
 DetectZeroes = Literal["off", "on", "unmap"]
 DataBus = Literal["virtio", "scsi"]
+DATA_TARGETS: dict[DataBus, str] = {"virtio": "vdb", "scsi": "sda"}
+"""What libvirt and a guest call the data disk, by its bus."""
 DataFormat = Literal["raw", "qcow2"]
 Preallocation = Literal["off", "metadata", "falloc", "full"]
 DiskPlace = Literal["root", "data"]

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from vmlab.model.axes import axis_word
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CacheMode, has_write_cache
 from vmlab.model.scenarios.cpu_levers import UNPINNED, Cpu, CpuSet, Pin, Vcpus, pin_conflict
@@ -342,13 +343,11 @@ class GuestAttributes(ScenarioPart):
 
 def _words(name: str, value: Any) -> str:
     """A value as people write it in a scenario."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if name == "libvirt_settings":
-        return ", ".join(f"{path} {_words('', one)}" for path, one in value)
+        return ", ".join(f"{path} {axis_word(one)}" for path, one in value)
     if name.endswith("_bandwidth"):
         return f"{format_bytes(value)}/s"
-    return format_bytes(value) if name.endswith("_bytes") else str(value)
+    return format_bytes(value) if name.endswith("_bytes") else axis_word(value)
 
 
 class GuestResources(GuestAttributes):
