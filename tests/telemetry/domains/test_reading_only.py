@@ -22,7 +22,8 @@ from vmlab.telemetry.domains.libvirt_reader import (
 
 TEST = "test:///default"
 READING = frozenset({"getAllDomainStats", "close", "isAlive", "name", "UUIDString", "XMLDesc"})
-"""Written once more, so that a longer list in the program fails here."""
+ONE_DOMAIN = frozenset({"lookupByName", "lookupByUUIDString", "blockInfo"})
+"""Written once more, so that a longer list in the program fails here; `ONE_DOMAIN` is called where a user names one."""
 OPENERS = frozenset({"open", "openAuth", "openReadOnly"})
 
 
@@ -41,6 +42,8 @@ class Recorded:
             self._called.append(name)
             result = found(*arguments)
             if name == "openReadOnly":
+                return Recorded(result, self._called)
+            if name.startswith("lookup"):
                 return Recorded(result, self._called)
             if name == "getAllDomainStats":
                 return [(Recorded(domain, self._called), stats) for domain, stats in result]
@@ -61,6 +64,19 @@ def test_what_is_called_of_libvirt_only_reads() -> None:
     assert {"openReadOnly", "getAllDomainStats", "XMLDesc"} <= set(called)
 
 
+def test_one_domain_is_looked_up_and_only_read() -> None:
+    called: list[str] = []
+    reader = LibvirtReader(TEST, load=lambda: Recorded(libvirt, called))
+    by_name, by_uuid = reader.find("test"), reader.find("6695eb01-f6a4-8304-79aa-97f2502e193f")
+    assert by_name is not None and by_uuid is not None
+    assert domain_of_xml(by_name.xml) == domain_of_xml(by_uuid.xml)
+    assert by_name.disk_bytes("vda") == by_uuid.disk_bytes("vda")
+    assert by_name.disk_bytes("no such disk") is None
+    assert reader.find("nobody") is None
+    reader.close()
+    assert set(called) - {"openReadOnly", "registerErrorHandler"} <= ONE_DOMAIN | {"XMLDesc", "close"}
+
+
 def test_libvirt_itself_refuses_whatever_would_write() -> None:
     reader = LibvirtReader(TEST)
     reader.statistics(processes_seen=True)
@@ -76,8 +92,8 @@ def test_libvirt_itself_refuses_whatever_would_write() -> None:
 
 
 def test_no_other_call_passes() -> None:
-    assert CONNECTION_CALLS | DOMAIN_CALLS == READING
-    for name in ("createXML", "lookupByName", "domainEventRegisterAny", "setMemoryStatsPeriod"):
+    assert CONNECTION_CALLS | DOMAIN_CALLS == READING | ONE_DOMAIN
+    for name in ("createXML", "defineXML", "domainEventRegisterAny", "setMemoryStatsPeriod"):
         with pytest.raises(AttributeError):
             getattr(OnlyReading(SimpleNamespace(**{name: 1}), CONNECTION_CALLS), name)
 

@@ -20,10 +20,11 @@ SYSTEM = "qemu:///system"
 _SOCKETS = ("libvirt/virtqemud-sock-ro", "libvirt/libvirt-sock-ro")
 _AGAIN_SECONDS = 10.0
 
-CONNECTION_CALLS = frozenset({"getAllDomainStats", "close", "isAlive"})
+CONNECTION_CALLS = frozenset({"getAllDomainStats", "close", "isAlive", "lookupByName", "lookupByUUIDString"})
 """What is called on a connection; a test holds every call of this package against these two lists."""
-DOMAIN_CALLS = frozenset({"name", "UUIDString", "XMLDesc"})
+DOMAIN_CALLS = frozenset({"name", "UUIDString", "XMLDesc", "blockInfo"})
 """What is called on a domain."""
+_UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
 def _libvirt() -> Any:
@@ -39,6 +40,15 @@ class DomainStats(NamedTuple):
     uuid: str
     figures: Mapping[str, Any]
     read_xml: Callable[[], str]
+
+
+class FoundDomain(NamedTuple):
+    """A domain that was asked for, running or not: its XML, and the bytes of a disk by its target, None where libvirt
+    does not say.
+    """
+
+    xml: str
+    disk_bytes: Callable[[str], int | None]
 
 
 class OnlyReading:
@@ -90,6 +100,22 @@ class LibvirtReader:
             self._drop(libvirt)
             raise OSError(f"libvirt gives no figures: {error.get_error_message()}") from error
 
+    def find(self, wanted: str) -> FoundDomain | None:
+        """The domain of this name or UUID; None where there is none. Raises OSError."""
+        try:
+            libvirt = self._load()
+        except ImportError as error:
+            raise OSError("libvirt-python is not installed, so that no domain can be asked for") from error
+        try:
+            connection = self._connected(libvirt)
+            look = connection.lookupByUUIDString if _UUID.fullmatch(wanted) else connection.lookupByName
+            domain = OnlyReading(look(wanted), DOMAIN_CALLS)
+            return FoundDomain(str(domain.XMLDesc(0)), lambda target: _disk_bytes(libvirt, domain, target))
+        except libvirt.libvirtError as error:
+            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+                return None
+            raise OSError(f"libvirt at {self._uri} cannot be asked: {error.get_error_message()}") from error
+
     def close(self) -> None:
         """Let go of the connection, which must not hang."""
         connection, self._connection = self._connection, None
@@ -125,6 +151,13 @@ class LibvirtReader:
                 alive = False
             if not alive:
                 self._connection = None
+
+
+def _disk_bytes(libvirt: Any, domain: OnlyReading, target: str) -> int | None:
+    try:
+        return int(domain.blockInfo(target)[0]) or None
+    except libvirt.libvirtError:
+        return None
 
 
 def _flags(libvirt: Any, *names: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from vmlab.model.domain import UNKNOWN, DomainDisk
@@ -51,20 +52,36 @@ class _Chain(NamedTuple):
     file: str
     direct: bool | None
     no_flush: bool | None
+    layers: tuple[Node, ...] = ()
 
 
-def disks_of(given: Sequence[Option]) -> list[DomainDisk]:
+class QemuDisk(NamedTuple):
+    """A disk with what the arguments say of it: the nodes from the top down to the one that opens the data, the options
+    of its device, and the interface of a drive (``virtio``, ``ide``, ``scsi``); empty where nothing says so.
+
+    The options of a ``-drive`` stand in the first of its nodes, as far as they are none of the drive's alone.
+    """
+
+    disk: DomainDisk
+    layers: tuple[Node, ...] = ()
+    device: Node = MappingProxyType({})
+    interface: str = ""
+
+
+def disks_of(given: Sequence[Option]) -> list[QemuDisk]:
     """The disks in the order of the short forms, the drives, the nodes and vhost-user; each target is unique."""
     devices = [node(one.value) for one in given if one.name == "device"]
     found = [*_drives(given, devices), *_block_nodes(given, devices), *_of_vhost_user(given, devices)]
     taken: dict[str, int] = {}
-    for place, disk in enumerate(found):
-        count = taken[disk.target] = taken.get(disk.target, 0) + 1
-        found[place] = disk if count == 1 else replace(disk, target=f"{disk.target}#{count}")
+    for place, one in enumerate(found):
+        target = one.disk.target
+        count = taken[target] = taken.get(target, 0) + 1
+        if count > 1:
+            found[place] = one._replace(disk=replace(one.disk, target=f"{target}#{count}"))
     return found
 
 
-def _drives(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[DomainDisk]:
+def _drives(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[QemuDisk]:
     users = {str(device["drive"]): device for device in devices if "drive" in device}
     of_floppies = {str(one.get(key)) for one in devices for key in ("driveA", "driveB")}
     snapshot = any(one.name == "snapshot" for one in given)
@@ -94,7 +111,7 @@ def _has_medium(said: Node) -> bool:
     return bool(said.get("file")) or any(key.startswith("file.") for key in said) or top not in {"", *_FORMATS}
 
 
-def _of_drive(target: str, said: Node, device: Node) -> DomainDisk:
+def _of_drive(target: str, said: Node, device: Node) -> QemuDisk:
     """A drive as the chain of nodes that QEMU makes of it."""
     flags: dict[str, Any] = {}
     mode = _MODES.get(said["cache"]) if "cache" in said else _MODES["writeback"]
@@ -111,13 +128,14 @@ def _of_drive(target: str, said: Node, device: Node) -> DomainDisk:
         top |= {"file": {**named, **(below if isinstance(below, dict) else {})}} if is_above else named
     chain = _chain(top, {})
     disk = DomainDisk(target, chain.file, chain.format, protocol=chain.protocol)
-    if mode is None or _switch(said.get("snapshot", False)) is not False:
+    found = QemuDisk(disk, chain.layers, device, str(said.get("if", "ide")))
+    if mode is None or switch(said.get("snapshot", False)) is not False:
         # Of a snapshot the image is only read, and what is written goes to a temporary file with another mode.
-        return disk
-    return replace(disk, cache=_mode(_switch(top["cache"]["writeback"]), chain, device))
+        return found
+    return found._replace(disk=replace(disk, cache=_mode(switch(top["cache"]["writeback"]), chain, device)))
 
 
-def _block_nodes(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[DomainDisk]:
+def _block_nodes(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[QemuDisk]:
     """The nodes that devices use, and those that nothing uses: they are open, and wait for a device."""
     tops = [one for option in given if option.name == "blockdev" if _name_of(one := node(option.value))]
     nodes = {_name_of(one): one for top in tops for one in _with_inner(top)}
@@ -135,17 +153,19 @@ def _block_nodes(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[D
             yield _of_node(name, top, nodes, {})
 
 
-def _of_node(target: str, top: Node, nodes: Mapping[str, Node], device: Node) -> DomainDisk:
+def _of_node(target: str, top: Node, nodes: Mapping[str, Node], device: Node) -> QemuDisk:
     chain = _chain(top, nodes)
-    return DomainDisk(target, chain.file, chain.format, _mode(True, chain, device), protocol=chain.protocol)
+    disk = DomainDisk(target, chain.file, chain.format, _mode(True, chain, device), protocol=chain.protocol)
+    return QemuDisk(disk, chain.layers, device)
 
 
-def _of_vhost_user(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[DomainDisk]:
+def _of_vhost_user(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[QemuDisk]:
     sockets = {one.get("id"): one for option in given if option.name == "chardev" for one in [pairs(option.value)]}
     for place, device in enumerate(devices):
         if str(device.get("driver", "")).startswith("vhost-user-blk"):
             target = str(device.get("id") or f"vhost-user{place}")
-            yield DomainDisk(target, sockets.get(device.get("chardev"), {}).get("path", ""), protocol="vhost-user")
+            socket = sockets.get(device.get("chardev"), {}).get("path", "")
+            yield QemuDisk(DomainDisk(target, socket, protocol="vhost-user"), device=device)
 
 
 def _with_inner(top: Node) -> Iterator[Node]:
@@ -166,13 +186,16 @@ def _chain(top: Node, nodes: Mapping[str, Node]) -> _Chain:
     """
     flags: dict[str, Any] = {}
     form, one = "", top
+    layers: list[Node] = []
     for _ in range(_MOST_LAYERS):
+        layers.append(one)
         own = one.get("cache")
         flags |= own if isinstance(own, dict) else {}
         driver = str(one.get("driver", ""))
         below = one.get(_CHILD.get(driver, "file"))
         if not below and driver not in _FORMATS | _FILTERS:
-            return _ended(form, one, flags)
+            ended = _ended(form, one, flags)
+            return ended._replace(layers=(*layers, *ended.layers))
         if driver not in _FILTERS:
             form = form or (driver if driver in _FORMATS else UNKNOWN)
         if isinstance(below, str):
@@ -180,7 +203,7 @@ def _chain(top: Node, nodes: Mapping[str, Node]) -> _Chain:
         if not isinstance(below, dict):
             break
         one = below
-    return _Chain(form or UNKNOWN, UNKNOWN, "", None, None)
+    return _Chain(form or UNKNOWN, UNKNOWN, "", None, None, tuple(layers))
 
 
 def _ended(form: str, leaf: Node, flags: Mapping[str, Any]) -> _Chain:
@@ -193,7 +216,7 @@ def _ended(form: str, leaf: Node, flags: Mapping[str, Any]) -> _Chain:
         form = form or UNKNOWN
     if protocol in _FILTERS:
         protocol = UNKNOWN
-    direct, no_flush = (_switch(flags.get(key, False)) for key in ("direct", "no-flush"))
+    direct, no_flush = (switch(flags.get(key, False)) for key in ("direct", "no-flush"))
     # Data that no format lies above are raw, but a drive without a format is probed for one.
     return _Chain(form or "raw", protocol or UNKNOWN, file or _named(driver, leaf), direct, no_flush)
 
@@ -222,12 +245,13 @@ def _named(driver: str, leaf: Node) -> str:
 
 def _mode(write_cache: bool | None, chain: _Chain, device: Node) -> str:
     own = device.get("write-cache", "auto")
-    write_cache = write_cache if own == "auto" else _switch(own)
+    write_cache = write_cache if own == "auto" else switch(own)
     if write_cache is None or chain.direct is None or chain.no_flush is None:
         return UNKNOWN
     flags = CacheFlags(write_cache, chain.direct, chain.no_flush)
     return next((mode for mode, known in CACHE_FLAGS.items() if known == flags), UNKNOWN)
 
 
-def _switch(value: object) -> bool | None:
+def switch(value: object) -> bool | None:
+    """``on``, ``off`` and QEMU's other words for them, or JSON's; None for anything else."""
     return _SWITCHES.get(value) if isinstance(value, (bool, str)) else None

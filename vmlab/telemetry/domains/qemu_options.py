@@ -19,7 +19,7 @@ from typing import Any
 
 from vmlab.model.domain import UNKNOWN, DomainDisk
 from vmlab.telemetry.domains.qemu_arguments import Options, ReadConfig, node, options, pairs, strings_in
-from vmlab.telemetry.domains.qemu_disks import disks_of
+from vmlab.telemetry.domains.qemu_disks import QemuDisk, disks_of
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _DEFAULT_MEMORY = 128 << 20
@@ -72,7 +72,7 @@ class QemuOptions:
     @property
     def vcpus(self) -> int:
         """How many processors the guest starts with; 0 where that is not understood."""
-        of_machine = {key.removeprefix("smp."): text for key, text in self._machine.items() if key.startswith("smp.")}
+        of_machine = {key.removeprefix("smp."): text for key, text in self.machine.items() if key.startswith("smp.")}
         given = {key: _count(text) for key, text in {**of_machine, **self.merged("cpus", "smp")}.items()}
         if not self._all_read or not all(given.values()) or given.keys() - {"cpus", "maxcpus", *_TOPOLOGY}:
             return 0
@@ -94,8 +94,8 @@ class QemuOptions:
         return sum(parts) if all(parts) else 0
 
     def _base_memory(self) -> int:
-        size = self.merged("size", "m").get("size") or self._machine.get("memory.size")
-        if size is None and (backend := self._machine.get("memory-backend")) is not None:
+        size = self.merged("size", "m").get("size") or self.machine.get("memory.size")
+        if size is None and (backend := self.machine.get("memory-backend")) is not None:
             return self._backends.get(backend, 0)
         if size is None or re.fullmatch("0+[a-z]?", size, re.IGNORECASE):
             # Without a size, or with that of 0, QEMU takes its board's.
@@ -123,7 +123,7 @@ class QemuOptions:
             return ()
         if asked := [pairs(value, "accel").get("accel", "") for value in self.all("accel")]:
             return tuple(part for one in asked for part in one.split(":"))
-        chosen = "xen" if self._machine.get("type", "").startswith("xen") else ""
+        chosen = "xen" if self.machine.get("type", "").startswith("xen") else ""
         for name, value in self._given:
             if name in ("machine", "M"):
                 chosen = pairs(value, "type").get("accel", chosen)
@@ -144,7 +144,7 @@ class QemuOptions:
         """Whether it runs a guest: QEMU is also started to ask what it can do, by libvirt without a machine."""
         asks = {"h", "help", "version"} & {one.name for one in self._given}
         lists = any(one.name in _ASKED and pairs(one.value, "?").get("?") in ("help", "?") for one in self._given)
-        return not asks and not lists and self._machine.get("type") != "none"
+        return not asks and not lists and self.machine.get("type") != "none"
 
     def has_port(self, name: str) -> bool:
         """Whether the guest has a virtio-serial port of this name."""
@@ -152,7 +152,15 @@ class QemuOptions:
 
     def disks(self) -> list[DomainDisk]:
         """The disks that the arguments name; see `disks_of`."""
+        return [one.disk for one in self.found_disks()]
+
+    def found_disks(self) -> list[QemuDisk]:
+        """The same with all that the arguments say of them."""
         return disks_of(self._given)
+
+    def nodes(self, name: str, first: str = "driver") -> list[dict[str, Any]]:
+        """Every value of an option as a dictionary; `first` is the key of a value without one."""
+        return [node(value, first) for value in self.all(name)]
 
     def words(self) -> set[str]:
         """All values, each of which may be the name of a file."""
@@ -162,27 +170,27 @@ class QemuOptions:
         return {one.removeprefix("file:") for one in found if one}
 
     @property
-    def _machine(self) -> Options:
+    def machine(self) -> Options:
+        """What is said of the board; ``type`` is its name."""
         return self.merged("type", "machine", "M")
 
     @property
     def _devices(self) -> list[dict[str, Any]]:
-        return [node(value) for value in self.all("device")]
+        return self.nodes("device")
 
     @property
     def _backends(self) -> dict[str, int]:
         """The size of each memory backend by its id; 0 where it is not understood."""
-        objects = [node(value, "qom-type") for value in self.all("object")]
         return {
             str(one.get("id")): size_in_bytes(str(one.get("size", "")))
-            for one in objects
+            for one in self.nodes("object", "qom-type")
             if str(one.get("qom-type", "")).startswith("memory-backend-")
         }
 
     @property
     def _has_usual_defaults(self) -> bool:
         """Whether the board is one of those that have one CPU and 128 MiB where nothing else is said."""
-        program, board = os.path.basename(self._program), self._machine.get("type", "")  # noqa: PTH119
+        program, board = os.path.basename(self._program), self.machine.get("type", "")  # noqa: PTH119
         is_x86 = _X86.fullmatch(program) or (_OF_HOST.fullmatch(program) and platform.machine() == "x86_64")
         if is_x86:
             return not board or _USUAL_BOARD.fullmatch(board) is not None
