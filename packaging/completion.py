@@ -28,6 +28,7 @@ _VALUES = {
     "PATH=VALUE": "change",
     "words": "change",
     "file": "file",
+    "source": "file",
     "PATH": "file",
     "FILE": "file",
 }

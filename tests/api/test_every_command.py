@@ -17,6 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs/reference/api.md").read_text(encoding=
 WITHOUT_A_CALL = {"run", "scale", "selftest", "gate", "tune"}
 """They start guests, which needs root. `gate --run` and `tune --of` start none: they are `gate_run` and `tune_runs`."""
 NOT_ABOUT_RUNS = {"demo", "serve", "top", "plan", "validate", "schema", "image", "snapshot", "plugins", "doctor"}
+NOT_ABOUT_RUNS |= {"scenario"}
 DOCUMENT = "Run.document"
 ANSWERED = {
     "attach": {"run": "attach_run.run", "as_json": DOCUMENT},

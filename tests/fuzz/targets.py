@@ -15,10 +15,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from tests.plan.copied_guest.guests import ROOMY, VM100, WEB01, with_disk
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.model.errors import VmlabError
 from vmlab.model.event_json import from_json
+from vmlab.plan.copied_guest.copied_scenario import copied_scenario
+from vmlab.plan.copied_guest.guest_sources import guest_of_text
+from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.planning import validate_all
 from vmlab.plan.scenario_file.loading import read
 from vmlab.store.archive import SCHEMA, unpack
@@ -49,6 +53,20 @@ def _text(data: bytes) -> str:
 
 def _scenario(data: bytes) -> None:
     validate_all(read(Path("fuzzed.yaml"), _text(data), {}))
+
+
+def _guest(data: bytes) -> None:
+    """The description of a guest, and the scenario that is made of it."""
+    guest = guest_of_text(data, "fuzzed.xml")
+    if guest.disks:
+        copied_scenario(guest, _AnyHost(ROOMY))
+
+
+class _AnyHost(Trial):
+    """Takes whatever is written for it."""
+
+    def why_not(self, text: str) -> str | None:
+        return None
 
 
 def _event(data: bytes) -> None:
@@ -109,6 +127,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 }
 TARGETS: dict[str, Target] = {
     "scenario": _scenario,
+    "guest": _guest,
     "event": _event,
     "store": _store,
     "archive": _archive,
@@ -141,6 +160,8 @@ def seeds(target: str) -> list[bytes]:
     """Files that are in order, to begin from."""
     if target == "scenario":
         return [_short(file.read_text(encoding="utf-8")) for file in sorted((ROOT / "scenarios").glob("*.yaml"))]
+    if target == "guest":
+        return [WEB01.encode(), VM100.encode(), with_disk().encode()]
     if target in _FILES:
         return [file.read_bytes() for file in sorted(CAPTURED.glob(_FILES[target]))]
     store = _small_store()

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes, lacked_programs, windows_images
@@ -101,15 +101,20 @@ def prepare_run(file: ScenarioFile, overrides: Overrides) -> tuple[Plan, HostFac
     The host has its size as of now, the added images, what its kernel lacks for networks, and the overrides' assets.
     Raises what `make_plan` and `read_assets` raise.
     """
-    host = replace(
+    host = host_for_plans(overrides.assets)
+    return make_plan(file, overrides, host), host
+
+
+def host_for_plans(assets: Sequence[str] = ()) -> HostFacts:
+    """The host as it is now, with these assets of the user's. Raises what `read_assets` raises."""
+    return replace(
         read_host_facts(runs_folder()),
         images=disk_sizes(),
         lacked_programs=lacked_programs(),
         windows_images=windows_images(),
-        assets=read_assets(overrides.assets),
+        assets=read_assets(assets),
         lacking=LACKING,
     )
-    return make_plan(file, overrides, host), host
 
 
 def with_repeats_here(file: ScenarioFile, overrides: Overrides) -> Overrides:

@@ -24,7 +24,7 @@ def written_text(values: Mapping[str, Any]) -> str:
 def _lines(values: Mapping[str, Any], depth: int) -> Iterator[str]:
     indent = "  " * depth
     for key, value in values.items():
-        line = f"{indent}{_text(key, is_key=True)}: {_flow(value)}"
+        line = f"{indent}{_text(key, is_key=True)}: {flow_text(value)}"
         if isinstance(value, dict) and value and (depth == 0 or len(line) > _WIDTH):
             yield f"{indent}{_text(key, is_key=True)}:"
             yield from _lines(value, depth + 1)
@@ -32,11 +32,12 @@ def _lines(values: Mapping[str, Any], depth: int) -> Iterator[str]:
             yield line
 
 
-def _flow(value: Any) -> str:
+def flow_text(value: Any) -> str:
+    """A value in one line."""
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_text(key, is_key=True)}: {_flow(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{_text(key, is_key=True)}: {flow_text(one)}' for key, one in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_flow, value))}]"
+        return f"[{', '.join(map(flow_text, value))}]"
     return _text(value) if isinstance(value, str) else json.dumps(value)
 
 

@@ -1,0 +1,143 @@
+"""`vmlab scenario from`: each kind of source, and one line for each that is none."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.plan.copied_guest.guests import VM100, WEB01, with_disk
+from vmlab.cli.main import command_line
+from vmlab.model.errors import RefusedError
+from vmlab.plan.copied_guest.guest_sources import disk_to_copy, found_guest
+from vmlab.plan.scenario_file.loading import load
+from vmlab.telemetry.domains.libvirt_reader import FoundDomain, LibvirtReader
+from vmlab.telemetry.source import Roots
+
+Captured = pytest.CaptureFixture[str]
+
+
+def printed(capsys: Captured, *words: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    code = command_line(["scenario", "from", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False, buffer=io.BytesIO(text.encode())))
+
+
+@pytest.mark.parametrize("text", [WEB01, VM100, with_disk()], ids=["XML", "qm config", "one disk"])
+def test_a_file_becomes_a_scenario_that_this_host_plans(
+    text: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "guest.txt").write_text(text)
+    code, out, err = printed(capsys, str(tmp_path / "guest.txt"))
+    assert (code, err) == (0, "")
+    piped(monkeypatch, out)
+    assert load("-").scenario.axes["setting"].values[0] == "as-it-is"
+    piped(monkeypatch, out)
+    assert command_line(["plan", "-"]) == 0
+
+
+def test_standard_input_is_a_text(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    piped(monkeypatch, WEB01)
+    code, out, _ = printed(capsys, "-")
+    assert code == 0
+    assert out.startswith("# A guest like web01: the XML of a domain in <standard input>.")
+
+
+def test_a_domain_of_libvirt_by_name_and_by_uuid(capsys: Captured) -> None:
+    """libvirt's own driver for tests has a domain without a disk, of a type of its own."""
+    pytest.importorskip("libvirt")
+    for name in ("test", "6695eb01-f6a4-8304-79aa-97f2502e193f"):
+        code, out, err = printed(capsys, name, "--connect", "test:///default")
+        assert (code, out) == (2, "")
+        words = "is a domain of type 'test', whose disks QEMU does not drive; type kvm or qemu is needed"
+        assert err == f"test:///default {name}:1:1: {words}\n"
+    assert printed(capsys, "nobody", "--connect", "test:///default") == (
+        2,
+        "",
+        "vmlab: there is no domain 'nobody' at test:///default\n",
+    )
+    code, _, err = printed(capsys, "test", "--connect", "test:///no/such/file")
+    assert code == 3 and err.startswith("vmlab: libvirt at test:///no/such/file cannot be asked: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "words"),
+    [
+        ("a.xml", WEB01[:700], 2, "a.xml:"),
+        ("a.xml", "<network/>", 2, "a.xml:1:1: is the XML of <network>, and not of a <domain>"),
+        ("a.xml", "<domain type='lxc'><name>c</name></domain>", 2, "a.xml:1:1: is a container, "),
+        ("a.xml", "<domain type='kvm'><name>d</name></domain>", 2, "vmlab: d (the XML of a domain in "),
+        ("a.txt", "name: tile\nguests: {}\n", 2, "a.txt:1:1: is neither libvirt's XML of a domain nor the text of"),
+        ("a.txt", "", 2, "a.txt:1:1: is empty"),
+        ("a.txt", "cores: 2\nmemory: 512\n", 2, "vmlab: guest (the text of qm config in "),
+    ],
+)
+def test_a_text_that_is_none_is_one_line(
+    name: str, text: str, code: int, words: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    found, out, err = printed(capsys, f"./{name}")
+    assert (found, out) == (code, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_what_is_not_there_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    code, _, err = printed(capsys, str(tmp_path / "none.xml"))
+    assert (code, err) == (2, f"vmlab: cannot read {tmp_path / 'none.xml'}: No such file or directory\n")
+    code, _, err = printed(capsys, "no-such-guest-here")
+    assert code in (2, 3)
+    assert "no-such-guest-here" in err and len(err.splitlines()) == 1
+
+
+def test_a_process_that_is_no_qemu_is_one_line(capsys: Captured) -> None:
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        code, out, err = printed(capsys, str(other.pid))
+    finally:
+        other.kill()
+        other.wait()
+    assert (code, out) == (2, "")
+    assert err == f"vmlab: process {other.pid} is no QEMU with a guest of this host's own, but sleep\n"
+
+
+def test_arguments_that_may_not_be_read_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "proc/42").mkdir(parents=True)
+    read = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "cmdline":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(RefusedError, match=r"may not read the arguments of process 42 \(run it as root\)"):
+        found_guest("42", roots=Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "proc"))
+
+
+def test_the_disk_of_a_domain_is_copied_where_it_is_shut_off(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    def find(reader: LibvirtReader, wanted: str) -> FoundDomain | None:
+        return {"on": FoundDomain(WEB01, _no_size), "off": FoundDomain(with_disk(), _no_size)}.get(wanted)
+
+    monkeypatch.setattr(LibvirtReader, "find", find)
+    assert disk_to_copy("off", "test:///default") == Path("/no/d")
+    with pytest.raises(RefusedError, match=r"on is running, and a copy of a disk in use proves nothing \(`virsh"):
+        disk_to_copy("on", "test:///default")
+    words = ["image", "add", "mine", "--user", "root", "--key", "k"]
+    for more in ([], ["--disk", "a", "--domain", "b"], ["--disk", "a", "--connect", "b"]):
+        assert command_line([*words, *more]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+def _no_size(target: str) -> int | None:
+    return None

@@ -1,0 +1,161 @@
+"""The text of the scenario: valid, planned by this host, each line with its source, what cannot be had as a comment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.plan.copied_guest.guests import ROOMY, VM100, WEB01, of_proxmox, throttled_node, with_disk
+from tests.plan.copied_guest.test_process_guest import DEVICE
+from vmlab.plan.copied_guest.copied_scenario import copied_scenario
+from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.process_guest import guest_of_process
+from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config
+from vmlab.plan.copied_guest.trial import Trial
+from vmlab.plan.copied_guest.xml_guest import guest_of_xml
+from vmlab.plan.planning import check_fit, make_plan, validate_all
+from vmlab.plan.scenario_file.loading import ScenarioFile, read
+from vmlab.plan.terms import HostFacts, Overrides
+from vmlab.telemetry.source import Roots
+
+NOWHERE = Roots(Path("/no"), Path("/no"), Path("/no"))
+GUESTS = {
+    "libvirt": lambda: guest_of_xml(WEB01, "x.xml", "a test"),
+    "one disk": lambda: guest_of_xml(with_disk("cache='writethrough'"), "x.xml", "a test"),
+    "qm config": lambda: guest_of_qm_config(VM100, "x.conf", "a test"),
+    "Proxmox's process": lambda: guest_of_process(42, of_proxmox(throttled_node(), DEVICE), NOWHERE),
+}
+
+
+def written(guest: FoundGuest, host: HostFacts = ROOMY) -> tuple[str, ScenarioFile]:
+    text = copied_scenario(guest, Trial(host))
+    return text, read(Path("x.yaml"), text, {})
+
+
+def with_two(driver: str, more: str, other: str) -> FoundGuest:
+    """A guest with a second disk, whose driver has the attributes `other`."""
+    first = with_disk(driver, more=more)
+    source = "<source file='/no/e'/><target dev='vdb' bus='virtio'/>"
+    second = f"<disk type='file'><driver type='raw' {other}/>{source}</disk></devices>"
+    return guest_of_xml(first.replace("</devices>", second), "x.xml", "a test")
+
+
+def lines_of(text: str, key: str) -> list[str]:
+    """The lines of a key of the guest, as comments too."""
+    return [line.strip() for line in text.splitlines() if line.strip().removeprefix("# ").startswith(f"{key}: ")]
+
+
+@pytest.mark.parametrize("source", GUESTS)
+def test_what_is_written_is_valid_and_fits_the_host(source: str) -> None:
+    _, file = written(GUESTS[source]())
+    validate_all(file, {}, ())
+    plan = make_plan(file, Overrides(), ROOMY)
+    check_fit(plan, ROOMY)
+    assert {"as-it-is"} < {str(cell.axes["setting"]) for cell in plan.cells}
+
+
+@pytest.mark.parametrize("source", GUESTS)
+def test_every_line_of_the_guest_says_where_it_was_read(source: str) -> None:
+    text, _ = written(GUESTS[source]())
+    guest = text.partition("  vm:\n")[2].partition("workloads:")[0].splitlines()
+    assert len(guest) > 8
+    assert all(line.startswith("    ") and "  # " in line for line in guest)
+
+
+def test_the_guest_has_what_the_domain_has() -> None:
+    _, file = written(GUESTS["libvirt"]())
+    given = file.scenario.guests["vm"].given()
+    assert given == {
+        "vcpus": "4",
+        "queues": "4",
+        "cpu_shares": "2048",
+        "cpu_quota": "50.0",
+        "cpu": "host -svm",
+        "pin": "0;1;0;1",
+        "emulator_pin": "0-1",
+        "huge_pages": "2 MiB",
+        "ksm": "false",
+        "cache": "none",
+        "io": "native",
+        "iothread": "true",
+        "data": "8 GiB",
+        "data_queues": "2",
+        "data_cache": "writeback",
+        "data_io": "threads",
+        "data_bus": "scsi",
+        "data_discard": "ignore",
+        "data_detect_zeroes": "on",
+        "data_limit_iops": "500",
+        "nic_queues": "4",
+        "vhost": "true",
+        "mtu": "9000",
+        "libvirt": "interface/driver/@rx_queue_size 1024",
+    }
+
+
+def test_each_point_changes_one_thing_of_the_data_disk() -> None:
+    _, file = written(GUESTS["one disk"]())
+    assert {name: point.sets for name, point in file.scenario.axes["setting"].points.items()} == {
+        "as-it-is": {},
+        "cache-none": {"guests.vm.data_cache": "none"},
+        "cache-writeback": {"guests.vm.data_cache": "writeback"},
+        "io-io_uring": {"guests.vm.data_io": "io_uring"},
+        "iothread-on": {"guests.vm.data_iothread": True},
+        "queues-1": {"guests.vm.data_queues": 1},
+        "bus-scsi": {"guests.vm.data_bus": "scsi"},
+    }
+
+
+def test_native_io_is_left_with_the_cache_that_it_needs() -> None:
+    _, file = written(guest_of_xml(with_disk("cache='none' io='native'"), "x.xml", "a test"))
+    points = file.scenario.axes["setting"].points
+    assert points["cache-writeback"].sets == {"guests.vm.data_cache": "writeback", "guests.vm.data_io": "threads"}
+
+
+def test_what_the_host_cannot_have_is_a_comment_with_the_reason() -> None:
+    lacking, unsettable = {"cpu host -svm": "there is no KVM"}, {"huge_pages 2 MiB": "it is a container"}
+    host = replace(ROOMY, lacking=lacking, unsettable=unsettable)
+    text, file = written(GUESTS["libvirt"](), host)
+    (cpu,), (pages,) = lines_of(text, "cpu"), lines_of(text, "huge_pages")
+    assert cpu.startswith("# cpu: host -svm") and cpu.endswith("there is no KVM")
+    assert pages.startswith("# huge_pages: 2 MiB") and pages.endswith("it is a container")
+    check_fit(make_plan(file, Overrides(), host), host)
+
+
+def test_too_much_memory_is_halved_until_it_fits() -> None:
+    host = replace(ROOMY, memory_available_bytes=3 << 30, memory_total_bytes=4 << 30)
+    text, file = written(GUESTS["libvirt"](), host)
+    assert file.scenario.guests["vm"].memory_bytes == 2 << 30
+    assert "4 GiB in <memory unit='KiB'>4194304</memory>, and here 2 GiB: " in text
+
+
+def test_a_host_that_can_run_nothing_is_told_and_the_text_is_valid() -> None:
+    text, file = written(GUESTS["libvirt"](), replace(ROOMY, memory_available_bytes=0))
+    assert "On this host nothing of it can run:" in text
+    validate_all(file, {}, ())
+
+
+def test_a_limit_of_one_disk_does_not_become_one_of_both() -> None:
+    text, file = written(with_two("", "<iotune><total_iops_sec>100</total_iops_sec></iotune>", ""))
+    assert file.scenario.guests["vm"].limit_iops is None
+    assert lines_of(text, "limit_iops")[0].startswith("# limit_iops: 100")
+
+
+def test_disks_that_share_an_iothread_share_it_in_the_lab() -> None:
+    _, file = written(with_two("iothread='1'", "", "iothread='1'"))
+    assert file.scenario.guests["vm"].iothreads == ("shared",)
+
+
+def test_cache_unsafe_is_copied_and_allowed() -> None:
+    _, file = written(guest_of_xml(with_disk("cache='unsafe'"), "x.xml", "a test"))
+    assert file.scenario.allow.unsafe_cache
+    assert file.scenario.guests["vm"].cache == "unsafe"
+
+
+def test_strange_names_stay_in_their_comments() -> None:
+    guest = guest_of_xml(with_disk().replace("<name>one</name>", "<name>a&#10;b: ${c} é #</name>"), "x.xml", "a test")
+    text, file = written(guest)
+    assert file.scenario.name == "like-a-b-c"
+    assert text.startswith("# A guest like a b: ${c} é #: a test.")

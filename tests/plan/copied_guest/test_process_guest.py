@@ -1,0 +1,162 @@
+"""QEMU's processes as Proxmox VE, LXD and people start them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.plan.copied_guest.guests import disk_keys, keys, of_proxmox, throttled_node
+from tests.telemetry.recorded import RecordedHost
+from vmlab.model.errors import RefusedError
+from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.process_guest import guest_of_process, named_so
+from vmlab.telemetry.domains.qemu_options import QemuOptions
+from vmlab.telemetry.source import Roots
+
+DEVICE = "scsi-hd,bus=virtioscsi0.0,drive=drive-scsi0,id=scsi0,bootindex=100,write-cache=on"
+LXD = """[machine]
+type = "q35"
+accel = "kvm"
+[memory]
+size = "2048M"
+[smp-opts]
+cpus = "2"
+[object "mem0"]
+qom-type = "memory-backend-memfd"
+size = "2048M"
+hugetlb = "on"
+hugetlbsize = "1G"
+[device "qemu_scsi"]
+driver = "virtio-scsi-pci"
+[drive "lxd_root"]
+file = "/no/u1.block"
+format = "raw"
+if = "none"
+cache = "none"
+aio = "native"
+discard = "on"
+[device "dev-lxd_root"]
+driver = "scsi-hd"
+bus = "qemu_scsi.0"
+drive = "lxd_root"
+bootindex = "1"
+[device "dev-lxd_gpu"]
+driver = "vfio-pci"
+host = "0000:65:00.0"
+"""
+
+
+def read(options: QemuOptions, root: Path = Path("/no/such")) -> FoundGuest:
+    return guest_of_process(42, options, Roots(root / "proc", root / "sys", root / "proc"))
+
+
+def by_hand(words: str) -> FoundGuest:
+    return read(QemuOptions(shlex.split(words)))
+
+
+def test_a_guest_of_proxmox() -> None:
+    guest = read(of_proxmox(throttled_node(), DEVICE))
+    assert (guest.name, guest.is_emulated) == ("web", None)
+    assert keys(guest) == {
+        "vcpus": 4,
+        "memory": "2 GiB",
+        "cpu": "host +aes -pcid",
+        "nic_queues": 4,
+        "vhost": True,
+        "mtu": 9000,
+        "libvirt interface/driver/@rx_queue_size": "1024",
+    }
+    assert disk_keys(guest) == {
+        "cache": "none",
+        "io": "io_uring",
+        "format": "raw",
+        "discard": "unmap",
+        "detect_zeroes": "on",
+        "bus": "scsi",
+        "queues": 4,
+        "iothread": "iothread-virtioscsi0",
+        "limit_iops": 500,
+    }
+    assert guest.disks[0].order == 100
+    assert [line for line in guest.disks[0].found.lacks if "bps-read 1048576" in line]
+    assert [line for line in guest.found.lacks if line.startswith("-cpu enforce,+kvm_pv_eoi")]
+
+
+def test_discard_counts_where_every_node_passes_it_on() -> None:
+    assert disk_keys(read(of_proxmox(throttled_node("ignore"), DEVICE)))["discard"] == "ignore"
+    assert disk_keys(read(of_proxmox(throttled_node(direct=False), DEVICE)))["cache"] == "writeback"
+
+
+def test_a_guest_of_lxd_by_its_file() -> None:
+    options = QemuOptions(["-name", "u1", "-readconfig", "/run/u1.conf"], read_config=lambda path: LXD)
+    guest = read(options)
+    assert keys(guest) == {"vcpus": 2, "memory": "2 GiB", "huge_pages": "1 GiB", "cpu": "qemu64"}
+    found = disk_keys(guest)
+    assert [found[key] for key in ("cache", "io", "discard", "bus", "format")] == [
+        "none",
+        "native",
+        "unmap",
+        "scsi",
+        "raw",
+    ]
+    assert "-device vfio-pci 0000:65:00.0: a device of the host is passed through" in guest.found.lacks
+
+
+def test_a_file_that_cannot_be_read_is_one_line() -> None:
+    with pytest.raises(RefusedError, match="-readconfig /run/gone"):
+        read(QemuOptions(["-name", "c", "-readconfig", "/run/gone"]))
+
+
+def test_a_guest_started_by_hand() -> None:
+    guest = by_hand(
+        "-name a -m 1G -smp 2 -machine q35,mem-merge=off -overcommit mem-lock=on -mem-path /dev/hugepages "
+        "-drive file=/no/a.img,if=virtio,cache=none,aio=native,format=raw,throttling.bps-total=1048576 -hdb /no/b.img"
+    )
+    assert {key: keys(guest)[key] for key in ("ksm", "memory_lock", "huge_pages")} == {
+        "ksm": False,
+        "memory_lock": True,
+        "huge_pages": "2 MiB",
+    }
+    by_target = {disk.target: disk for disk in guest.disks}
+    drive = {said.key: said.value for said in by_target["drive0"].found.said.values()}
+    assert drive == {
+        "cache": "none",
+        "io": "native",
+        "format": "raw",
+        "discard": "ignore",
+        "bus": "virtio",
+        "queues": 2,
+        "limit_bandwidth": "1 MiB/s",
+    }
+    assert "hdb: if=ide: the lab's disks are virtio or scsi" in by_target["hdb"].found.lacks
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("-device tpm-crb,tpmdev=t", "guests of the lab have no TPM"),
+        ("-device virtio-vga-gl", "guests of the lab have no screen"),
+        ("-device vhost-user-fs-pci,chardev=c", "guests of the lab share no folder"),
+        ("-device e1000,netdev=n", "the lab's network card is virtio"),
+        ("-drive if=pflash,file=/fw.fd", "without UEFI"),
+    ],
+)
+def test_what_the_lab_cannot_copy_is_a_line(device: str, words: str) -> None:
+    assert [line for line in by_hand(f"-m 64 -drive file=/no/a,if=virtio {device}").found.lacks if words in line]
+
+
+def test_pinned_threads_are_read_from_the_process(tmp_path: Path) -> None:
+    host = RecordedHost(tmp_path)
+    host.sys("devices/system/cpu/online", "0-7\n")
+    for thread, name, cpus in ((42, "qemu", "0-7"), (43, "CPU 0/KVM", "2"), (44, "CPU 1/KVM", "3,5")):
+        host.proc(f"42/task/{thread}/status", f"Name:\t{name}\nCpus_allowed_list:\t{cpus}\n")
+    guest = guest_of_process(42, QemuOptions(shlex.split("-m 64 -smp 2 -drive file=/no/a,if=virtio")), host.roots)
+    assert keys(guest)["pin"] == "2;3,5"
+    assert "emulator_pin" not in keys(guest)
+
+
+def test_a_process_is_named_by_its_guest_or_by_proxmox() -> None:
+    running = {7: of_proxmox(throttled_node(), DEVICE), 9: QemuOptions(["-name", "a"])}
+    assert [list(named_so(running, word)) for word in ("web", "100", "a", "b")] == [[7], [7], [9], []]

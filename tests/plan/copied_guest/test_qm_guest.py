@@ -1,0 +1,111 @@
+"""Proxmox VE's `qm config`: each option as a key, and its own defaults where it says nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plan.copied_guest.guests import VM100, disk_keys, keys
+from vmlab.model.errors import ScenarioError
+from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config, is_qm_config
+
+
+def read(text: str) -> FoundGuest:
+    return guest_of_qm_config(text, "x.conf", "a test")
+
+
+def test_a_guest_with_all_that_there_are_keys_for() -> None:
+    guest = read(VM100)
+    assert (guest.name, guest.is_emulated) == ("web", False)
+    assert keys(guest) == {
+        "vcpus": 4,
+        "memory": "4 GiB",
+        "cpu": "host +aes -pcid",
+        "libvirt cputune/global_period": "100000",
+        "libvirt cputune/global_quota": "150000",
+        "cpu_shares": 2048,
+        "huge_pages": "2 MiB",
+        "nic_queues": 4,
+        "mtu": 9000,
+    }
+    assert disk_keys(guest) == {
+        "bus": "scsi",
+        "queues": 4,
+        "iothread": "iothread-scsi0",
+        "cache": "directsync",
+        "io": "native",
+        "discard": "unmap",
+        "detect_zeroes": "unmap",
+        "size": 32 << 30,
+        "format": "raw",
+        "limit_bandwidth": "100 MiB/s",
+    }
+    lacks = [*guest.found.lacks, *guest.disks[0].found.lacks]
+    for words in ("hostpci0: 0000:65:00.0", "tpmstate0: ", "balloon: 2048", "net1: e1000=", "ide2: local:iso"):
+        assert [line for line in lacks if line.startswith(words)], words
+    assert [line for line in lacks if "bps-read 52428800" in line]
+
+
+def test_what_is_left_out_has_the_defaults_of_proxmox() -> None:
+    guest = read("scsi1: local:100/vm-100-disk-1.qcow2,size=8G\nscsihw: virtio-scsi-pci\n")
+    assert keys(guest) == {"vcpus": 1, "cpu": "kvm64", "memory": "512 MiB"}
+    found = disk_keys(guest)
+    assert [found[key] for key in ("cache", "io", "discard", "detect_zeroes", "format")] == [
+        "none",
+        "io_uring",
+        "ignore",
+        "on",
+        "qcow2",
+    ]
+    assert guest.disks[0].found.said["cache"].where == "scsi1 has no cache=: Proxmox VE's none"
+
+
+@pytest.mark.parametrize(
+    ("option", "key", "value"),
+    [
+        ("cache=writeback", "cache", "writeback"),
+        ("cache=off", "cache", "none"),
+        ("aio=threads", "io", "threads"),
+        ("discard=on", "detect_zeroes", "unmap"),
+        ("discard=on,detect_zeroes=0", "detect_zeroes", "off"),
+        ("iops=300", "limit_iops", 300),
+        ("mbps=1.5", "limit_bandwidth", "1536 KiB/s"),
+        ("queues=3", "queues", 3),
+        ("iothread=1", "iothread", "iothread-virtio0"),
+        ("size=104858K", "size", 104858 << 10),
+    ],
+)
+def test_an_option_of_a_drive_is_a_key(option: str, key: str, value: object) -> None:
+    assert disk_keys(read(f"virtio0: local:100/d.raw,{option}\ncores: 2\n"))[key] == value
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("cpu: x86-64-v2-AES", "cpu", "qemu64 +aes +popcnt +pni +sse4.1 +sse4.2 +ssse3"),
+        ("cpu: cputype=EPYC", "cpu", "EPYC"),
+        ("memory: current=2048", "memory", "2 GiB"),
+        ("vcpus: 3", "vcpus", 3),
+        ("affinity: 0,2-3", "pin", "0,2-3"),
+        ("hugepages: 1024", "huge_pages", "1 GiB"),
+    ],
+)
+def test_a_line_is_a_key(line: str, key: str, value: object) -> None:
+    assert keys(read(f"cores: 4\n{line}\nvirtio0: a:b,size=1G\n"))[key] == value
+
+
+def test_a_disk_behind_another_controller_says_so() -> None:
+    guest = read("cores: 1\nscsi0: a:b,size=1G,iothread=1\nsata0: a:c,size=1G\n")
+    assert "scsi0: scsihw: lsi, as it is not said: the lab's is virtio-scsi" in guest.disks[0].found.lacks
+    assert "bus" not in disk_keys(guest, 1)
+
+
+def test_the_text_is_known_by_its_form() -> None:
+    assert is_qm_config(VM100)
+    assert not is_qm_config("name: tile\nguests:\n  vm: {memory: 1 GiB}\n")
+    assert not is_qm_config("") and not is_qm_config("name: x\n")
+
+
+def test_a_container_is_one_line() -> None:
+    with pytest.raises(ScenarioError, match=r"x\.conf:2:1: is the configuration of a container"):
+        read("arch: amd64\nrootfs: local-lvm:vm-1,size=8G\ncores: 1\nmemory: 512\n")

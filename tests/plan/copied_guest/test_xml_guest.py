@@ -1,0 +1,195 @@
+"""libvirt's XML of a domain: each attribute of a driver as a key, and one line for what is no domain."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.plan.copied_guest.guests import WEB01, disk_keys, keys, with_device, with_disk, with_element
+from vmlab.model.errors import ScenarioError
+from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.xml_guest import guest_of_xml
+
+
+def read(text: str) -> FoundGuest:
+    return guest_of_xml(text, "x.xml", "a test")
+
+
+def test_a_domain_with_all_that_there_are_keys_for() -> None:
+    guest = read(WEB01)
+    assert (guest.name, guest.is_emulated) == ("web01", False)
+    assert keys(guest) == {
+        "vcpus": 4,
+        "memory": "4 GiB",
+        "huge_pages": "2 MiB",
+        "ksm": False,
+        "cpu": "host -svm",
+        "cpu_shares": 2048,
+        "cpu_quota": 50.0,
+        "pin": "0;1;0;1",
+        "emulator_pin": "0-1",
+        "nic_queues": 4,
+        "vhost": True,
+        "libvirt interface/driver/@rx_queue_size": "1024",
+        "mtu": 9000,
+    }
+    assert [disk.target for disk in guest.in_order()] == ["vda", "sda", "sdb"]
+    assert disk_keys(guest) == {
+        "cache": "none",
+        "io": "native",
+        "format": "qcow2",
+        "discard": "unmap",
+        "iothread": "1",
+        "queues": 4,
+        "bus": "virtio",
+    }
+    assert disk_keys(guest, 1) == {
+        "cache": "writeback",
+        "format": "raw",
+        "discard": "ignore",
+        "detect_zeroes": "on",
+        "bus": "scsi",
+        "queues": 2,
+        "iothread": "2",
+        "limit_iops": 500,
+    }
+
+
+def test_what_the_lab_cannot_copy_of_it_is_said_line_by_line() -> None:
+    guest = read(WEB01)
+    for words in (
+        "<topology sockets='1' dies='1' cores='2' threads='2'/>: each virtual CPU",
+        "UEFI: ",
+        "<tpm> tpm-crb: ",
+        "<hostdev> pci domain=0x0000 bus=0x65: ",
+        "<video> qxl: ",
+        "<interface type='network'> 52:54:00:00:00:02: ",
+        "<disk device='cdrom'>: ",
+    ):
+        assert [line for line in guest.found.lacks if line.startswith(words)], words
+    assert [line for line in guest.disks[1].found.lacks if "bps-read 1048576" in line]
+    assert [line for line in guest.disks[2].found.lacks if "bus 'sata'" in line]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "key", "value"),
+    [
+        ("cache='none'", "cache", "none"),
+        ("cache='directsync'", "cache", "directsync"),
+        ("cache='default'", "cache", "writeback"),
+        ("io='io_uring'", "io", "io_uring"),
+        ("iothread='2'", "iothread", "2"),
+        ("discard='unmap'", "discard", "unmap"),
+        ("type='raw'", "discard", "ignore"),
+        ("discard='unmap' detect_zeroes='unmap'", "detect_zeroes", "unmap"),
+        ("detect_zeroes='unmap'", "detect_zeroes", "on"),
+        ("queues='8'", "queues", 8),
+        ("type='raw'", "queues", 2),
+        ("packed='on'", "packed", True),
+        ("type='qcow2'", "format", "qcow2"),
+        ("event_idx='off'", "driver/@event_idx", "off"),
+        ("queue_size='1024'", "driver/@queue_size", "1024"),
+    ],
+)
+def test_an_attribute_of_a_driver_is_a_key(attribute: str, key: str, value: object) -> None:
+    assert disk_keys(read(with_disk(attribute)))[key] == value
+
+
+def test_each_key_says_where_it_was_read() -> None:
+    (disk,) = read(with_disk("cache='none'")).disks
+    assert disk.found.said["cache"].where == "vda: <driver cache='none'/>"
+    assert disk.found.said["queues"].where == "vda has no queues=: QEMU's own number on pc-q35-7.2"
+
+
+def test_an_old_machine_type_has_one_queue() -> None:
+    assert disk_keys(read(with_disk().replace("pc-q35-7.2", "pc-q35-5.1")))["queues"] == 1
+
+
+@pytest.mark.parametrize(
+    ("element", "key", "value"),
+    [
+        ("<memoryBacking><hugepages/></memoryBacking>", "huge_pages", "2 MiB"),
+        ("<memoryBacking><hugepages><page size='1' unit='G'/></hugepages></memoryBacking>", "huge_pages", "1 GiB"),
+        ("<memoryBacking><locked/></memoryBacking>", "memory_lock", True),
+        ("<numatune><memory mode='strict' nodeset='1'/></numatune>", "numa", 1),
+        ("<cputune><global_quota>50000</global_quota></cputune>", "libvirt cputune/global_quota", "50000"),
+        ("<cputune><vcpupin vcpu='0' cpuset='0-3,^1'/><vcpupin vcpu='1' cpuset='0,2-3'/></cputune>", "pin", "0,2-3"),
+    ],
+)
+def test_an_element_is_a_key(element: str, key: str, value: object) -> None:
+    assert keys(read(with_element(element)))[key] == value
+
+
+@pytest.mark.parametrize(
+    ("cpu", "value"),
+    [
+        ("<cpu mode='host-model'/>", "host-model"),
+        ("<cpu mode='maximum'/>", "max"),
+        ("<cpu mode='custom'><model>EPYC</model><feature policy='require' name='x2apic'/></cpu>", "EPYC +x2apic"),
+        ("<cpu><model>Haswell</model><feature policy='optional' name='vmx'/></cpu>", "Haswell"),
+        ("", "qemu64"),
+    ],
+)
+def test_the_model_of_the_cpus(cpu: str, value: str) -> None:
+    assert keys(read(with_disk().replace("<cpu mode='host-passthrough'/>", cpu)))["cpu"] == value
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "<filesystem type='mount'><driver type='virtiofs'/></filesystem>",
+        "<memory model='dimm'><target/></memory>",
+        "<iommu model='intel'/>",
+        "<sound model='ich9'/>",
+    ],
+)
+def test_a_device_that_the_lab_has_not_is_a_line(device: str) -> None:
+    tag = device[1:].partition(" ")[0]
+    assert [line for line in read(with_device(device)).found.lacks if line.startswith(f"<{tag}>")]
+
+
+def test_a_pool_of_ceph_is_where_the_disk_lies() -> None:
+    source = "<source protocol='rbd' name='pool/disk'><host name='192.0.2.1' port='6789'/></source>"
+    text = with_disk(source=source).replace("<disk type='file'", "<disk type='network'")
+    assert disk_keys(read(text))["backing"] == "rbd:pool"
+
+
+def test_size_and_place_of_a_file_that_is_here(tmp_path: Path) -> None:
+    file = tmp_path / "d.qcow2"
+    header = struct.pack(">4sIQIIQ", b"QFI\xfb", 3, 0, 0, 17, 40 << 30)
+    file.write_bytes(header.ljust(72, b"\0") + struct.pack(">Q", 1 << 4) + bytes(24))
+    found = disk_keys(read(with_disk("type='qcow2'", source=f"<source file='{file}'/>")))
+    assert (found["size"], found["cluster"], found["extended_l2"]) == (40 << 30, "128 KiB", True)
+    assert found["backing"] == f"folder:{tmp_path}"
+    file.write_bytes(bytes(5 << 20))
+    assert disk_keys(read(with_disk("type='raw'", source=f"<source file='{file}'/>")))["size"] == 5 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<domain type='kvm'>\n<name>x</nam>", "x.xml:2:14: is no XML: Opening and ending tag mismatch: name"),
+        (WEB01[:900], "is no XML: "),
+        ("<network><name>n</name></network>", "x.xml:1:1: is the XML of <network>, and not of a <domain>"),
+        ("<domain type='lxc'><name>c</name></domain>", "x.xml:1:1: is a container, whose disks QEMU does not drive"),
+        ("<domain type='xen'/>", "x.xml:1:1: is a guest of Xen, "),
+        ("<domain/>", "x.xml:1:1: is a domain of type '', "),
+        (f"<!DOCTYPE domain [<!ENTITY a SYSTEM '{__file__}'>]>\n<domain type='kvm'>&a;</domain>", "has a DOCTYPE"),
+    ],
+)
+def test_what_is_no_domain_is_one_line_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        read(text)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert error.value.line is not None
+
+
+@pytest.mark.parametrize("text", ["0x4", "-1", "9" * 40, "", "½"])
+def test_numbers_that_are_none_are_left_out(text: str) -> None:
+    limit = f"<iotune><total_iops_sec>{text}</total_iops_sec></iotune>"
+    guest = read(with_disk(f"queues='{text}'", more=f"<boot order='{text}'/>{limit}"))
+    assert disk_keys(guest)["queues"] == 2
+    assert "limit_iops" not in disk_keys(guest)

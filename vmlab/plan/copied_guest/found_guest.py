@@ -1,0 +1,128 @@
+"""What a source tells of a guest: keys of the scenario language with where each was read, and what has no key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+OF_DRIVER = "driver/@"
+"""Before the attributes of a disk's or a card's driver that a scenario sets by the key ``libvirt``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A key with its value, as a scenario writes both, and `where` it was read, in the words of the source."""
+
+    key: str
+    value: Any
+    where: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is found of a guest, or of one of its devices, while a source is read: keys, and a line for each thing that
+    the lab cannot copy.
+    """
+
+    said: dict[str, Said] = field(default_factory=dict)
+    lacks: list[str] = field(default_factory=list)
+
+    def say(self, key: str, value: Any, where: str) -> None:
+        """Note a key; the first place that tells it counts. None is no value."""
+        if value is not None:
+            self.said.setdefault(key, Said(key, value, where))
+
+    def lack(self, words: str) -> None:
+        """Note what cannot be copied, once."""
+        if words not in self.lacks:
+            self.lacks.append(words)
+
+    def value(self, key: str) -> Any:
+        """The value of a key; None where nothing tells it."""
+        said = self.said.get(key)
+        return None if said is None else said.value
+
+
+@dataclass(slots=True)
+class FoundDisk:
+    """A disk: the `target` by which its owner knows it, its `file` as its owner names it, and its keys without
+    ``data_``: ``cache``, ``io``, ``bus``, ``format``, …
+
+    ``size`` is in bytes. ``iothread`` is the name that its owner gives the thread, which disks may share. `order` is
+    its place among those that the guest boots from; 0 where it is none.
+    """
+
+    target: str
+    file: str = ""
+    order: int = 0
+    found: Findings = field(default_factory=Findings)
+
+
+@dataclass(slots=True)
+class FoundGuest:
+    """A guest by its `name`; `origin` is what it was read from, in words. `is_emulated` is None where nothing tells."""
+
+    name: str
+    origin: str
+    found: Findings = field(default_factory=Findings)
+    disks: list[FoundDisk] = field(default_factory=list)
+    is_emulated: bool | None = None
+    is_running: bool = False
+
+    def in_order(self) -> Iterator[FoundDisk]:
+        """The disks, those first from which it boots."""
+        yield from sorted(self.disks, key=lambda disk: (disk.order == 0, disk.order))
+
+
+def whole(text: str | None) -> int:
+    """A number without a sign, of at most 18 digits; 0 for anything else."""
+    found = (text or "").strip()
+    return int(found) if found.isascii() and found.isdigit() and len(found) <= 18 else 0
+
+
+def cpu_ranges(cpus: Collection[int]) -> str:
+    """CPUs as the key ``pin`` has them: ``0-3,6``."""
+    parts: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if parts and cpu == parts[-1][1] + 1:
+            parts[-1][1] = cpu
+        else:
+            parts.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def exact_bytes(count: int) -> str:
+    """Bytes as a scenario has them, without rounding: ``1536 MiB``."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count and not count % (1 << power):
+            return f"{count >> power} {unit}"
+    return f"{count} B"
+
+
+def of_feature(name: str, *, wanted: bool) -> str:
+    """A CPU's feature as the key ``cpu`` has it."""
+    return f"{'+' if wanted else '-'}{name}"
+
+
+def percent_of_each(quota: int, period: int) -> float | None:
+    """A quota of each virtual CPU as the key ``cpu_quota`` has it; None for no limit, or one that the key has not."""
+    share = 100 * quota / period if quota > 0 and period > 0 else 0.0
+    if not 10 <= share < 100:
+        return None
+    return int(share) if share.is_integer() else round(share, 2)
+
+
+def limited(found: Findings, name: str, values: dict[str, int], where: str) -> None:
+    """Note the limits of a disk: requests and bytes a second by ``iops`` and ``bps``, with ``-read`` or ``-write``
+    where they are of one direction, and ``-max`` for bursts.
+    """
+    for kind, key in (("iops", "limit_iops"), ("bps", "limit_bandwidth")):
+        if total := values.get(kind):
+            found.say(key, total if kind == "iops" else _rate(total), where)
+    for other in sorted(key for key, value in values.items() if value and key not in ("iops", "bps")):
+        found.lack(f"{name}: {other} {values[other]}: the lab limits reads and writes together, and has no bursts")
+
+
+def _rate(count: int) -> str:
+    return f"{exact_bytes(count)}/s"

@@ -1,0 +1,178 @@
+"""From the word that a user gives to the guest that it names: a file, a domain of libvirt's, a process of QEMU's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+from vmlab.model.errors import RefusedError, ScenarioError, UsageError
+from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.process_guest import guest_of_process, named_so
+from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config, is_qm_config
+from vmlab.plan.copied_guest.xml_guest import guest_of_xml, is_xml
+from vmlab.plan.scenario_file.loading import STANDARD_INPUT
+from vmlab.plan.scenario_file.problems import meant, shorten
+from vmlab.system.given_file import read_given
+from vmlab.telemetry.domains.libvirt_reader import SYSTEM, FoundDomain, LibvirtReader
+from vmlab.telemetry.domains.qemu_processes import own_guests
+from vmlab.telemetry.source import THE_HOST, Roots
+
+_MOST_BYTES = 2**20
+_PATIENCE_SECONDS = 15.0
+_PIPED = "<standard input>"
+_LONGEST_NAME = 255
+_ENDINGS = (".xml", ".conf", ".txt", ".cfg")
+_T = TypeVar("_T")
+
+
+def found_guest(source: str, connect: str | None = None, roots: Roots = THE_HOST) -> FoundGuest:
+    """The guest that `source` names, which has a disk: `-` and paths are texts, other words domains of the libvirt at
+    `connect`, or processes by their number or their guest's name, or files in this folder.
+
+    Raises UsageError, with line and column for a text, and RefusedError where this user may not look.
+    """
+    guest = _guest(source, connect, roots)
+    if not guest.disks:
+        raise UsageError(f"{guest.name} ({guest.origin}) has no disk, and a scenario compares settings of its disks")
+    return guest
+
+
+def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
+    if source == STANDARD_INPUT:
+        return guest_of_text(_piped(), _PIPED)
+    is_path = "/" in source or source.endswith(_ENDINGS)
+    if is_path and connect is None:
+        return _of_file(source)
+    why = ""
+    reader = LibvirtReader(connect or SYSTEM)
+    if reader.is_there():
+        try:
+            domain = _within_patience(lambda: reader.find(source), connect or SYSTEM)
+        except OSError as error:
+            why = str(error)
+        else:
+            if domain is not None:
+                return _of_domain(domain, source, connect or SYSTEM, roots)
+    if connect is not None:
+        if why or not reader.is_there():
+            raise RefusedError(why or f"no libvirt listens at {connect}")
+        raise UsageError(f"there is no domain {shorten(source)!r} at {connect}")
+    if (guest := _of_process(source, roots)) is not None:
+        return guest
+    if len(source) <= _LONGEST_NAME and Path(source).is_file():
+        return _of_file(source)
+    if why:
+        raise RefusedError(f"{why}; no QEMU process and no file is called {shorten(source)!r} either")
+    running = [one.name for one in own_guests(roots.proc).values() if one.name]
+    where = "" if reader.is_there() else "; no libvirt listens here"
+    raise UsageError(
+        f"there is no domain, QEMU process or file {shorten(source)!r}; {meant(source, dict.fromkeys(running))}{where}"
+    )
+
+
+def disk_to_copy(name: str, connect: str | None = None) -> Path:
+    """The file of the first disk of a domain that is shut off. Raises UsageError where there is none, and RefusedError
+    where the domain runs.
+    """
+    guest = found_guest(name, connect or SYSTEM)
+    if guest.is_running:
+        raise RefusedError(
+            f"domain {shorten(name)} is running, and a copy of a disk in use proves nothing",
+            remedy=f"`virsh backup-begin {shorten(name)}` makes a copy for --disk, or a snapshot does, or shut it off",
+        )
+    disk = next(guest.in_order())
+    if not disk.file.startswith("/"):
+        raise UsageError(f"disk {disk.target} of domain {shorten(name)} is {disk.file}, and no file of this host's")
+    return Path(disk.file)
+
+
+def _of_file(path: str) -> FoundGuest:
+    return guest_of_text(read_given(Path(path), _MOST_BYTES), path)
+
+
+def _piped() -> bytes:
+    file = sys.stdin
+    if file is None or file.isatty():
+        raise UsageError("`-` reads XML or the text of `qm config` from a pipe or a file: virsh dumpxml web01 | …")
+    try:
+        found: bytes = file.buffer.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read standard input: {error.strerror}") from error
+    if len(found) > _MOST_BYTES:
+        raise UsageError("standard input is larger than 1 MiB; no description of a guest is")
+    return found
+
+
+def guest_of_text(raw: bytes, name: str) -> FoundGuest:
+    """The guest that a text from `name` describes. Raises ScenarioError, with line and column."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        raise ScenarioError("is not UTF-8 text", file=name, line=line, column=column) from None
+    if is_xml(text):
+        return guest_of_xml(text, name, f"the XML of a domain in {name}")
+    if is_qm_config(text):
+        return guest_of_qm_config(text, name, f"the text of qm config in {name}")
+    what = "is empty" if not text.strip() else "is neither libvirt's XML of a domain nor the text of `qm config`"
+    raise ScenarioError(what, file=name, line=1, column=1)
+
+
+def _of_domain(domain: FoundDomain, source: str, uri: str, roots: Roots) -> FoundGuest:
+    guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", f"domain {shorten(source)} of {uri}", roots)
+    for disk in guest.disks:
+        if "size" not in disk.found.said:
+            size = _within_patience(partial(domain.disk_bytes, disk.target), uri)
+            disk.found.say("size", size, "libvirt's blockInfo")
+    return guest
+
+
+def _within_patience(ask: Callable[[], _T], uri: str) -> _T:
+    """The answer of a libvirt that may hang. Raises OSError."""
+    answers: SimpleQueue[_T | OSError] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            answers.put(ask())
+        except OSError as error:
+            answers.put(error)
+
+    threading.Thread(target=work, name="libvirt", daemon=True).start()
+    try:
+        answer = answers.get(timeout=_PATIENCE_SECONDS)
+    except Empty:
+        raise OSError(f"libvirt at {uri} has not answered for {_PATIENCE_SECONDS:.0f} s") from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+def _of_process(source: str, roots: Roots) -> FoundGuest | None:
+    """The guest of the process of this number or name; None where there is none. Raises UsageError for several, and
+    for a process that is no QEMU; RefusedError where this user may not read its arguments.
+    """
+    running = own_guests(roots.proc)
+    pids = [int(source)] if source.isdecimal() and int(source) in running else named_so(running, source)
+    if len(pids) > 1:
+        numbers = ", ".join(map(str, pids))
+        raise UsageError(f"{len(pids)} processes are called {shorten(source)!r}; name one by its number: {numbers}")
+    if pids:
+        return guest_of_process(pids[0], running[pids[0]], roots)
+    if source.isdecimal() and (roots.proc / source).is_dir():
+        try:
+            arguments = (roots.proc / source / "cmdline").read_bytes().split(b"\0")
+        except PermissionError:
+            words = f"this user may not read the arguments of process {source}"
+            raise RefusedError(words, remedy="run it as root") from None
+        except OSError:
+            return None
+        program = os.fsdecode(arguments[0]) or "a process of the kernel"
+        raise UsageError(f"process {source} is no QEMU with a guest of this host's own, but {shorten(program)}")
+    return None

@@ -1,0 +1,340 @@
+"""A guest by its QEMU process: the arguments, the files that it has open, and the CPUs that its threads may use.
+
+Nothing is sent to the process: its monitor is none of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vmlab.model.domain import UNKNOWN, DomainDisk
+from vmlab.model.errors import RefusedError
+from vmlab.plan.copied_guest.below_disk import look_below
+from vmlab.plan.copied_guest.found_guest import (
+    OF_DRIVER,
+    Findings,
+    FoundDisk,
+    FoundGuest,
+    cpu_ranges,
+    exact_bytes,
+    limited,
+    of_feature,
+    whole,
+)
+from vmlab.plan.copied_guest.xml_disks import queues_for
+from vmlab.system.mounts import read_cpu_list
+from vmlab.telemetry.domains.open_disks import open_files, with_open_files
+from vmlab.telemetry.domains.qemu_arguments import node, pairs
+from vmlab.telemetry.domains.qemu_disks import QemuDisk, switch
+from vmlab.telemetry.domains.qemu_options import QemuOptions, size_in_bytes
+from vmlab.telemetry.source import THE_HOST, Roots
+
+_FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,40}", re.ASCII)
+_HINTS = ("kvm", "hv", "enforce", "check", "migratable", "host-", "level", "l3-cache", "vendor", "model-id", "family")
+"""How options of ``-cpu`` begin that are no features of a processor."""
+_BUSES = {"virtio-blk": "virtio", "scsi-hd": "scsi", "scsi-block": "scsi", "scsi-generic": "scsi"}
+_IO = ("threads", "native", "io_uring")
+_DISCARDS = ("unmap", "on")
+_OTHERS = {
+    "vfio-pci": "a device of the host is passed through",
+    "usb-host": "a device of the host is passed through",
+    "vhost-vdpa-device": "a device of the host is passed through",
+    "tpm-": "guests of the lab have no TPM",
+    "vhost-user-fs": "guests of the lab share no folder with the host",
+    "virtio-9p": "guests of the lab share no folder with the host",
+    "ivshmem": "guests of the lab share no memory",
+    "vhost-vsock": "guests of the lab have no vsock",
+    "intel-iommu": "guests of the lab have no IOMMU",
+    "virtio-iommu": "guests of the lab have no IOMMU",
+    "virtio-vga": "guests of the lab have no screen",
+    "virtio-gpu": "guests of the lab have no screen",
+    "qxl": "guests of the lab have no screen",
+    "VGA": "guests of the lab have no screen",
+    "usb-storage": "the lab's disks are virtio or scsi",
+    "ich9-intel-hda": "guests of the lab have no sound",
+    "i6300esb": "guests of the lab have no watchdog",
+    "pc-dimm": "memory that is plugged in is part of the lab's guest from its start",
+    "virtio-mem": "memory that is plugged in is part of the lab's guest from its start",
+}
+_HUGE = re.compile(r"hugepages|/dev/hugetlb")
+_PAGES = {"1048576kB": "1 GiB", "1G": "1 GiB", "2048kB": "2 MiB", "2M": "2 MiB"}
+_LONGEST = 70
+_VCPU = re.compile(r"CPU (\d+)/")
+
+
+def guest_of_process(pid: int, options: QemuOptions, roots: Roots = THE_HOST) -> FoundGuest:
+    """The guest of the QEMU with these arguments, which runs as `pid`. Raises RefusedError for unknown ones."""
+    if options.all("readconfig"):
+        words = f"process {pid} was started with -readconfig {options.all('readconfig')[0]}, which cannot be read"
+        raise RefusedError(words, remedy="run it as root")
+    name = options.name or f"qemu-{pid}"
+    tried = options.accelerators
+    guest = FoundGuest(name, f"QEMU process {pid}", is_emulated=None if len(tried) > 1 else tried == ("tcg",))
+    found = guest.found
+    _cpus(options, found)
+    _memory(options, found)
+    _cpu_model(options, found)
+    _threads(roots, pid, found, options.vcpus)
+    _card(options, found)
+    _others(options, found)
+    guest.disks += _disks(pid, options, roots)
+    return guest
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _last(options: QemuOptions, name: str) -> str:
+    return next(reversed(options.all(name)), "")
+
+
+def _cpus(options: QemuOptions, found: Findings) -> None:
+    said = _last(options, "smp")
+    found.say("vcpus", options.vcpus or None, f"-smp {said}" if said else "no -smp: one")
+    topology = [f"{key}={value}" for key, value in options.merged("cpus", "smp").items() if key in ("cores", "threads")]
+    if any(not one.endswith("=1") for one in topology):
+        found.lack(f"-smp {','.join(topology)}: each virtual CPU of the lab's guests is a socket")
+    if (machine := options.machine.get("type", "")) and "q35" not in machine:
+        found.lack(f"-machine {machine}: the lab's is q35")
+
+
+def _memory(options: QemuOptions, found: Findings) -> None:
+    size, said = options.memory_bytes, _last(options, "m")
+    found.say("memory", exact_bytes(size) if size else None, f"-m {said}" if said else "no -m")
+    merges = [options.machine.get("mem-merge", "on")]
+    if path := _last(options, "mem-path"):
+        _huge_pages(found, path, "-mem-path")
+    for one in options.nodes("object", "qom-type"):
+        kind = str(one.get("qom-type", ""))
+        if not kind.startswith("memory-backend-"):
+            continue
+        _huge_pages(found, str(one.get("mem-path", "")), f"-object {kind}")
+        if switch(one.get("hugetlb")):
+            page = str(one.get("hugetlbsize", "2M"))
+            bytes_of_page = int(page) if page.isdigit() else size_in_bytes(page)
+            value = {2**21: "2 MiB", 2**30: "1 GiB"}.get(bytes_of_page)
+            found.say("huge_pages", value, f"-object {kind},hugetlb=on,hugetlbsize={page}")
+        nodes = one.get("host-nodes")
+        nodes = str(nodes[0]) if isinstance(nodes, list) and len(nodes) == 1 else str(nodes)
+        if one.get("policy") == "bind" and nodes.isdecimal():
+            found.say("numa", whole(nodes), f"-object {kind},host-nodes={nodes},policy=bind")
+        merges.append(str(one.get("merge", "on")))
+    if any(switch(value) is False or value == "False" for value in merges):
+        found.say("ksm", False, "-machine mem-merge=off, or merge=off of its memory")
+    if switch(options.merged("", "overcommit").get("mem-lock")):
+        found.say("memory_lock", True, "-overcommit mem-lock=on")
+    if len(options.all("numa")) > 1:
+        found.lack(f"{len(options.all('numa'))} -numa: guests of the lab have one node")
+
+
+def _huge_pages(found: Findings, path: str, where: str) -> None:
+    if not _HUGE.search(path):
+        return
+    size = next((value for word, value in _PAGES.items() if word in path), "2 MiB")
+    found.say("huge_pages", size, f"{where},mem-path={path}")
+
+
+def _cpu_model(options: QemuOptions, found: Findings) -> None:
+    said = _last(options, "cpu")
+    model, features, others = "qemu64", dict[str, str](), list[str]()
+    for place, (key, value) in enumerate(pairs(said, "model").items()):
+        if place == 0 and key == "model":
+            model = value
+            continue
+        wanted = key[0] == "+" if key[:1] in ("+", "-") else switch(value)
+        name = key.lstrip("+-")
+        if wanted is None or name.startswith(_HINTS) or not _FEATURE.fullmatch(name):
+            others.append(key if value == "on" else f"{key}={value}")
+        else:
+            features[name] = of_feature(name, wanted=wanted)
+    value = " ".join([model, *features.values()])
+    found.say("cpu", value, f"-cpu {_cut(said)}" if said else "no -cpu: QEMU's qemu64")
+    if others:
+        found.lack(f"-cpu {_cut(','.join(others))}: no features of a processor, and no key")
+
+
+def _threads(roots: Roots, pid: int, found: Findings, vcpus: int) -> None:
+    """The CPUs of the host that its threads may use, where these are not all."""
+    folder = roots.proc / str(pid)
+    try:
+        every = set(read_cpu_list((roots.sys / "devices/system/cpu/online").read_text()))
+        allowed = {int(task): _allowed(folder / "task" / task) for task in os.listdir(folder / "task")}  # noqa: PTH208
+    except (OSError, ValueError, LookupError):
+        return
+    of_vcpus = {int(match[1]): cpus for name, cpus in allowed.values() if (match := _VCPU.match(name))}
+    main = next((cpus for thread, (_, cpus) in allowed.items() if str(thread) == folder.name), every)
+    own = [of_vcpus.get(number, main) for number in range(vcpus)]
+    where = "Cpus_allowed_list of its threads"
+    if own and any(cpus < every for cpus in own):
+        sets = [cpu_ranges(cpus) for cpus in own]
+        found.say("pin", sets[0] if len(set(sets)) == 1 else ";".join(sets), where)
+    if main < every:
+        found.say("emulator_pin", cpu_ranges(main), where)
+
+
+def _allowed(task: Path) -> tuple[str, set[int]]:
+    lines = dict(line.partition(":\t")[::2] for line in (task / "status").read_text(errors="replace").splitlines())
+    return lines["Name"], set(read_cpu_list(lines["Cpus_allowed_list"]))
+
+
+def _card(options: QemuOptions, found: Findings) -> None:
+    cards = [one for one in options.nodes("device") if _is_card(str(one.get("driver", "")))]
+    for card in cards[1:]:
+        found.lack(f"-device {card.get('driver')},id={card.get('id', '')}: the lab's guests have one network card")
+    if legacy := [*options.all("nic"), *options.all("net")]:
+        found.lack(f"-nic {_cut(legacy[0])}: not read; the lab's network card is virtio")
+    if not cards:
+        return
+    card = cards[0]
+    driver = str(card.get("driver", ""))
+    if not driver.startswith("virtio-net"):
+        found.lack(f"-device {driver}: the lab's network card is virtio")
+        return
+    backends = [node(value, "type") for value in options.all("netdev")]
+    backend: Mapping[str, Any] = next((one for one in backends if one.get("id") == card.get("netdev")), {})
+    queues = whole(str(backend.get("queues", ""))) or len(str(backend.get("fds", "")).split(":"))
+    if queues > 1:
+        found.say("nic_queues", queues, f"-netdev id={backend.get('id')}: {queues} queues")
+    if (vhost := switch(backend.get("vhost"))) is not None:
+        found.say("vhost", vhost, f"-netdev id={backend.get('id')},vhost={backend.get('vhost')}")
+    if mtu := whole(str(card.get("host_mtu", ""))):
+        found.say("mtu", mtu, f"-device {driver},host_mtu={mtu}")
+    for key in ("rx_queue_size", "tx_queue_size"):
+        if key in card:
+            found.say(f"libvirt interface/driver/@{key}", str(card[key]), f"-device {driver},{key}={card[key]}")
+
+
+def _is_card(driver: str) -> bool:
+    return driver.startswith(("virtio-net", "e1000", "rtl8139", "vmxnet3", "ne2k", "i82", "pcnet", "tulip"))
+
+
+def _others(options: QemuOptions, found: Findings) -> None:
+    for device in options.nodes("device"):
+        driver = str(device.get("driver", ""))
+        words = next((words for begin, words in _OTHERS.items() if driver.startswith(begin)), None)
+        if words is not None:
+            at = device.get("host") or device.get("id") or ""
+            found.lack(f"-device {driver} {at}".rstrip() + f": {words}")
+    for name in ("vga", "fsdev", "virtfs", "tpmdev", "bios"):
+        for value in options.all(name):
+            if value not in ("none", "std"):
+                found.lack(f"-{name} {_cut(value)}: no key")
+    firmware = [one for one in options.all("drive") if pairs(one, "file").get("if") == "pflash"]
+    if firmware or any(key.startswith("pflash") for key in options.machine):
+        found.lack("pflash: guests of the lab boot their kernel without UEFI")
+
+
+def _disks(pid: int, options: QemuOptions, roots: Roots) -> Iterator[FoundDisk]:
+    folder = roots.proc / str(pid)
+    opened = open_files(pid, roots)
+    known = options.found_disks()
+    proved = with_open_files([one.disk for one in known], opened, folder, options.words())
+    if not known:
+        # It got its disks over its monitor, as LXD's do.
+        known = [QemuDisk(disk) for disk in proved]
+    devices = {str(one.get("id")): one for one in options.nodes("device")}
+    groups = {str(one.get("id")): one for one in options.nodes("object", "qom-type")}
+    for one, disk in zip(known, proved, strict=True):
+        made = FoundDisk(disk.target, disk.file or disk.protocol, whole(str(one.device.get("bootindex", ""))))
+        _cache(made, one, disk)
+        _drive(made, one)
+        _bus(made, one, devices, queues_for(options.machine.get("type", ""), options.vcpus))
+        limited(made.found, made.target, _throttled(one, groups), f"{made.target}: its throttling")
+        look_below(made, disk, roots, folder)
+        yield made
+
+
+def _cache(made: FoundDisk, one: QemuDisk, disk: DomainDisk) -> None:
+    said, by = disk.cache, f"{made.target}: cache by its arguments"
+    if disk.o_direct is not None and (said == UNKNOWN or disk.direct is not replace(disk, o_direct=None).direct):
+        said = "none" if disk.o_direct else "writeback"
+        by = f"{made.target}: its open file has {'O_DIRECT' if disk.o_direct else 'no O_DIRECT'}"
+    if said == UNKNOWN:
+        made.found.lack(f"{made.target}: nothing tells its cache mode")
+    else:
+        made.found.say("cache", said, by)
+
+
+def _drive(made: FoundDisk, one: QemuDisk) -> None:
+    found, name = made.found, made.target
+    words = [str(layer["aio"]) for layer in one.layers if "aio" in layer]
+    if words and words[-1] in _IO:
+        found.say("io", words[-1], f"{name}: aio={words[-1]}")
+    if one.disk.format in ("raw", "qcow2"):
+        found.say("format", one.disk.format, f"{name}: driver {one.disk.format}")
+    elif one.disk.format != UNKNOWN:
+        found.lack(f"{name}: {one.disk.format}: the lab's data disks are raw or qcow2")
+    if one.layers:
+        # Each node has to pass it on; one below another does, unless it is told otherwise (block.c).
+        first = str(one.layers[0].get("discard", "ignore"))
+        passed = all(str(layer.get("discard", "unmap")) in _DISCARDS for layer in one.layers)
+        where = f"{name}: discard={first}" if "discard" in one.layers[0] else f"{name} has no discard=: QEMU's ignore"
+        found.say("discard", "unmap" if first in _DISCARDS and passed else "ignore", where)
+    zeroes = [str(layer["detect-zeroes"]) for layer in one.layers if "detect-zeroes" in layer]
+    if zeroes and zeroes[0] in ("off", "on", "unmap"):
+        found.say("detect_zeroes", zeroes[0], f"{name}: detect-zeroes={zeroes[0]}")
+    for layer in one.layers[:-1]:
+        if layer.get("driver") == "copy-on-read" or isinstance(layer.get("backing"), dict | str):
+            found.lack(f"{name}: it reads other files below it; the lab's data disk has nothing below it")
+
+
+def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]], queues: int) -> None:
+    name, device, found = made.target, one.device, made.found
+    driver = str(device.get("driver", ""))
+    bus = next((value for begin, value in _BUSES.items() if driver.startswith(begin)), None)
+    if not driver:
+        bus = one.interface if one.interface in ("virtio",) else None
+    if bus is None:
+        words = f"-device {driver}" if driver else f"if={one.interface}" if one.interface else "nothing tells its bus"
+        found.lack(f"{name}: {words}: the lab's disks are virtio or scsi")
+        return
+    where = f"{name}: -device {driver}" if driver else f"{name}: if={one.interface}"
+    holder, key = device, "num-queues"
+    if bus == "scsi":
+        holder, key = devices.get(str(device.get("bus", "")).rpartition(".")[0], {}), "num_queues"
+        if not str(holder.get("driver", "")).startswith("virtio-scsi"):
+            found.lack(f"{name}: controller {holder.get('driver', 'unknown')}: the lab's is virtio-scsi")
+            return
+        where += f" at -device {holder.get('driver')}"
+        if driver != "scsi-hd":
+            found.lack(f"{name}: {driver}: the guest's own SCSI commands go to the device")
+    found.say("bus", bus, where)
+    own = whole(str(holder.get(key, holder.get(key.replace("-", "_"), ""))))
+    found.say("queues", own or queues, f"{where},{key}={own}" if own else f"{name} has no {key}=: QEMU's own number")
+    if thread := holder.get("iothread"):
+        found.say("iothread", str(thread), f"{where},iothread={thread}")
+    if (packed := switch(device.get("packed"))) is not None and bus == "virtio":
+        found.say("packed", packed, f"{where},packed={device.get('packed')}")
+    for option, path in (("event_idx", "event_idx"), ("queue-size", "queue_size")):
+        if option in device and bus == "virtio":
+            found.say(f"{OF_DRIVER}{path}", str(device[option]), f"{where},{option}={device[option]}")
+
+
+def _throttled(one: QemuDisk, groups: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """Limits by their names without ``-total``: of a ``-drive``, or of the group of a node."""
+    found: dict[str, int] = {}
+    for layer in one.layers:
+        group = groups.get(str(layer.get("throttle-group")), {})
+        limits = [group.get("limits"), layer.get("throttling"), group]
+        for part in limits:
+            for key, value in part.items() if isinstance(part, Mapping) else ():
+                match = re.fullmatch(r"(?:x-)?(iops|bps)-(total|read|write)(-max)?", str(key))
+                if match is not None:
+                    way = "" if match[2] == "total" else f"-{match[2]}"
+                    found[f"{match[1]}{way}{match[3] or ''}"] = whole(str(value))
+        for key in ("iops", "bps"):
+            if key in layer:
+                found[key] = whole(str(layer[key]))
+    return found
+
+
+def named_so(options: Mapping[int, QemuOptions], wanted: str) -> Sequence[int]:
+    """The processes of guests with this name, or this number in Proxmox VE, which it gives by ``-id``."""
+    by_name = [pid for pid, one in options.items() if one.name == wanted]
+    return by_name or [pid for pid, one in options.items() if wanted in one.all("id")]

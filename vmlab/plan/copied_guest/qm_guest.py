@@ -1,0 +1,273 @@
+"""A guest by the text of Proxmox VE's `qm config`, or of its file in /etc/pve/qemu-server.
+
+What the text leaves out has Proxmox VE's defaults, which are its own and not QEMU's (qm.conf(5), and
+`aio_cmdline_option` and `detect_zeroes_cmdline_option` of qemu-server).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vmlab.model.errors import ScenarioError
+from vmlab.plan.copied_guest.found_guest import Findings, FoundDisk, FoundGuest, exact_bytes, limited, of_feature, whole
+
+_LINE = re.compile(r"([a-z][a-z0-9_-]*):(?: (.*))?", re.ASCII)
+_SECTION = re.compile(r"\[[^\]]+\]")
+_KNOWN = re.compile(
+    r"(?:scsi|virtio|sata|ide|net|hostpci|numa|efidisk|unused)\d+|cores|sockets|vcpus|memory|ostype|scsihw"
+)
+_OF_CONTAINERS = ("rootfs", "lxc.include", "unprivileged")
+_DISK = re.compile(r"(scsi|virtio|sata|ide)(\d+)", re.ASCII)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)", re.ASCII)
+_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_FIRST = {"ide": "file", "sata": "file", "scsi": "file", "virtio": "file", "net": "model"}
+_PAGES = {"2": "2 MiB", "1024": "1 GiB", "any": "1 GiB"}
+_LEVELS = "+popcnt +pni +sse4.1 +sse4.2 +ssse3"
+_V3 = f"+aes {_LEVELS} +avx +avx2 +bmi1 +bmi2 +f16c +fma +abm +movbe +xsave"
+_MODELS = {
+    "x86-64-v2": f"qemu64 {_LEVELS}",
+    "x86-64-v2-AES": f"qemu64 +aes {_LEVELS}",
+    "x86-64-v3": f"qemu64 {_V3}",
+    "x86-64-v4": f"qemu64 {_V3} +avx512f +avx512bw +avx512cd +avx512dq +avx512vl",
+}
+"""Its own models, and what it gives QEMU for them (PVE/QemuServer/CPUConfig.pm)."""
+_USUAL_WEIGHT, _LABS_WEIGHT = 100, 1024
+_OTHERS = {
+    "hostpci": "a device of the host is passed through",
+    "usb": "guests of the lab have no USB",
+    "tpmstate": "guests of the lab have no TPM",
+    "efidisk": "guests of the lab boot their kernel without UEFI",
+    "virtiofs": "guests of the lab share no folder with the host",
+    "audio": "guests of the lab have no sound",
+    "vga": "guests of the lab have no screen",
+    "watchdog": "guests of the lab have no watchdog",
+    "ivshmem": "guests of the lab share no memory",
+    "numa": "guests of the lab have one node",
+    "args": "no key",
+    "amd-sev": "the memory of the lab's guests is not encrypted",
+    "intel-tdx": "the memory of the lab's guests is not encrypted",
+}
+
+
+def is_qm_config(text: str) -> bool:
+    """Whether each line has the form of `qm config`, and one of them is of a guest."""
+    lines = [line for line in _before_snapshots(text) if line.strip() and not line.startswith("#")]
+    matches = [_LINE.fullmatch(line) for line in lines]
+    keys = [match[1] for match in matches if match]
+    return bool(keys) and all(matches) and any(map(_KNOWN.fullmatch, keys))
+
+
+def guest_of_qm_config(text: str, file: Path | str, origin: str) -> FoundGuest:
+    """The guest that the text describes. Raises ScenarioError for that of a container."""
+    said: dict[str, str] = {}
+    for number, line in enumerate(_before_snapshots(text), start=1):
+        if (match := _LINE.fullmatch(line)) is not None:
+            said.setdefault(match[1], (match[2] or "").strip())
+            if match[1] in _OF_CONTAINERS:
+                words = "is the configuration of a container (`pct config`), which has no QEMU"
+                raise ScenarioError(words, file=file, line=number, column=1)
+    guest = FoundGuest(said.get("name") or "guest", origin, is_emulated=said.get("kvm") == "0")
+    vcpus = _cpus(said, guest.found)
+    _memory(said, guest.found)
+    _card(said, guest.found)
+    _others(said, guest.found)
+    guest.disks += _disks(said, vcpus, guest.found)
+    return guest
+
+
+def _before_snapshots(text: str) -> Iterator[str]:
+    for line in text.lstrip("\ufeff").splitlines():
+        if _SECTION.fullmatch(line.strip()):
+            return
+        yield line.rstrip()
+
+
+def _parts(value: str, first: str) -> dict[str, str]:
+    """``local:vm-1,cache=none`` by keys; `first` is that of a word without one."""
+    found: dict[str, str] = {}
+    for place, part in enumerate(value.split(",")):
+        key, equals, text = part.partition("=")
+        found[key.strip() if equals else (first if place == 0 else key.strip())] = text if equals else key
+    return found
+
+
+def _cpus(said: Mapping[str, str], found: Findings) -> int:
+    cores, sockets = (whole(said.get(key)) or 1 for key in ("cores", "sockets"))
+    count = whole(said.get("vcpus")) or cores * sockets
+    given = [f"{key}: {said[key]}" for key in ("vcpus", "sockets", "cores") if key in said]
+    found.say("vcpus", count, ", ".join(given) or "no cores: 1")
+    if cores > 1:
+        found.lack(f"cores: {cores}: each virtual CPU of the lab's guests is a socket")
+    _cpu_model(said.get("cpu", ""), found)
+    if limit := _number(said.get("cpulimit")):
+        found.say("libvirt cputune/global_period", "100000", f"cpulimit: {said['cpulimit']}")
+        found.say("libvirt cputune/global_quota", str(round(100_000 * limit)), f"cpulimit: {said['cpulimit']}")
+    if weight := whole(said.get("cpuunits")):
+        shares = max(2, round(weight * _LABS_WEIGHT / _USUAL_WEIGHT))
+        where = f"cpuunits: {weight}, where {_USUAL_WEIGHT} is usual, as {_LABS_WEIGHT} in the lab"
+        found.say("cpu_shares", shares, where)
+    if affinity := said.get("affinity"):
+        for key in ("pin", "emulator_pin"):
+            found.say(key, affinity.replace(" ", ""), f"affinity: {affinity}")
+    return count
+
+
+def _cpu_model(text: str, found: Findings) -> None:
+    parts = _parts(text, "cputype") if text else {}
+    model = parts.get("cputype", "kvm64")
+    if model.startswith("custom-"):
+        found.lack(f"cpu: {model}: it is defined in /etc/pve/virtual-guest/cpu-models.conf")
+        return
+    flags = [word for word in parts.get("flags", "").split(";") if re.fullmatch(r"[+-][\w.-]+", word, re.ASCII)]
+    value = [_MODELS.get(model, model), *(of_feature(word[1:], wanted=word[0] == "+") for word in flags)]
+    found.say("cpu", " ".join(value), f"cpu: {text}" if text else "no cpu: Proxmox VE's kvm64")
+
+
+def _memory(said: Mapping[str, str], found: Findings) -> None:
+    given = said.get("memory", "")
+    size = whole(_parts(given, "current").get("current")) if given else 512
+    if size:
+        found.say("memory", exact_bytes(size << 20), f"memory: {given}" if given else "no memory: Proxmox VE's 512")
+    balloon = whole(said.get("balloon"))
+    if balloon and balloon != size:
+        found.lack(f"balloon: {balloon}: the lab's guests keep all of their memory")
+    if (pages := said.get("hugepages")) in _PAGES:
+        found.say("huge_pages", _PAGES[str(pages)], f"hugepages: {pages}")
+    if said.get("numa") == "1":
+        found.lack("numa: 1: guests of the lab have one node")
+    machine = said.get("machine", "")
+    if "q35" not in machine:
+        found.lack(f"machine: {machine or 'not said, i440fx'}: the lab's is q35")
+
+
+def _card(said: Mapping[str, str], found: Findings) -> None:
+    cards = sorted((key for key in said if re.fullmatch(r"net\d+", key)), key=lambda key: whole(key[3:]))
+    for key in cards[1:]:
+        found.lack(f"{key}: {said[key]}: the lab's guests have one network card")
+    if not cards:
+        found.lack("no net0; guests of the lab have a network card")
+        return
+    key = cards[0]
+    parts = _parts(said[key], "model")
+    if "virtio" not in (*parts, parts.get("model")):
+        found.lack(f"{key}: {said[key].partition('=')[0]}: the lab's network card is virtio")
+        return
+    found.say("nic_queues", whole(parts.get("queues")) or None, f"{key}: queues={parts.get('queues')}")
+    # 1 stands for that of the bridge.
+    if (mtu := whole(parts.get("mtu"))) > 1:
+        found.say("mtu", mtu, f"{key}: mtu={mtu}")
+    elif mtu:
+        found.lack(f"{key}: mtu=1: as the bridge, of which the text says nothing")
+    if rate := parts.get("rate"):
+        found.lack(f"{key}: rate={rate}: a limit of what the guest gets; the key `bandwidth` limits both directions")
+
+
+def _others(said: Mapping[str, str], found: Findings) -> None:
+    for key, value in said.items():
+        words = _OTHERS.get(key.rstrip("0123456789"))
+        is_none = key == "vga" and value.startswith(("none", "serial"))
+        if words is not None and not is_none and key != "numa":
+            found.lack(f"{key}: {value}: {words}")
+    if said.get("bios") == "ovmf":
+        found.lack("bios: ovmf: guests of the lab boot their kernel without UEFI")
+    if said.get("arch", "x86_64") != "x86_64":
+        found.lack(f"arch: {said['arch']}: guests of the lab are x86_64")
+
+
+def _disks(said: Mapping[str, str], vcpus: int, guest: Findings) -> Iterator[FoundDisk]:
+    order = _boot_order(said)
+    for key, value in said.items():
+        match = _DISK.fullmatch(key)
+        if match is None:
+            continue
+        parts = _parts(value, "file")
+        if parts.get("media") == "cdrom" or parts.get("file") in ("none", "cdrom"):
+            if parts.get("file") != "none":
+                guest.lack(f"{key}: {parts.get('file', '')}: guests of the lab have disks alone")
+            continue
+        place = order.index(key) + 1 if key in order else 0
+        disk = FoundDisk(key, parts.get("file", ""), place)
+        _bus(disk, match[1], said, parts, vcpus)
+        _drive(disk, parts)
+        yield disk
+
+
+def _boot_order(said: Mapping[str, str]) -> list[str]:
+    boot = _parts(said.get("boot", ""), "legacy")
+    return [*boot.get("order", "").split(";"), said.get("bootdisk", "")]
+
+
+def _bus(disk: FoundDisk, bus: str, said: Mapping[str, str], parts: Mapping[str, str], vcpus: int) -> None:
+    name, hardware = disk.target, said.get("scsihw", "lsi")
+    if bus == "scsi" and not hardware.startswith("virtio-scsi"):
+        usual = "" if "scsihw" in said else ", as it is not said"
+        disk.found.lack(f"{name}: scsihw: {hardware}{usual}: the lab's is virtio-scsi")
+    elif bus not in ("scsi", "virtio"):
+        disk.found.lack(f"{name}: bus {bus}: the lab's disks are virtio or scsi")
+    else:
+        disk.found.say("bus", bus, f"{name}" + (f" with scsihw: {hardware}" if bus == "scsi" else ""))
+        own = whole(parts.get("queues"))
+        where = f"{name}: queues={own}" if own else f"{name} has no queues=: QEMU's own number"
+        disk.found.say("queues", own or max(1, min(vcpus, 64)), where)
+    if parts.get("iothread") == "1":
+        if bus == "scsi" and hardware != "virtio-scsi-single":
+            disk.found.lack(f"{name}: iothread=1: it needs scsihw: virtio-scsi-single, and does nothing")
+        else:
+            disk.found.say("iothread", f"iothread-{name}", f"{name}: iothread=1")
+
+
+def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
+    name, found = disk.target, disk.found
+
+    def where(key: str, usual: str) -> str:
+        return f"{name}: {key}={parts[key]}" if key in parts else f"{name} has no {key}=: Proxmox VE's {usual}"
+
+    cache = parts.get("cache", "none")
+    found.say("cache", "none" if cache == "off" else cache, where("cache", "none"))
+    found.say("io", parts.get("aio", "io_uring"), where("aio", "io_uring (native or threads on LVM)"))
+    discard = parts.get("discard", "ignore")
+    found.say("discard", "unmap" if discard == "on" else "ignore", where("discard", "ignore"))
+    zeroes = "on" if parts.get("detect_zeroes", "1") == "1" else "off"
+    if zeroes == "on" and discard == "on":
+        found.say("detect_zeroes", "unmap", f"{name}: discard=on, with which zeroes are discarded")
+    else:
+        found.say("detect_zeroes", zeroes, where("detect_zeroes", "1"))
+    found.say("size", _bytes(parts.get("size", "")), f"{name}: size={parts.get('size')}")
+    file = parts.get("file", "")
+    ending = parts.get("format") or file.rpartition(".")[2]
+    if ending in ("raw", "qcow2"):
+        found.say("format", ending, f"{name}: {file}")
+    elif ending == "vmdk":
+        found.lack(f"{name}: vmdk: the lab's data disks are raw or qcow2")
+    else:
+        found.say("format", "raw", f"{name}: {file}, a volume without a file's ending")
+    storage = file.partition(":")[0]
+    found.lack(f"{name}: /etc/pve/storage.cfg says where storage {storage} lies; `backing` puts the data disk there")
+    limited(found, name, dict(_limits(parts)), f"{name}: its limits")
+    for key in ("ro", "snapshot", "replicate", "shared"):
+        if parts.get(key) == "1" and key in ("ro", "snapshot"):
+            found.lack(f"{name}: {key}=1: the lab's disks are written")
+
+
+def _limits(parts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """In bytes: ``mbps`` is MiB a second (`print_drive_commandline_full` of qemu-server)."""
+    for key, value in parts.items():
+        match = re.fullmatch(r"(mbps|bps|iops)(_rd|_wr)?(_max)?(_length)?", key)
+        number = _number(value)
+        if match is None or number is None or match[4]:
+            continue
+        kind = "iops" if match[1] == "iops" else "bps"
+        way = {"_rd": "-read", "_wr": "-write"}.get(match[2] or "", "")
+        yield f"{kind}{way}{'-max' if match[3] else ''}", round(number * (1 << 20 if match[1] == "mbps" else 1))
+
+
+def _number(text: Any) -> float | None:
+    return float(text) if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", str(text), re.ASCII) else None
+
+
+def _bytes(text: str) -> int | None:
+    match = _SIZE.fullmatch(text)
+    return round(float(match[1]) * (1 << _POWERS[match[2]])) if match else None

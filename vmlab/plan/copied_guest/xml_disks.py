@@ -1,0 +1,174 @@
+"""The disks of libvirt's XML of a domain: each attribute of a driver as the key of a scenario."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lxml import etree
+
+from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
+from vmlab.plan.copied_guest.below_disk import look_below
+from vmlab.plan.copied_guest.found_guest import OF_DRIVER, Findings, FoundDisk, exact_bytes, limited, whole
+from vmlab.telemetry.source import Roots
+
+_BUSES = ("virtio", "scsi")
+_FORMATS = ("raw", "qcow2")
+_IO = ("threads", "native", "io_uring")
+_MORE = ("event_idx", "ioeventfd", "queue_size", "page_per_vq")
+"""Attributes of a virtio disk's driver that `libvirt` sets."""
+_VIRTIO_SCSI = ("virtio-scsi", "virtio-transitional", "virtio-non-transitional")
+_QUEUES_SINCE = (5, 2)
+"""QEMU's machine types that have a queue for each virtual CPU where nothing is said (hw/core/machine.c)."""
+_LIMIT = re.compile(r"(?:(total|read|write)_)(iops|bytes)_sec(_max|_max_length)?|size_iops_sec|group_name")
+
+
+def attributes_of(element: etree._Element | None) -> dict[str, str]:
+    """The attributes of an element; none of none."""
+    return {} if element is None else {str(key): str(value) for key, value in element.attrib.items()}
+
+
+def shown(element: etree._Element, *attributes: str) -> str:
+    """The element as it stands in the XML, with these of its attributes, or all of them, and its text."""
+    kept = {key: value for key, value in attributes_of(element).items() if not attributes or key in attributes}
+    inner = "".join(f" {key}='{value}'" for key, value in kept.items())
+    text = (element.text or "").strip()
+    return f"<{element.tag}{inner}>{text}</{element.tag}>" if text else f"<{element.tag}{inner}/>"
+
+
+def queues_for(machine: str, vcpus: int) -> int:
+    """How many queues a virtio disk has of which nothing is said, on a machine type of QEMU's."""
+    version = re.search(r"-(\d+)\.(\d+)", machine)
+    if version is not None and (int(version[1]), int(version[2])) < _QUEUES_SINCE:
+        return 1
+    return max(1, min(vcpus, 64))
+
+
+def found_disks(root: etree._Element, domain: Domain, guest: Findings, roots: Roots) -> Iterator[FoundDisk]:
+    """The disks of a domain whose XML is `root`; what is no disk that the lab has is noted of the `guest`."""
+    known = {disk.target: disk for disk in domain.disks}
+    for element in root.iterfind("devices/disk"):
+        target = element.find("target")
+        named = None if target is None else known.pop(target.get("dev", ""), None)
+        if named is None:
+            kind = element.get("device", "disk")
+            if kind not in ("disk", "lun") and element.find("source") is not None:
+                guest.lack(f"<disk device='{kind}'>: guests of the lab have disks alone")
+            continue
+        yield _disk(element, named, root, domain, roots)
+
+
+def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, domain: Domain, roots: Roots) -> FoundDisk:
+    boot = element.find("boot")
+    order = 0 if boot is None else whole(boot.get("order"))
+    disk = FoundDisk(named.target, named.file or named.protocol, order)
+    driver = element.find("driver")
+    said = attributes_of(driver)
+    _drive(disk, named, driver, said)
+    _bus(disk, element, root, said)
+    machine = root.find("os/type")
+    if "bus" in disk.found.said:
+        version = "" if machine is None else machine.get("machine", "")
+        words = f"{disk.target} has no queues=: QEMU's own number on {version or 'its machine'}"
+        disk.found.say("queues", queues_for(version, domain.vcpus), words)
+    _limits(disk, element)
+    _rest(disk, element, named, said)
+    look_below(disk, named, roots)
+    return disk
+
+
+def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, said: dict[str, str]) -> None:
+    """What the driver says by attributes that are keys."""
+    found, name = disk.found, disk.target
+
+    def where(attribute: str) -> str:
+        return f"{name}: {shown(driver, attribute)}" if driver is not None else f"{name}"
+
+    if named.cache != UNKNOWN:
+        is_said = said.get("cache", "default") != "default"
+        words = where("cache") if is_said else f"{name} has no cache=: QEMU's own mode"
+        found.say("cache", named.cache, words)
+    if said.get("io") in _IO:
+        found.say("io", said["io"], where("io"))
+    if named.format in _FORMATS:
+        found.say("format", named.format, where("type"))
+    elif named.format != UNKNOWN:
+        found.lack(f"{name}: {named.format}: the lab's data disks are raw or qcow2")
+    discard = said.get("discard", "ignore")
+    words = where("discard") if "discard" in said else f"{name} has no discard=: QEMU's ignore"
+    found.say("discard", discard if discard == "unmap" else "ignore", words)
+    if (zeroes := said.get("detect_zeroes")) == "unmap" and discard != "unmap":
+        words = f"{where('detect_zeroes')} without discard='unmap', which libvirt takes for on"
+        found.say("detect_zeroes", "on", words)
+    elif zeroes in ("off", "on", "unmap"):
+        found.say("detect_zeroes", zeroes, where("detect_zeroes"))
+    if said.get("packed") in ("on", "off"):
+        found.say("packed", said["packed"] == "on", where("packed"))
+    found.say("iothread", said.get("iothread"), where("iothread"))
+    found.say("queues", whole(said.get("queues")) or None, where("queues"))
+    size = None if driver is None else driver.find("metadata_cache/max_size")
+    if size is not None and whole(size.text) and size.get("unit", "bytes") in ("b", "bytes"):
+        found.say("table_cache", exact_bytes(whole(size.text)), f"{name}: <metadata_cache>{shown(size)}")
+    for key in _MORE:
+        if key in said:
+            found.say(f"{OF_DRIVER}{key}", said[key], where(key))
+    for key in ("copy_on_read", "discard_no_unref"):
+        if said.get(key) == "on":
+            found.lack(f"{where(key)}: no key")
+
+
+def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element, said: dict[str, str]) -> None:
+    target = element.find("target")
+    bus = "" if target is None else target.get("bus", "")
+    if target is None or bus not in _BUSES:
+        disk.found.lack(f"{disk.target}: bus '{bus or 'not said'}': the lab's disks are virtio or scsi")
+        return
+    where = f"{disk.target}: {shown(target, 'bus')}"
+    if bus == "virtio":
+        disk.found.say("bus", bus, where)
+        return
+    address = element.find("address")
+    index = "0" if address is None else address.get("controller", "0")
+    for controller in root.iterfind("devices/controller"):
+        if controller.get("type") != "scsi" or controller.get("index", "0") != index:
+            continue
+        model = controller.get("model", "")
+        if model not in _VIRTIO_SCSI:
+            disk.found.lack(f"{disk.target}: <controller type='scsi' model='{model}'>: the lab's is virtio-scsi")
+            return
+        if (driver := controller.find("driver")) is not None:
+            words = f"{disk.target}: <controller type='scsi'>{shown(driver, 'queues', 'iothread')}"
+            disk.found.say("queues", whole(driver.get("queues")) or None, words)
+            disk.found.say("iothread", driver.get("iothread"), words)
+    disk.found.say("bus", bus, where)
+
+
+def _limits(disk: FoundDisk, element: etree._Element) -> None:
+    """``iotune``; libvirt names what is of reads and writes together ``total``."""
+    tune = element.find("iotune")
+    values: dict[str, int] = {}
+    for limit in () if tune is None else tune:
+        match = _LIMIT.fullmatch(str(limit.tag))
+        if match is None or match[1] is None:
+            continue
+        name = {"iops": "iops", "bytes": "bps"}[match[2]] + ("" if match[1] == "total" else f"-{match[1]}")
+        values[name + (match[3] or "").replace("_", "-")] = whole(limit.text)
+    limited(disk.found, disk.target, values, f"{disk.target}: <iotune>")
+
+
+def _rest(disk: FoundDisk, element: etree._Element, named: DomainDisk, said: dict[str, str]) -> None:
+    name, found = disk.target, disk.found
+    if element.get("device") == "lun":
+        found.lack(f"{name}: device='lun': the guest's own SCSI commands go to the device")
+    if named.backing:
+        below = ", ".join(one.file for one in named.backing)
+        found.lack(f"{name}: it reads {below} below it; the lab's data disk has nothing below it")
+    for tag, words in (
+        ("shareable", "the lab's disks are of one guest"),
+        ("encryption", "the lab's disks are not encrypted"),
+        ("blockio", "the lab's disks have QEMU's own block sizes"),
+        ("source/slices", "the lab's disks are whole files"),
+        ("source/encryption", "the lab's disks are not encrypted"),
+    ):
+        if (one := element.find(tag)) is not None:
+            found.lack(f"{name}: {shown(one)}: {words}")

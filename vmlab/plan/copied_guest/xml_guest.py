@@ -1,0 +1,307 @@
+"""A guest by libvirt's XML of its domain. Names, memory, CPUs and what a disk lies on are read as elsewhere
+(`domain_of_xml`); here is what a scenario has keys for besides, and what it has none for.
+
+Names are those of https://libvirt.org/formatdomain.html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from vmlab.model.errors import ScenarioError
+from vmlab.model.scenarios.libvirt_paths import read_path
+from vmlab.plan.copied_guest.found_guest import (
+    Findings,
+    FoundGuest,
+    cpu_ranges,
+    exact_bytes,
+    of_feature,
+    percent_of_each,
+    whole,
+)
+from vmlab.plan.copied_guest.xml_disks import attributes_of, found_disks, shown
+from vmlab.telemetry.domains.libvirt_reader import domain_of_xml
+from vmlab.telemetry.source import THE_HOST, Roots
+
+_TYPES = {"kvm": False, "qemu": True}
+"""Whether the guest is emulated, by the type of its domain; other hypervisors are none that the lab has."""
+_KINDS = {"lxc": "a container", "xen": "a guest of Xen", "bhyve": "a guest of bhyve", "hvf": "a guest of macOS"}
+_MODELS = {"host-passthrough": "host", "maximum": "max", "host-model": "host-model"}
+_LIKE_QEMU = "qemu64"
+_PAGES = {2**21: "2 MiB", 2**30: "1 GiB"}
+_OF_CARD = ("rx_queue_size", "tx_queue_size", "ioeventfd", "event_idx", "txmode", "page_per_vq")
+_ON_A_BRIDGE = ("bridge", "network")
+_GLOBAL = ("global_period", "global_quota", "emulator_period", "emulator_quota", "iothread_period", "iothread_quota")
+_UNITS = {"b": 1, "bytes": 1, "KiB": 2**10, "k": 2**10, "MiB": 2**20, "M": 2**20, "GiB": 2**30, "G": 2**30}
+_OTHER_DEVICES = {
+    "hostdev": "a device of the host is passed through",
+    "tpm": "guests of the lab have no TPM",
+    "filesystem": "guests of the lab share no folder with the host",
+    "shmem": "guests of the lab share no memory",
+    "memory": "memory that is plugged in is part of the lab's guest from its start",
+    "iommu": "guests of the lab have no IOMMU",
+    "vsock": "guests of the lab have no vsock",
+    "sound": "guests of the lab have no sound",
+    "video": "guests of the lab have no screen",
+    "redirdev": "guests of the lab have no USB",
+    "watchdog": "guests of the lab have no watchdog",
+    "crypto": "guests of the lab have no crypto device",
+}
+_WITHOUT_A_SCREEN = ("none",)
+
+
+def is_xml(text: str) -> bool:
+    """Whether a text can be XML and nothing else."""
+    return text.lstrip("\ufeff \t\r\n").startswith("<")
+
+
+def guest_of_xml(text: str, file: Path | str, origin: str, roots: Roots = THE_HOST) -> FoundGuest:
+    """The guest that the XML describes. Raises ScenarioError, with line and column, for what is no domain of QEMU's."""
+    root = _domain_of(text, file)
+    domain = domain_of_xml(text)
+    guest = FoundGuest(domain.name or "guest", origin, is_emulated=_TYPES[root.get("type", "")])
+    # libvirt gives a number to domains that run alone.
+    guest.is_running = root.get("id") is not None
+    _cpus(root, domain.vcpus, guest.found)
+    _memory(root, domain.memory_bytes, guest.found)
+    _cpu_model(root, guest.found)
+    _cpu_time(root, guest.found)
+    _pinning(root, domain.vcpus, guest.found)
+    _cards(root, guest.found)
+    _other(root, guest.found)
+    guest.disks += found_disks(root, domain, guest.found, roots)
+    return guest
+
+
+def _domain_of(text: str, file: Path | str) -> etree._Element:
+    """The element of the domain. Entities are not read and nothing is fetched."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    except etree.XMLSyntaxError as error:
+        line, column = error.position
+        words = re.sub(r",? line \d+, column \d+", "", error.msg or "is no XML")
+        raise ScenarioError(f"is no XML: {words}", file=file, line=line, column=max(1, column)) from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise ScenarioError("has a DOCTYPE, which no domain of libvirt's has", file=file, line=1, column=1)
+    line = int(str(root.sourceline or 1))
+    if root.tag != "domain":
+        raise ScenarioError(f"is the XML of <{root.tag}>, and not of a <domain>", file=file, line=line, column=1)
+    if (kind := root.get("type", "")) not in _TYPES:
+        what = _KINDS.get(kind, f"a domain of type {kind!r}")
+        words = f"is {what}, whose disks QEMU does not drive; type kvm or qemu is needed"
+        raise ScenarioError(words, file=file, line=line, column=1)
+    return root
+
+
+def _cpus(root: etree._Element, count: int, found: Findings) -> None:
+    vcpu = root.find("vcpu")
+    if count:
+        found.say("vcpus", count, "no <vcpu>" if vcpu is None else shown(vcpu, "current"))
+    topology = root.find("cpu/topology")
+    if topology is not None and any(topology.get(key, "1") != "1" for key in ("dies", "clusters", "cores", "threads")):
+        found.lack(f"{shown(topology)}: each virtual CPU of the lab's guests is a socket")
+    arch = root.find("os/type")
+    if arch is not None and arch.get("arch", "x86_64") != "x86_64":
+        found.lack(f"{shown(arch, 'arch')}: guests of the lab are x86_64")
+    machine = "" if arch is None else arch.get("machine", "")
+    if machine and "q35" not in machine:
+        found.lack(f"machine='{machine}': the lab's is q35")
+
+
+def _memory(root: etree._Element, count: int, found: Findings) -> None:
+    memory, current = root.find("memory"), root.find("currentMemory")
+    if count and memory is not None:
+        found.say("memory", exact_bytes(count), shown(memory, "unit"))
+    if (
+        current is not None
+        and memory is not None
+        and (current.text, current.get("unit"))
+        != (
+            memory.text,
+            memory.get("unit"),
+        )
+    ):
+        found.lack(f"{shown(current, 'unit')}: a balloon has taken the rest; the lab's guests have all of their memory")
+    backing = root.find("memoryBacking")
+    if backing is not None:
+        _backing(backing, found)
+    tuned = root.find("numatune/memory")
+    if tuned is not None:
+        if (nodes := tuned.get("nodeset", "")).isdecimal():
+            found.say("numa", whole(nodes), shown(tuned))
+        else:
+            found.lack(f"{shown(tuned)}: the lab takes a guest's memory from one node or from any")
+    if (cells := root.find("cpu/numa")) is not None:
+        found.lack(f"<numa> with {len(cells)} cells: guests of the lab have one node")
+    for limit in root.iterfind("memtune/*"):
+        found.lack(f"{shown(limit)} of memtune: no key; `libvirt` takes memtune/hard_limit in KiB")
+
+
+def _backing(backing: etree._Element, found: Findings) -> None:
+    pages = backing.find("hugepages")
+    if pages is not None:
+        page = pages.find("page")
+        size = 2**21 if page is None else whole(page.get("size")) * _UNITS.get(page.get("unit", "KiB"), 0)
+        where = shown(pages) if page is None else f"<hugepages>{shown(page, 'size', 'unit')}"
+        if size in _PAGES:
+            found.say("huge_pages", _PAGES[size], where)
+        else:
+            found.lack(f"{where}: the lab has pages of {' and '.join(_PAGES.values())}")
+    if (shared := backing.find("nosharepages")) is not None:
+        found.say("ksm", False, shown(shared))
+    if (locked := backing.find("locked")) is not None:
+        found.say("memory_lock", True, shown(locked))
+
+
+def _cpu_model(root: etree._Element, found: Findings) -> None:
+    cpu = root.find("cpu")
+    mode = "" if cpu is None else cpu.get("mode", "custom")
+    model = _MODELS.get(mode)
+    where = "no <cpu>: QEMU's own" if cpu is None else shown(cpu, "mode")
+    if model is None and cpu is not None and cpu.findtext("model"):
+        model = (cpu.findtext("model") or "").strip()
+        where = f"<model>{model}</model>"
+    features: dict[str, str] = {}
+    for feature in () if cpu is None else cpu.iterfind("feature"):
+        name, policy = feature.get("name", ""), feature.get("policy", "require")
+        if policy in ("force", "require", "disable", "forbid"):
+            features[name] = of_feature(name, wanted=policy in ("force", "require"))
+    where += f" and {len(features)} <feature>" if features else ""
+    found.say("cpu", " ".join([model or _LIKE_QEMU, *features.values()]), where)
+
+
+def _cpu_time(root: etree._Element, found: Findings) -> None:
+    tune = root.find("cputune")
+    if tune is None:
+        return
+    if (shares := tune.find("shares")) is not None and whole(shares.text):
+        found.say("cpu_shares", whole(shares.text), shown(shares))
+    period, quota = (_number(tune, key, usual) for key, usual in (("period", 100_000), ("quota", -1)))
+    if (share := percent_of_each(quota, period)) is not None:
+        found.say("cpu_quota", share, f"<quota>{quota}</quota> of <period>{period}</period>")
+    elif quota > 0:
+        found.lack(f"<quota>{quota}</quota> of <period>{period}</period>: a cpu_quota is from 10 to 100 %")
+    settings = {f"cputune/{key}": text for key in _GLOBAL if (text := (tune.findtext(key) or "").strip())}
+    for key in ("vcpusched", "iothreadsched", "emulatorsched", "cachetune", "memorytune"):
+        if (other := tune.find(key)) is not None:
+            found.lack(f"{shown(other)}: no key")
+    if weight := (root.findtext("blkiotune/weight") or "").strip():
+        settings["blkiotune/weight"] = weight
+    _settings(found, settings, "the same elements of its XML")
+
+
+def _number(tune: etree._Element, key: str, usual: int) -> int:
+    try:
+        return int((tune.findtext(key) or "").strip())
+    except ValueError:
+        return usual
+
+
+def _settings(found: Findings, settings: dict[str, str], where: str) -> None:
+    """Paths for the key ``libvirt``, of those that a scenario may set."""
+    for path, value in settings.items():
+        try:
+            read_path(path)
+        except ValueError:
+            continue
+        found.say(f"libvirt {path}", value, where)
+
+
+def _pinning(root: etree._Element, vcpus: int, found: Findings) -> None:
+    vcpu = root.find("vcpu")
+    every = "" if vcpu is None else vcpu.get("cpuset", "")
+    pins = {one.get("vcpu", ""): one.get("cpuset", "") for one in root.iterfind("cputune/vcpupin")}
+    sets = [_cpus_in(pins.get(str(number), every)) for number in range(vcpus)]
+    if sets and all(sets):
+        text = sets[0] if len(set(sets)) == 1 else ";".join(sets)
+        found.say("pin", text, "<vcpupin> of each" if pins else f"<vcpu cpuset='{every}'>")
+    elif pins:
+        found.lack(f"<vcpupin> of virtual CPUs {', '.join(pins)}: the lab pins all virtual CPUs or none")
+    emulator = root.find("cputune/emulatorpin")
+    own = every if emulator is None else emulator.get("cpuset", "")
+    if cpus := _cpus_in(own):
+        found.say("emulator_pin", cpus, f"<vcpu cpuset='{every}'>" if emulator is None else shown(emulator))
+    for pin in root.iterfind("cputune/iothreadpin"):
+        found.lack(f"{shown(pin)}: the lab pins iothreads as the emulator's other threads")
+
+
+def _cpus_in(text: str) -> str:
+    """``0-3,^1`` as the lab has it: ``0,2-3``; empty for what is no set of CPUs."""
+    chosen: set[int] = set()
+    for part in text.replace(" ", "").split(","):
+        match = re.fullmatch(r"(\^?)(\d{1,4})(?:-(\d{1,4}))?", part, re.ASCII)
+        if match is None:
+            return ""
+        cpus = set(range(int(match[2]), int(match[3] or match[2]) + 1))
+        chosen = chosen - cpus if match[1] else chosen | cpus
+    return cpu_ranges(chosen)
+
+
+def _cards(root: etree._Element, found: Findings) -> None:
+    cards = root.findall("devices/interface")
+    for card in cards[1:]:
+        found.lack(f"{_named(card)}: the lab's guests have one network card")
+    if not cards:
+        found.lack("it has no network card; guests of the lab have one")
+        return
+    card = cards[0]
+    model, driver = card.find("model"), card.find("driver")
+    if card.get("type") == "hostdev":
+        found.lack(f"{_named(card)}: a card of the host is passed through; the lab's is virtio")
+        return
+    if card.get("type") not in _ON_A_BRIDGE:
+        found.lack(f"{_named(card)}: the lab's network card is on a bridge")
+    if model is None or not model.get("type", "").startswith("virtio"):
+        words = "no <model> of the card" if model is None else shown(model)
+        found.lack(f"{words}: the lab's network card is virtio")
+        return
+    said = attributes_of(driver)
+    if driver is not None:
+        found.say("nic_queues", whole(said.get("queues")) or None, shown(driver, "queues"))
+        if said.get("name") in ("vhost", "qemu"):
+            found.say("vhost", said["name"] == "vhost", shown(driver, "name"))
+        settings = {f"interface/driver/@{key}": said[key] for key in _OF_CARD if key in said}
+        for side in ("host", "guest"):
+            inner = attributes_of(driver.find(side))
+            settings |= {f"interface/driver/{side}/@{key}": value for key, value in inner.items()}
+        _settings(found, settings, "<driver> of its network card")
+    if (mtu := card.find("mtu")) is not None:
+        found.say("mtu", whole(mtu.get("size")) or None, shown(mtu))
+    for limit in card.iterfind("bandwidth/*"):
+        found.lack(f"{shown(limit)} of the card's <bandwidth>: the key `bandwidth` limits both directions")
+
+
+def _named(card: etree._Element) -> str:
+    mac = card.find("mac")
+    return f"<interface type='{card.get('type', '')}'>" + ("" if mac is None else f" {mac.get('address', '')}")
+
+
+def _other(root: etree._Element, found: Findings) -> None:
+    for device, words in _devices(root):
+        found.lack(f"{device}: {words}")
+    loader, system = root.find("os/loader"), root.find("os")
+    if loader is not None or (system is not None and system.get("firmware") == "efi"):
+        found.lack("UEFI: guests of the lab boot their kernel without firmware's help")
+    if (launch := root.find("launchSecurity")) is not None:
+        found.lack(f"{shown(launch, 'type')}: the memory of the lab's guests is not encrypted")
+    for element in root:
+        if isinstance(element.tag, str) and element.tag.endswith("}commandline"):
+            given = [str(one.get("value")) for one in element if one.get("value")]
+            found.lack(f"<qemu:commandline> {' '.join(given)}: no key")
+
+
+def _devices(root: etree._Element) -> Iterator[tuple[str, str]]:
+    for device in root.iterfind("devices/*"):
+        words = _OTHER_DEVICES.get(str(device.tag))
+        model = device.find("model")
+        kind = device.get("type") or device.get("model") or ("" if model is None else model.get("type", ""))
+        if words is None or (device.tag == "video" and kind in _WITHOUT_A_SCREEN):
+            continue
+        address = attributes_of(device.find("source/address"))
+        at = " ".join(f"{key}={value}" for key, value in address.items())
+        yield f"<{device.tag}> {kind} {at}".strip(), words
