@@ -43,7 +43,9 @@ def build(force: bool) -> None:
 
 @image.command("add")
 @click.argument("name")
-@click.option("--disk", type=_FILE, required=True, help="Disk image, raw or qcow2; it is copied.")
+@click.option("--disk", type=_FILE, help="Disk image, raw or qcow2; it is copied.")
+@click.option("--domain", metavar="DOMAIN", help="Or the first disk of this domain of libvirt's, which is shut off.")
+@click.option("--connect", metavar="URI", help="libvirt to ask for DOMAIN [default: qemu:///system].")
 @click.option("--user", required=True, help="SSH user: root, a user with sudo, or an administrator.")
 @click.option("--key", type=_FILE, required=True, help="Private SSH key of that user; it is copied.")
 @click.option("--kernel", type=_FILE, help="Kernel to boot [default: the disk's boot loader].")
@@ -52,7 +54,9 @@ def build(force: bool) -> None:
 @click.option("--system", type=click.Choice(get_args(System)), default="linux", show_default=True, help="What it runs.")
 def add_command(
     name: str,
-    disk: Path,
+    disk: Path | None,
+    domain: str | None,
+    connect: str | None,
     user: str,
     key: Path,
     kernel: Path | None,
@@ -61,6 +65,12 @@ def add_command(
     system: System,
 ) -> None:
     """Add your own disk as the image NAME; guests in scenarios use it with `image: NAME`."""
+    if (disk is None) is (domain is None) or (connect is not None and domain is None):
+        raise UsageError("name the disk with --disk FILE, or with --domain DOMAIN, of which --connect says the libvirt")
+    # Imported late: the other commands on images plan nothing.
+    from vmlab.plan.copied_guest.guest_sources import disk_to_copy
+
+    disk = disk or disk_to_copy(str(domain), connect)
     new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line, system=system)
     with shown_work() as work:
         added = add(new, work.notice)
