@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import statistics
@@ -140,6 +141,7 @@ def test_a_scenario_that_is_not_there(argument: str, line: str, capsys: Captured
         (["--set", "workloads.web.request=1"], "workloads.web has no 'request'; did you mean 'requests'?"),
         (["--set", "workloads.web.requests"], "needs PATH=VALUE, such as workloads.web.requests=500"),
         (["--set", "workloads.web.requests=[1"], "the value is not YAML"),
+        (["--set", "@"], "@ needs the name of a file: @FILE"),
         (["--set", "colour=1"], "'colour' begins with nothing that can be set"),
         (["--tiles", "0"], "'0' must be from 1 to 64, smallest first"),
         (["--tiles", "3..1"], "'3..1' must be from 1 to 64, smallest first, as 1..3"),
@@ -243,6 +245,12 @@ def test_the_shipped_scenarios_are_valid(capsys: Captured) -> None:
     assert (code, err.count("valid")) == (0, 3)
     rows = json.loads(out)["scenarios"]
     assert rows[0]["cells"] == {"published": 18, "full": 18, "demo": 2, "smoke": 2}
+
+
+def test_a_scenario_that_is_named_twice_is_read_once(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
+    code, out, err = ended(["validate", "-", "tile", "-", "tile.yaml"], capsys)
+    assert (code, out, err.count("valid")) == (0, "", 3)
 
 
 def test_plan_tells_guests_memory_disk_order_and_time(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,10 +87,12 @@ def _variables(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
         raise click.BadParameter(str(error), ctx, param) from None
 
 
-def assignments(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def assignments(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Assignments as they are typed, with those of a file in the place of ``@FILE``. Raises UsageError."""
     if not any(value.startswith("@") for value in values):
         return values
+    if "@" in values:
+        raise click.BadParameter("@ needs the name of a file: @FILE", ctx, param)
     every = (assignments_of(Path(value[1:])) if value.startswith("@") else [value] for value in values)
     return tuple(chain.from_iterable(every))
 

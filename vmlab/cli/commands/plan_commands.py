@@ -88,7 +88,7 @@ def _detectable(planned: Plan) -> Detectable | None:
 def validate(scenarios: tuple[str, ...], variables: dict[str, str], as_json: bool) -> None:
     """Check every cell of every size of each SCENARIO and start nothing; each problem is one line."""
     known = lacked_programs(), windows_images()
-    found = [validate_all(load(scenario, variables), *known) for scenario in scenarios]
+    found = [validate_all(load(scenario, variables), *known) for scenario in dict.fromkeys(scenarios)]
     for one in found:
         counts = ", ".join(f"{plural(count, 'cell')} at {size}" for size, count in one.cells.items())
         say(f"{one.path}: valid; {counts}")
