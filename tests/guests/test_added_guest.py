@@ -62,13 +62,15 @@ async def test_all_that_is_missing_is_one_list(local: Local, tmp_path: Path) -> 
         "useradd (passwd)",
         "mkfs.ext4 (e2fsprogs)",
         "blockdev (util-linux)",
+        "blkdiscard (util-linux)",
         "smbd (samba)",
         "smbpasswd (samba-common-bin)",
         "testparm (samba-common-bin)",
         "mount.cifs (cifs-utils)",
         "/usr/lib/vmlab/stream (only vmlab's own image has it)",
     ]
-    for name in ("install", "useradd", "mkfs.ext4", "blockdev", "mount.cifs", "smbd", "smbpasswd", "testparm"):
+    programs = "install useradd mkfs.ext4 blockdev blkdiscard mount.cifs smbd smbpasswd testparm"
+    for name in programs.split():
         (tmp_path / name).symlink_to("/bin/true")
     assert await missing_in(local, needs_of(["fileserver"], ["mount.cifs"], data_disk=True)) == []
 
