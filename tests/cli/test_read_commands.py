@@ -69,7 +69,7 @@ def test_ls_scenarios_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) 
     assert all(Path(entry["path"]).is_file() and entry["summary"] for entry in listed)
     assert all("full" in entry["sizes"] for entry in listed)
     assert next(entry["sizes"] for entry in listed if entry["name"] == "tile")[-2:] == ["full", "published"]
-    unsourced = ["cache-modes", "consolidation", "cpu-pinning", "disk-buses", "disk-formats", "disk-io", "disk-places"]
+    unsourced = ["cache-modes", "consolidation", "cpu-pinning", "disk-buses", "disk-io", "disk-places"]
     unsourced += ["huge-pages", "memory-sharing", "network-cards", "network-overlay"]
     assert [entry["name"] for entry in listed if not entry["source"]] == unsourced
     lines = _said(capsys, "ls", "--scenarios").splitlines()

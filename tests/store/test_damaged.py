@@ -24,7 +24,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json, to_json
 from vmlab.model.places import runs_folder
-from vmlab.model.results import CacheProof, Measurement, NeighbourUse, NetworkProof, Provision
+from vmlab.model.results import CacheProof, LeverProof, Measurement, NeighbourUse, NetworkProof, Provision
 from vmlab.model.run import HIGHEST_SEED, MOST_NUMBERED, MOST_OF_EACH, MOST_REPEATS, MOST_TILES
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
@@ -59,6 +59,7 @@ EXAMPLES: dict[str, Any] = {
     "Axes": {"tiles": 1, "cache": "none"},
     "Provision": Provision("cold", 4.5, 4, {"t1-front": "ab"}),
     "CacheProof": CacheProof("t1-front", "/a", True, False, True, False, "none", True),
+    "LeverProof": LeverProof("t1-front", 1, "io", "native", "native", True, "/proc/PID/maps"),
     "NetworkProof": NetworkProof("tunnel", "", "both", 3, 2, None, True),
     "Measurement": Measurement("web", 3, "front", "run_time", 1.5, "s"),
     "Settings": {"tiles": 1, "cache": "none", "host": {"thp": "never"}},

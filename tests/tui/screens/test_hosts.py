@@ -15,6 +15,7 @@ from vmlab.model.cell_event import CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.tui.feed.live_feed import HostsArrived, LiveFeed, RunArrived, RunFound
 from vmlab.tui.screens.replay_screen import ReplayScreen
+from vmlab.tui.state.hosts_of_run import JOINS
 from vmlab.tui.widgets.tables.host_strip import HostStrip
 
 RUN = "20261125-120000-tile-f1ee"
@@ -38,7 +39,9 @@ async def at(app: StillConsole, folder: Path, share: float) -> ReplayScreen:
     screen = await replayed(app, folder / "run.sqlite")
     assert screen.playback is not None
     screen.seek_to(share * screen.playback.recording.length)
+    # Before that moment is read, the strip has its hosts as they join.
     await until(lambda: bool(app.screen.query(HostStrip)) and "hv3" in strip(app), "the strip")
+    await until(lambda: JOINS not in strip(app), "the moment")
     await settled(app)
     return screen
 

@@ -97,7 +97,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tile-backing",
         "tile-disk",
     ),
-    "Network": ("network-classic", "network-vpc", "network-overlay"),
+    "Network": ("network-cards", "network-classic", "network-vpc", "network-overlay"),
     "Java and systems": ("jvm-members", "jvm-overbooking", "query-replay", "system-overhead"),
 }
 OTHERS = "Others"
