@@ -28,12 +28,14 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order tests for several workers: real guests first, then exhaustive ones, as both take longest, and last what
-    runs alone.
+    runs alone. What is nightly is exhaustive.
 
     Tests with real guests and those that run alone make up groups, each of which one worker runs: "runs" for runs of
     the program, of which the host allows one at a time, "guests" for the others, and "alone".
     """
     for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker("exhaustive")
         if item.get_closest_marker("alone"):
             item.add_marker(pytest.mark.xdist_group("alone"))
         elif item.get_closest_marker("guests") and not item.get_closest_marker("xdist_group"):

@@ -34,7 +34,7 @@ _CHOICE = (("frozen", "fail"), ("cold", "stop"))
 
 
 CASES = [
-    pytest.param(start, mode, marks=[] if (start, mode) in _CHOICE else pytest.mark.exhaustive)
+    pytest.param(start, mode, marks=[] if (start, mode) in _CHOICE else pytest.mark.nightly)
     for start in get_args(Start)
     for mode in get_args(Mode)
 ]

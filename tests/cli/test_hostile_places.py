@@ -210,7 +210,7 @@ def _named(command: tuple[str, ...]) -> str:
 
 
 def _pairs(places: Sequence[Place], commands: Sequence[tuple[str, ...]], often: int) -> list[ParameterSet]:
-    """Each place with each command; all but `often` places of each command, by turns, are exhaustive."""
+    """Each place with each command; all but `often` places of each command, by turns, are for the night."""
     return [
         pytest.param(
             place,
@@ -218,17 +218,17 @@ def _pairs(places: Sequence[Place], commands: Sequence[tuple[str, ...]], often: 
             id=f"{_named(command)}-{place.name}",
             # How a command usually ends is asked once by each process.
             marks=[pytest.mark.xdist_group(_named(command))] * (places is STREAMS)
-            + [pytest.mark.exhaustive] * ((number - turn * often) % len(places) >= often),
+            + [pytest.mark.nightly] * ((number - turn * often) % len(places) >= often),
         )
         for turn, command in enumerate(commands)
         for number, place in enumerate(places)
     ]
 
 
-def test_each_place_and_each_command_is_among_those_that_are_not_exhaustive() -> None:
+def test_each_place_and_each_command_is_among_those_that_are_always_tried() -> None:
     for places, commands, often in CHOSEN:
         pairs = _pairs(places, commands, often)
-        chosen = [tuple(one.values) for one in pairs if "exhaustive" not in {mark.name for mark in one.marks}]
+        chosen = [tuple(one.values) for one in pairs if "nightly" not in {mark.name for mark in one.marks}]
         assert len(chosen) == len(set(chosen)) == often * len(commands)
         assert {command for _, command in chosen} == {*commands}
         assert {place for place, _ in chosen} == {*places}

@@ -11,7 +11,7 @@ from tests.e2e.conftest import Home, wait_until
 from tests.integrity.damage import flip
 from vmlab.guests.image import catalog
 
-pytestmark = [pytest.mark.exhaustive, pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
 
 SCENARIO = """
 name: one
@@ -35,6 +35,7 @@ def cache(home: Home, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
+@pytest.mark.nightly
 def test_a_damaged_image_is_refused_and_a_damaged_snapshot_is_made_again(
     home: Home, cache: Path, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_damaged_image_is_refused_and_a_damaged_snapshot_is_made_again(
     assert home.leftovers() == []
 
 
+@pytest.mark.exhaustive
 def test_an_image_that_changes_below_a_run_ends_it_with_the_cell_that_saw_it(
     home: Home, cache: Path, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.programs.kill_each import BACKINGS, THEIRS
 from vmlab.model.places import cache_folder
 
-pytestmark = [pytest.mark.exhaustive, pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.nightly, pytest.mark.guests, pytest.mark.timeout(1200)]
 
 CHECKOUT = Path(__file__).parents[2]
 VICTIMS = ["runner", "init", "launcher", "QEMU", "command line"]

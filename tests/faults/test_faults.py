@@ -27,7 +27,7 @@ def snapshots() -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 @pytest.mark.guests
 @pytest.mark.xdist_group("runs")
 @pytest.mark.timeout(900)

@@ -30,13 +30,13 @@ def test_files_that_are_nearly_in_order(target: str) -> None:
     _try_all(target, FEW)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_files_that_are_nearly_in_order(target: str) -> None:
     _try_all(target, MANY, random=True)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", TARGETS)
 def test_files_of_noise(target: str) -> None:
     @settings(_BOUNDS, max_examples=MANY // 4)

@@ -179,7 +179,7 @@ def test_a_number_has_the_bounds_that_it_has_in_a_scenario(kind: str, changed: d
         from_json(json.dumps(body | changed))
 
 
-@pytest.mark.parametrize("how", [[], pytest.param(["each"], marks=pytest.mark.exhaustive)], ids=["all", "each"])
+@pytest.mark.parametrize("how", [[], pytest.param(["each"], marks=pytest.mark.nightly)], ids=["all", "each"])
 def test_numbers_at_their_extremes_hurt_no_reader(how: list[str]) -> None:
     """Each kind of event and the stored scenario, read by `show` and the console in a process of bounded memory."""
     limits = (1500 * 2**20,) * 2

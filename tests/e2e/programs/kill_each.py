@@ -102,7 +102,7 @@ def killed(victim: str, state: Path) -> dict[str, Any]:
     before = set(runs.iterdir())
     nvme, backing = state / "nvme", BACKINGS[victim]
     placed = f"guests.vm.backing={f'folder:{nvme}' if backing == 'folder' else backing}"
-    argv = [*VMLAB, "run", str(state / "both.yaml"), "--cold", "--set", placed]
+    argv = [*VMLAB, "run", str(state / "both.yaml"), "--cold", "--no-wait", "--set", placed]
     command = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     (folder,) = wait_for("the run", lambda: going_on(command, set(runs.iterdir()) - before), 60)
     wait_for("both workloads", lambda: going_on(command, events(folder).count("WorkloadStarted") == 2))
