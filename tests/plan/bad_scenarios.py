@@ -15,6 +15,13 @@ workloads:
   copy: {kind: filecopy, from: a, to: b, files: 10, bytes: 1 MB}
 """
 
+COMMAND = """\
+name: mine
+guests: {vm: {memory: 512 MiB}}
+workloads:
+  mine: {kind: command, on: vm, run: make}
+"""
+
 
 @dataclass(frozen=True)
 class Bad:
@@ -34,6 +41,11 @@ def changed(name: str, old: str, new: str, line: str) -> Bad:
 def added(name: str, text: str, line: str) -> Bad:
     """The good scenario with something after it; that begins on line 7."""
     return Bad(name, f"{GOOD}{text}\n", line)
+
+
+def of_command(name: str, key: str, line: str) -> Bad:
+    """A good scenario of a command with one key more, in column 44 of line 4."""
+    return Bad(f"command: {name}", COMMAND.replace("run: make}", f"run: make, {key}}}"), f":4:{line}")
 
 
 _BOMB = "\n".join(f"{c}: &{c} [{', '.join(['*' + p] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
@@ -975,5 +987,83 @@ BAD = [
         "hypervisor that does not work",
         "hypervisor: qemu:///session",
         ":7:13: hypervisor: must be 'embedded' or 'qemu:///system', not 'qemu:///session'",
+    ),
+    of_command(
+        "a broken pattern",
+        "expect: '('",
+        "52: workloads.mine.expect: is no regular expression: missing ), unterminated subpattern at position 0, "
+        "not '('",
+    ),
+    of_command(
+        "a pattern without a group",
+        "metrics: {rate: {find: '[0-9]+'}}",
+        "67: workloads.mine.metrics.rate.find: has no group; it needs one around the number, such as ([0-9.]+), and "
+        "(?:…) for others, not '[0-9]+'",
+    ),
+    of_command(
+        "two places of one figure",
+        "metrics: {rate: {csv: a, json: .b}}",
+        "60: workloads.mine.metrics.rate: needs one of find, csv and json",
+    ),
+    of_command(
+        "a key of a metric that is none",
+        "metrics: {rate: {csv: a, units: s}}",
+        "69: unknown key 'units' in workloads.mine.metrics.rate; did you mean 'unit'?",
+    ),
+    of_command(
+        "the name of a metric",
+        "metrics: {run_time: {csv: a}}",
+        "54: the name 'run_time' is taken: vmlab gives a figure of this name itself",
+    ),
+    of_command(
+        "a unit",
+        "metrics: {rate: {csv: a, unit: tps}}",
+        "75: workloads.mine.metrics.rate.unit: is no unit; use 1, 1/s, %, a time such as ms, a size such as MiB, or a "
+        "rate such as MB/s or Mbit/s, not 'tps'",
+    ),
+    of_command(
+        "a file that is not there",
+        "files: [./bench.sh]",
+        "52: workloads.mine.files.1: is no file below the scenario's folder, not './bench.sh'",
+    ),
+    of_command(
+        "a file elsewhere",
+        "files: [../bench.sh]",
+        "52: workloads.mine.files.1: needs a path below the scenario's folder, such as ./bench.sh, not '../bench.sh'",
+    ),
+    of_command(
+        "on and to",
+        "to: vm",
+        "44: kind command takes on, or from and to, and not both",
+    ),
+    Bad(
+        "command: an unknown guest",
+        COMMAND.replace("on: vm", "on: vn"),
+        ":4:29: there is no guest 'vn'; known are vm",
+    ),
+    Bad(
+        "command: on the host",
+        COMMAND.replace("on: vm", "on: host"),
+        ":4:29: kind command cannot run on the host here; it needs a guest",
+    ),
+    Bad(
+        "command: in a guest on the host",
+        COMMAND.replace("memory: 512 MiB", "memory: 512 MiB, on: host"),
+        ":4:29: kind command runs in virtual machines alone, and guest vm is on the host",
+    ),
+    Bad(
+        "command: without a place",
+        COMMAND.replace("on: vm, ", ""),
+        ":4:3: workloads.mine needs 'on': the guest where it runs",
+    ),
+    Bad(
+        "command: without a target",
+        COMMAND.replace("on: vm", "from: vm"),
+        ":4:3: workloads.mine needs 'to': the guest where its server runs",
+    ),
+    Bad(
+        "command: a target of a metric that it does not have",
+        f"{COMMAND}targets: {{mine: {{get_rate: 5/s}}}}\n",
+        ":5:18: kind command has no metric 'get_rate'; known are run_time, rounds_per_second",
     ),
 ]

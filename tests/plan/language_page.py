@@ -57,7 +57,8 @@ def _kind(name: str) -> str:
     kind = kinds()[name]
     keys = ("on",) if kind.sides == 1 else ("from", "to")
     places = [f"`{key}`{f' (role {role})' if role else ''}" for key, role in zip(keys, kind.roles, strict=False)]
-    return f"### {name}\n\n{kind.summary} Takes {' and '.join(places)}.\n\n{_table(kind.Params)}"
+    pair = ", or `from` and `to`" if kind.takes_pair else ""
+    return f"### {name}\n\n{kind.summary} Takes {' and '.join(places)}{pair}.\n\n{_table(kind.Params)}"
 
 
 def _table(model: type[BaseModel]) -> str:

@@ -24,6 +24,7 @@ BUSY = CpuUse(1000.0, 0.0)
 """A guest that never waited for a CPU."""
 CASES: dict[str, tuple[Amounts, Amounts, dict[str, str], float]] = {
     "bonnie": ({"size": 2**30, "characters": 2**20}, {"run_time": 31.7}, {"bonnie": "bonnie.txt"}, 29.37),
+    "command": ({"run": "make"}, {"run_time": 5.0, "rounds_per_second": 0.2}, {}, 5.0),
     "cpu": ({"threads": 1}, {"run_time": 5.0}, {}, 5.0),
     "filecopy": ({"files": 9, "bytes": 2000, "idle": "3 s"}, {"run_time": 5.0, "elapsed": 8.0}, {}, 8.0),
     "fio": ({"rw": "randread", "size": 2**25, "time": "2 s"}, {"run_time": 2.0}, {"fio": "fio-randread.json"}, 2.0),

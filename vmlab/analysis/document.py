@@ -16,6 +16,7 @@ from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.intent import (
     absent_of,
     axes_of,
+    entries_of,
     kinds_of,
     stored_scenario,
     table_of,
@@ -177,7 +178,7 @@ def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDo
     unended = RUNNING if alive and timeline.ended is None else str(Outcome.ABORTED)
     texts = reader.documents()
     said = stored_scenario(texts)
-    directions, targets = Directions(kinds_of(said)), targets_said(said)
+    directions, targets = Directions(kinds_of(said), entries_of(said)), targets_said(said)
     cells = []
     block: Counter[int] = Counter()
     divisor = level_divisor(len(timeline.extensions))

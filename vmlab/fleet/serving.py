@@ -239,7 +239,8 @@ def _started(question: Answer) -> Answer:
 
     check_ready()
     overrides = replace(made(Overrides, dict(question["overrides"])), assets=_own_copies(question))
-    file = read(Path(str(question["source"])), str(question["text"]), overrides.variables)
+    source, text = Path(str(question["source"])), str(question["text"])
+    file = read(source, text, overrides.variables, files=overrides.files or {})
     plan, host = prepare_run(file, overrides)
     check_fit(plan, host)
     try:

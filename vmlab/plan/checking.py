@@ -103,7 +103,8 @@ def _params(
         problems.append(Problem(("workloads", name, "pace"), _no_pace(entry.kind), True))
         del given["pace"]
     try:
-        return kind.Params.model_validate_json(json.dumps(given), strict=True), problems
+        sent = {"files": document.files}
+        return kind.Params.model_validate_json(json.dumps(given), strict=True, context=sent), problems
     except ValidationError as error:
         return None, [*problems, *problems_of(error, ("workloads", name), _keys_of(document))]
 
@@ -187,10 +188,11 @@ def _places(guests: object, name: str, entry: WorkloadEntry, kind: type[AnyWorkl
     """What is wrong with ``from``, ``to`` and ``on`` of one workload, as far as the names of guests tell it."""
     here: Place = ("workloads", name)
     given = {"from": entry.source, "to": entry.target, "on": entry.on}
-    wanted = ("on",) if kind.sides == 1 else ("from", "to")
+    wanted = _wanted(entry, kind)
     misplaced = [key for key, place in given.items() if place is not None and key not in wanted]
     for key in misplaced:
-        yield Problem((*here, key), f"kind {entry.kind} takes {' and '.join(wanted)}, not {key!r}", True)
+        takes = "on, or from and to, and not both" if kind.takes_pair else f"{' and '.join(wanted)}, not {key!r}"
+        yield Problem((*here, key), f"kind {entry.kind} takes {takes}", True)
     for key in wanted:
         place = given[key]
         if place is not None:
@@ -199,15 +201,26 @@ def _places(guests: object, name: str, entry: WorkloadEntry, kind: type[AnyWorkl
             words = f"workloads.{name}.{key} is nothing, as null and ~ are; a guest called so needs quotation marks"
             yield Problem((*here, key), words)
         elif not misplaced:
-            yield Problem(here, f"workloads.{name} needs {key!r}: the guest where {_purpose(key)}", True)
+            purpose = _purpose(key).removesuffix(", or host" if kind.needs_guest else "")
+            yield Problem(here, f"workloads.{name} needs {key!r}: the guest where {purpose}", True)
+
+
+def _wanted(entry: WorkloadEntry, kind: type[AnyWorkload]) -> tuple[str, ...]:
+    has_pair = kind.takes_pair and "on" not in entry.model_fields_set
+    pair = kind.sides == 2 or (has_pair and {"source", "target"} & entry.model_fields_set)
+    return ("from", "to") if pair else ("on",)
 
 
 def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:
     """What is wrong with ``from``, ``to`` and ``on`` of one workload, and with the roles of its guests."""
     here: Place = ("workloads", name)
     yield from _places(scenario.guests, name, entry, kind)
-    if kind.sides == 2 and entry.source in scenario.guests and entry.source == entry.target:
+    if (kind.sides == 2 or kind.takes_pair) and entry.source in scenario.guests and entry.source == entry.target:
         yield Problem((*here, "to"), f"workloads.{name} runs from {entry.source} to itself; it needs two guests")
+    for key, place in (("on", entry.on), ("from", entry.source), ("to", entry.target)) if kind.needs_guest else ():
+        if place in scenario.guests and scenario.guests[place].on_host:
+            words = f"kind {entry.kind} runs in virtual machines alone, and guest {place} is on the host"
+            yield Problem((*here, key), words)
     yield from _roles(scenario, here, entry, kind)
 
 
@@ -217,7 +230,7 @@ def _purpose(key: str) -> str:
 
 def _guest(guests: Mapping[str, object], where: Place, guest: str, kind: type[AnyWorkload]) -> Iterator[Problem]:
     if guest == HOST_PLACE:
-        sides = {"on": True, "from": "source" in kind.host_sides, "to": "target" in kind.host_sides}
+        sides = {"on": not kind.needs_guest, "from": "source" in kind.host_sides, "to": "target" in kind.host_sides}
         if not sides[str(where[-1])]:
             yield Problem(where, f"kind {kind.kind} cannot run on the host here; it needs a guest")
     elif guest not in guests:
@@ -247,11 +260,12 @@ def check_targets(scenario: Scenario, params: Mapping[str, WorkloadParams]) -> I
             continue
         if workload not in params:
             continue
-        kind = kinds()[entry.kind]
+        kind, given = kinds()[entry.kind], params[workload].model_dump()
+        metrics = kind.declared(given)
         for name, said in limits.items():
-            metric = kind.metrics.get(name)
+            metric = metrics.get(name)
             if metric is None:
-                known = judgeable(kind, params[workload].model_dump())
+                known = judgeable(kind, given)
                 message = f"kind {entry.kind} has no metric {shorten(name)!r}; {meant(name, known)}"
                 yield Problem(("targets", workload, name), message, True)
             elif metric.better is None:
@@ -300,9 +314,9 @@ def _of(cell: CellPlan, workload: str) -> list[WorkloadPlan]:
 
 def _gives(workload: WorkloadPlan) -> list[str]:
     """The metrics that a workload gives, in the order of its kind."""
-    kind = kinds()[workload.kind]
-    left_out = kind.left_out(workload.params.model_dump())
-    return [name for name in kind.metrics if name not in left_out]
+    kind, params = kinds()[workload.kind], workload.params.model_dump()
+    left_out = kind.left_out(params)
+    return [name for name in kind.declared(params) if name not in left_out]
 
 
 def _given(cells: Sequence[CellPlan]) -> dict[str, list[str]]:
@@ -315,16 +329,11 @@ def _given(cells: Sequence[CellPlan]) -> dict[str, list[str]]:
 
 
 def _never_given(workload: str, name: str, given: Sequence[str], cells: Sequence[CellPlan]) -> str:
-    named = {one.kind for cell in cells for one in _of(cell, workload)}
-    if name == DELIVERED and all(kinds()[kind].paced for kind in named):
+    planned = [one for cell in cells for one in _of(cell, workload)]
+    if name == DELIVERED and all(kinds()[one.kind].paced for one in planned):
         return f"{name} is a share of a pace, and {workload} has none; give it one, such as pace: 5/s"
-    judged = [one for one in given if any(_has_better_end(kind, one) for kind in named)]
-    return f"{workload} never gives {name} with these parameters; it gives {_listed(judged)}"
-
-
-def _has_better_end(kind: str, metric: str) -> bool:
-    known = kinds()[kind].metrics.get(metric)
-    return known is not None and known.better is not None
+    judged = {known for one in planned for known in judgeable(kinds()[one.kind], one.params.model_dump())}
+    return f"{workload} never gives {name} with these parameters; it gives {_listed([x for x in given if x in judged])}"
 
 
 def _is_of_cells(name: str) -> bool:

@@ -40,7 +40,8 @@ class Overrides:
     run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
     `loop`, workloads start again for so many seconds of each cell. With `targets`, a missed target fails the run for
     whoever started it. `variables` are those of the command line, and in a run all that the scenario's text has; None
-    is of runs before there were any, whose texts hold as they are written.
+    is of runs before there were any, whose texts hold as they are written. `files` are what workloads send of the
+    scenario's folder, as `FilesBeside` keeps it.
 
     Where it comes as JSON, types alone are checked: the planner refuses what is out of bounds, from wherever it comes.
     """
@@ -70,6 +71,7 @@ class Overrides:
     targets: bool = False
     hypervisor: str | None = None
     variables: dict[str, str] | None = None
+    files: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,10 @@ class Workload(ABC, Generic[P]):
     kind: ClassVar[str]
     sides: ClassVar[Literal[1, 2]]
     """1: the scenario says ``on: GUEST`` (or ``on: host``); 2: it says ``from: GUEST`` and ``to: GUEST``."""
+    takes_pair: ClassVar[bool] = False
+    """Of a kind with one side: whether it may have ``from`` and ``to`` in place of ``on``."""
+    needs_guest: ClassVar[bool] = False
+    """Whether it runs in virtual machines alone, and never on the host, nor in a guest that is there."""
     roles: ClassVar[tuple[str | None, str | None]] = (None, None)
     """Roles that (source, target) must have, such as ``(None, "database")``; None where any will do."""
     host_sides: ClassVar[frozenset[Side]] = frozenset()
@@ -226,8 +230,8 @@ class Workload(ABC, Generic[P]):
     """Every metric that `collect` may give, by its name, in the order of tables; see `with_run_time`.
 
     The only place for units, labels and which end is better. Code that shows or compares figures reads it through
-    ``registry.kinds()[kind].metrics``, without making an instance. A metric that some parameters leave out, such as the
-    reads of a workload that writes alone, is declared all the same and not given then.
+    ``declared`` of ``registry.kinds()[kind]``, without an instance. A metric that some parameters leave out, such as
+    the reads of a workload that writes alone, is declared all the same and not given then.
     """
     throughput: ClassVar[str] = RUN_TIME
     """The metric that scores take for throughput: the rate of all that an instance does. ``run_time`` stands for its
@@ -269,6 +273,14 @@ class Workload(ABC, Generic[P]):
 
     def __init__(self, params: P) -> None:
         self.params: P = params
+
+    @classmethod
+    def declared(cls, params: Mapping[str, Any]) -> Mapping[str, Metric]:
+        """`metrics`, for a kind whose parameters name metrics with these besides.
+
+        `params` are as records have them or as a scenario writes them; a record may be anybody's, so none is an error.
+        """
+        return cls.metrics
 
     @classmethod
     def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
@@ -363,13 +375,14 @@ class Workload(ABC, Generic[P]):
         return None
 
     def readings(self, collected: Collected) -> tuple[Reading, ...]:
-        """What was collected as readings, in the order of `metrics`.
+        """What was collected as readings, in the order in which they are declared.
 
         Raises WorkloadError for a metric that the kind does not declare, a value that is not finite, and where
         ``run_time`` is missing.
         """
+        metrics = self.declared(dict(self.params))
         for name, value in collected.values.items():
-            if name not in self.metrics:
+            if name not in metrics:
                 raise WorkloadError(f"kind {self.kind} gave a metric that it does not declare: {name}")
             if not math.isfinite(value):
                 raise WorkloadError(f"kind {self.kind} gave {value} for {name}")
@@ -377,7 +390,7 @@ class Workload(ABC, Generic[P]):
             raise WorkloadError(f"kind {self.kind} gave no run_time")
         return tuple(
             Reading(name, float(collected.values[name]), metric.unit, metric.better)
-            for name, metric in self.metrics.items()
+            for name, metric in metrics.items()
             if name in collected.values
         )
 

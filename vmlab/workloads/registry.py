@@ -22,7 +22,7 @@ from vmlab.workloads.metrics import Metric
 
 _STEPS = ("stored", "staged_by", "stage", "rehearse", "prepare", "client", "progress")
 _AFTER = ("settle", "collect", "renew", "figures", "tool_time", "readings")
-_OF_CLASS = ("left_out", "is_timed")
+_OF_CLASS = ("declared", "left_out", "is_timed")
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -87,7 +87,8 @@ def _in_base_unit(unit: str, said: Said) -> float:
 def judgeable(kind: type[AnyWorkload], params: Mapping[str, Any]) -> dict[str, Metric]:
     """The metrics that a target may name of a workload with these parameters: given, and with a better end."""
     left_out = kind.left_out(params)
-    return {name: metric for name, metric in kind.metrics.items() if metric.better is not None and name not in left_out}
+    metrics = kind.declared(params)
+    return {name: metric for name, metric in metrics.items() if metric.better is not None and name not in left_out}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ def targets_of(said: Mapping[str, Mapping[str, Said]], workloads: Mapping[str, C
         kind = kinds().get(one.kind)
         if kind is None:
             continue
-        given, known = said.get(workload, {}), judgeable(kind, one.params)
+        given, known, metrics = said.get(workload, {}), judgeable(kind, one.params), kind.declared(one.params)
         for name, limit in given.items():
-            metric = kind.metrics.get(name)
+            metric = metrics.get(name)
             if metric is not None and metric.better is not None:
                 target = _target(workload, name, metric, limit_of(metric, limit), applicable=name in known)
                 yield replace(target, written_in=limit.strip(" .0123456789") if isinstance(limit, str) else "")

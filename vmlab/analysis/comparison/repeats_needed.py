@@ -56,7 +56,7 @@ def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
     """What the figures that the scenario's table asks for take, as one family, and what its publication's claims do."""
     asked = asked_of(scenario.table.metrics if scenario.table else ())
     known = [entry for entry in scenario.workloads.values() if entry.kind in kinds()]
-    found = sum(metric in asked for entry in known for metric in kinds()[entry.kind].metrics)
+    found = sum(metric in asked for entry in known for metric in kinds()[entry.kind].declared(entry.params))
     figures = max(1, found + (WALL_SECONDS in asked and not _all_timed(known)))
     claims = tuple(readings_needed(one.comparisons) for one in scenario.claims)
     return RepeatsNeeded(figures, readings_needed(figures), claims)
@@ -194,8 +194,9 @@ def _figures(cell: CellPlan) -> Iterator[_Figure]:
     timed = _timed([cell])
     for one in first:
         kind = kinds()[one.kind]
-        left_out = kind.left_out(one.params.model_dump())
-        for name in kind.metrics:
+        params = one.params.model_dump()
+        left_out = kind.left_out(params)
+        for name in kind.declared(params):
             if name not in left_out and not (one.name in timed and name == RUN_TIME):
                 yield one.name, name
     if WALL_CLOCK not in timed:

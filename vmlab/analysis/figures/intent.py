@@ -169,9 +169,14 @@ def summary_of(said: Mapping[str, Any]) -> str:
 
 def kinds_of(said: Mapping[str, Any]) -> dict[str, str]:
     """The kind of every workload by its name; {} where the stored scenario does not have it."""
+    return {name: str(entry.get("kind", "")) for name, entry in entries_of(said).items()}
+
+
+def entries_of(said: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What the stored scenario says of every workload, its parameters as they are written; {} where it says nothing."""
     workloads = said.get("workloads")
     entries = workloads.items() if isinstance(workloads, dict) else ()
-    return {name: str(entry.get("kind", "")) for name, entry in entries if isinstance(entry, dict)}
+    return {name: entry for name, entry in entries if isinstance(entry, dict)}
 
 
 _are_targets = check_of(dict[str, dict[str, str | int | float]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from vmlab.analysis.cell_shape import OverTilesDocument, WorkloadDocument
 from vmlab.analysis.statistics.descriptive import finite, jain, mean, standard_deviation, total, variation
@@ -15,9 +16,12 @@ from vmlab.workloads.registry import kinds
 
 @dataclass(frozen=True, slots=True)
 class Directions:
-    """Which end of a metric is better; `kinds` has the kind of every workload of a run by its name."""
+    """Which end of a metric is better; `kinds` has the kind of every workload of a run by its name, and `params` its
+    parameters, as far as they are known.
+    """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def more_is_better(self, workload: str, metric: str, unit: str) -> bool | None:
         """True where more is better, False where less is, None where neither is."""
@@ -33,7 +37,7 @@ class Directions:
 
     def _declared(self, workload: str, metric: str) -> Metric | None:
         kind = kinds().get(self.kinds.get(workload, ""))
-        return None if kind is None else kind.metrics.get(metric)
+        return None if kind is None else kind.declared(self.params.get(workload, {})).get(metric)
 
 
 def unit_direction(unit: str) -> bool | None:

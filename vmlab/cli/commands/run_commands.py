@@ -7,11 +7,12 @@ import sys
 
 import click
 
+from vmlab.analysis.comparison.repeats_needed import repeats_needed
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.upkeep_commands import give, give_text
-from vmlab.cli.diagnostics import say
+from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, print_measured, say_killed, started
 from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
@@ -29,7 +30,8 @@ from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import MOST_REPEATS, Outcome
 from vmlab.model.visible import visible_line
-from vmlab.plan.planning import Overrides, load_valid
+from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, command_scenario, guest_size
+from vmlab.plan.planning import Overrides, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.notes import checked_note
@@ -37,7 +39,17 @@ from vmlab.store.reader import RunReader
 
 
 @click.command()
-@click.argument("scenario")
+@click.argument("scenario", required=False)
+@click.option("--command", metavar="TEXT", help="Time a shell command in one guest, in place of SCENARIO.")
+@click.option(
+    "--guest",
+    metavar="CPUSxMEMORY",
+    callback=parsed(guest_size),
+    help="With --command: the size of its guest [default: 1x512MiB].",
+)
+@click.option(
+    "--print-scenario", is_flag=True, help="With --command: print the scenario that it makes, and start nothing."
+)
 @overrides_options
 @hosts_option
 @click.option("--spread", is_flag=True, help="With --hosts: spread the repeats over the hosts.")
@@ -54,7 +66,10 @@ from vmlab.store.reader import RunReader
 @click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def run(
-    scenario: str,
+    scenario: str | None,
+    command: str | None,
+    guest: GuestSize | None,
+    print_scenario: bool,
     overrides: Overrides,
     spread: bool,
     together: bool,
@@ -71,6 +86,9 @@ def run(
 
     With --hosts every cell runs on each of these hosts, which are compared; see `vmlab hosts check`.
     """
+    if print_scenario:
+        write_text(_asked(scenario, command, guest, overrides, printed=True).text)
+        return
     if (spread and overrides.hosts is None) or (unlike and not spread):
         raise UsageError("--spread is for --hosts, and --unlike for --spread")
     if together and (spread or in_turn):
@@ -78,7 +96,7 @@ def run(
     demand_one_way(wait=wait, concurrent=concurrent)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
-            file = load_valid(scenario, overrides.variables)
+            file = _asked(scenario, command, guest, overrides)
             overrides = with_repeats_here(file, overrides)
             if name is not None:
                 demand_free(name)
@@ -98,6 +116,22 @@ def run(
             return
         code = follow(folder, interrupted)
     sys.exit(_printed(folder, as_json, code))
+
+
+def _asked(
+    scenario: str | None, command: str | None, guest: GuestSize | None, overrides: Overrides, *, printed: bool = False
+) -> ScenarioFile:
+    """The scenario that is named, or that a command makes. Raises UsageError for neither and for both."""
+    if command is None and (guest is not None or printed):
+        raise UsageError("--guest and --print-scenario are for --command")
+    if (command is None) == (scenario is None):
+        raise UsageError("name a scenario, or give a command with --command, and not both")
+    if command is None:
+        return load_valid(scenario or "", overrides.variables)
+    once = command_scenario(command, guest or USUAL_GUEST, overrides, 1)
+    file = command_scenario(command, guest or USUAL_GUEST, overrides, repeats_needed(once.scenario).difference)
+    validate_all(file)
+    return file
 
 
 def _started_on_fleet(

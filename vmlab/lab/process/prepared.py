@@ -116,13 +116,13 @@ def _host_facts(facts: dict[str, Any]) -> HostFacts:
 
 
 def kept_overrides(file: ScenarioFile, overrides: Overrides, plan: Plan) -> Overrides:
-    """The overrides with all that the plan was made of beside the scenario's text: its seed and its variables."""
-    return replace(overrides, seed=plan.seed, variables=file.variables)
+    """The overrides with all that the plan was made of beside the scenario's text: seed, variables and files."""
+    return replace(overrides, seed=plan.seed, variables=file.variables, files=file.files or None)
 
 
 def scenario_of(folder: RunFolder, request: RunRequest) -> ScenarioFile:
     """The scenario as the run in `folder` was asked for. Raises ScenarioError and UsageError."""
-    return load_kept(folder.scenario, request.overrides.variables)
+    return load_kept(folder.scenario, request.overrides.variables, request.overrides.files)
 
 
 def plan_of(folder: RunFolder, request: RunRequest | None = None) -> Plan:

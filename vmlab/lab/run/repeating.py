@@ -87,7 +87,8 @@ class Repeating:
         self._metrics = plan.table.metrics or (RUN_TIME,)
         kind_of = {name: entry.kind for name, entry in plan.scenario.workloads.items()}
         self._throughput = None if plan.table.metrics else throughput_metrics(kind_of)
-        self._directions = Directions(kind_of)
+        params = {name: entry.params for name, entry in plan.scenario.workloads.items()}
+        self._directions = Directions(kind_of, params)
         self._timeline = RunTimeline()
         self._cells = 0
         self._clock = BlockClock()

@@ -25,6 +25,7 @@ from vmlab.model.scenarios.table_words import METRICS, STATISTICS, WORKLOADS, St
 from vmlab.plan.changes import check_sizes
 from vmlab.plan.checking import read_cell, read_scenario
 from vmlab.plan.placing import place_axes, points
+from vmlab.plan.scenario_file.files_beside import FilesBeside
 from vmlab.plan.scenario_file.problems import Place, Problem, ScenarioErrors, meant, raise_all, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, decoded, parse, read_text, without_kept
@@ -49,6 +50,11 @@ class ScenarioFile:
         """The values that the text's variables have."""
         return self.document.tree.variables
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The files beside it that its workloads send, as `FilesBeside` keeps them."""
+        return self.document.files.kept
+
 
 def load(reference: str, variables: Mapping[str, str] = _NONE) -> ScenarioFile:
     """Read and check a scenario by path, by the name of a shipped one (``tile``, ``tile.yaml``), or from `-`.
@@ -69,10 +75,10 @@ def load(reference: str, variables: Mapping[str, str] = _NONE) -> ScenarioFile:
         raise ScenarioErrors([*problems, UsageError(words)]) from None
 
 
-def load_kept(path: Path, variables: Mapping[str, str] | None) -> ScenarioFile:
-    """The scenario of a run, by its kept text and its `variables`; None for runs of before there were any."""
+def load_kept(path: Path, variables: Mapping[str, str] | None, files: Mapping[str, str] | None) -> ScenarioFile:
+    """The scenario of a run, by its kept text, `variables` and `files`; None for runs of before there were any."""
     found = find(str(path))
-    return read(found, read_text(found), variables)
+    return read(found, read_text(found), variables, files=files or {})
 
 
 def read(
@@ -80,12 +86,16 @@ def read(
     text: str,
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] = _NONE,
+    files: Mapping[str, str] | None = None,
 ) -> ScenarioFile:
     """Check a scenario's text as if it had been read from `path`. Raises ScenarioError, and UsageError for one of the
     `variables` that it does not use.
+
+    The `files` that its workloads send are as a run has kept them; with None they lie beside `path`.
     """
     tree = parse(text, path, variables, environment)
-    document = Document(path, tree, without_kept(tree.value))
+    beside = FilesBeside(path.parent) if files is None else FilesBeside(None, files)
+    document = Document(path, tree, without_kept(tree.value), files=beside)
     scenario = read_scenario(document)
     wrong = [*_found(lambda: check_sizes(document)), *_found(lambda: check_layout(document, scenario))]
     if wrong:

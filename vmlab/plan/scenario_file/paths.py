@@ -5,9 +5,11 @@ scenario language knows at each place.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from vmlab.model.scenarios.axis import HOST_AXES, Axis
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
@@ -167,6 +169,21 @@ def params_of(kind: object) -> list[str]:
     return keys_of(found.Params) if found else []
 
 
+def _keys_within(kind: object, key: str) -> list[str]:
+    """The keys of what is written below a parameter; those of the kind itself where that has none."""
+    found = kinds().get(kind) if isinstance(kind, str) else None
+    fields = found.Params.model_fields if found else {}
+    inner = [model for name, field in fields.items() if (field.alias or name) == key for model in _models(field)]
+    return keys_of(inner[0]) if inner else params_of(kind)
+
+
+def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
+    found: list[Any] = [field.annotation]
+    for one in found:
+        found += get_args(one)
+    return (one for one in found if isinstance(one, type) and issubclass(one, BaseModel))
+
+
 def known_keys(document: Document, place: Place) -> Iterable[str]:
     """The keys that the mapping at a place may have; for names that are free, those that are there."""
     if place in _PARTS:
@@ -177,6 +194,6 @@ def known_keys(document: Document, place: Place) -> Iterable[str]:
         keys = keys_of(_MEMBERS[str(place[0])])
         return keys + params_of(document.at((*place, "kind"))) if place[0] == "workloads" else keys
     if len(place) > 2 and place[0] == "workloads":
-        return params_of(document.at((*place[:2], "kind")))
+        return _keys_within(document.at((*place[:2], "kind")), str(place[2]))
     value = document.at(place)
     return [str(name) for name in value] if isinstance(value, dict) else []

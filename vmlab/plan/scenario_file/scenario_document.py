@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vmlab.model.errors import UsageError
+from vmlab.plan.scenario_file.files_beside import FilesBeside
 from vmlab.plan.scenario_file.problems import Origin, Place, Problem, as_error, raise_all
 from vmlab.plan.scenario_file.yaml_text import Tree
 
@@ -15,13 +16,15 @@ from vmlab.plan.scenario_file.yaml_text import Tree
 class Document:
     """Plain values of a scenario.
 
-    `changed` has the origin of values that were set later: another place of the text, or an option.
+    `changed` has the origin of values that were set later: another place of the text, or an option. `files` are those
+    beside the scenario.
     """
 
     file: Path
     tree: Tree
     value: dict[str, Any]
     changed: dict[Place, Place | Origin] = field(default_factory=dict)
+    files: FilesBeside = field(default_factory=lambda: FilesBeside(None))
 
     def at(self, place: Place) -> Any:
         """The value at a place, or None where there is none."""
@@ -48,11 +51,11 @@ class Document:
                 inner[str(part)] = inner = dict(below)
             inner[str(place[-1])] = value
             changed[place] = origin
-        return Document(self.file, self.tree, root, changed)
+        return replace(self, value=root, changed=changed)
 
     def without(self, *keys: str) -> Document:
         """A copy that lacks some of the root's keys."""
-        return Document(self.file, self.tree, {k: v for k, v in self.value.items() if k not in keys}, self.changed)
+        return replace(self, value={k: v for k, v in self.value.items() if k not in keys})
 
     def is_option(self, place: Place) -> bool:
         """Whether the value at a place comes from an option of the command line."""

@@ -95,7 +95,7 @@ def _by_kind() -> Schema:
 def _workload(name: str, kind: type[AnyWorkload], entry: Schema, definitions: dict[str, Schema]) -> Schema:
     params = kind.Params.model_json_schema(by_alias=True, ref_template=f"#/$defs/{_definition(name)}-{{model}}")
     definitions.update({f"{_definition(name)}-{inner}": one for inner, one in params.pop("$defs", {}).items()})
-    places = ("on",) if kind.sides == 1 else ("from", "to")
+    places = ("from", "to") if kind.sides == 2 else ("on", "from", "to") if kind.takes_pair else ("on",)
     properties: Schema = {
         "kind": {"const": name, "description": kind.summary},
         **{place: {**_described(entry["properties"][place]), "type": "string"} for place in places},

@@ -132,7 +132,7 @@ def plan_screening(file: ScenarioFile, overrides: Overrides, cpus: int, request:
     origin = file.scenario.name
     summary = f"Screening of the data disk of guest {name}, in {workload} of {origin}: {legend(note)}."
     text = _text({"name": f"tune-{origin}"[:_LONGEST_NAME].rstrip("-"), "summary": summary, **values}, note, blocks)
-    return ScreeningPlan(read(GENERATED, text, {}), note, blocks, tuple(left_out))
+    return ScreeningPlan(read(GENERATED, text, {}, files=file.files or None), note, blocks, tuple(left_out))
 
 
 def confirmation_file(text: str, screening_run: str, settings: Iterable[Sequence[str]], repeats: int) -> ScenarioFile:
@@ -221,7 +221,7 @@ def _figure(file: ScenarioFile, checked: Checked, guest: str, wanted: str | None
         for workload in own:
             kind, params = kinds()[checked.scenario.workloads[workload].kind], checked.params[workload].model_dump()
             left_out = {*kind.left_out(params), *([RUN_TIME] if kind.is_timed(params) else [])}
-            gives = [one for one, about in kind.metrics.items() if about.better and one not in left_out]
+            gives = [one for one, about in kind.declared(params).items() if about.better and one not in left_out]
             there.update((f"{workload}.{one}" if "." in metric else one, None) for one in gives)
             bare = metric.removeprefix(f"{workload}.")
             bare = kind.throughput if bare == RUN_TIME and bare in left_out else bare

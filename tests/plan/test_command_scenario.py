@@ -1,0 +1,67 @@
+"""The scenario that a command of the command line makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.plan.test_planning import HOST
+from vmlab.model.errors import ScenarioError
+from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, command_scenario, guest_size
+from vmlab.plan.planning import Overrides, make_plan
+from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.scenario_file.yaml_text import parse
+
+EXAMPLES = Path(__file__).parents[2] / "examples/command"
+
+
+def test_it_compares_what_the_options_vary() -> None:
+    overrides = Overrides(cache=("none", "writeback"))
+    file = command_scenario("sysbench cpu run", GuestSize(2, 2**30), overrides, 6)
+    assert file.text == (
+        "name: command\n"
+        "guests:\n  vm: {vcpus: 2, memory: 1024 MiB}\n"
+        "workloads:\n  command: {kind: command, on: vm, run: sysbench cpu run}\n"
+        "axes:\n  cache: [none, writeback]\n"
+        "repeats: 6\n"
+    )
+    plan = make_plan(file, overrides, HOST)
+    assert len(plan.cells) == 12
+    (guest,) = plan.cells[0].guests
+    assert (guest.resources.vcpus, guest.resources.memory_bytes) == (2, 2**30)
+
+
+def test_what_varies_nothing_runs_once_and_a_number_of_repeats_holds() -> None:
+    assert command_scenario("make", USUAL_GUEST, Overrides(), 6).scenario.repeats == 1
+    assert command_scenario("make", USUAL_GUEST, Overrides(repeats=3), 6).scenario.repeats == 3
+    assert command_scenario("make", USUAL_GUEST, Overrides(tiles=(1, 2), repeats=9), 6).scenario.repeats == 9
+
+
+@pytest.mark.parametrize("text", ["a 'b' \"c\" # d: e", "echo ${HOME} $HOME $${x}", "é\n\tx\\n", "[1, 2]", "on", "7"])
+def test_any_text_of_a_shell_comes_back_as_it_is(text: str) -> None:
+    file = command_scenario(text, USUAL_GUEST, Overrides(), 6)
+    assert file.scenario.workloads["command"].params["run"] == text
+    assert parse(file.text, "x", {}).value["workloads"]["command"]["run"] == text
+
+
+def test_no_text_is_no_command() -> None:
+    with pytest.raises(ScenarioError, match=r"workloads\.command\.run: needs a command for a shell"):
+        make_plan(command_scenario(" ", USUAL_GUEST, Overrides(), 6), Overrides(), HOST)
+
+
+def test_a_guest_has_cpus_and_memory() -> None:
+    assert guest_size("1x512MiB") == USUAL_GUEST
+    assert guest_size("16x1.5 GiB") == GuestSize(16, 3 * 2**29)
+    for text in ("512MiB", "0x1GiB", "2x", "2x1", "ax1GiB"):
+        with pytest.raises(ValueError, match=r"needs CPUs and memory|needs a number and a unit"):
+            guest_size(text)
+
+
+@pytest.mark.parametrize("name", ["pgbench", "script"])
+def test_the_examples_are_in_order(name: str) -> None:
+    file = load(f"{EXAMPLES}/{name}.yaml")
+    plan = make_plan(file, Overrides(), HOST)
+    assert {cell.axes["cache"] for cell in plan.cells} == {"none", "writeback"} and len(plan.cells) == 12
+    page = (EXAMPLES.parents[1] / "docs/how-to/own-command.md").read_text(encoding="utf-8")
+    assert name != "pgbench" or f"```yaml\n{file.text}```" in page

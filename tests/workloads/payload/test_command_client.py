@@ -1,0 +1,172 @@
+"""The program that runs a user's command, run for real: what it tells, what it ends, and what it leaves running."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.waiting import until
+
+PROGRAM = Path("vmlab/workloads/payload/command_client.py").resolve()
+CGROUPS = [
+    Path(one) for one in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") if Path(one, "cgroup.controllers").exists()
+]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not CGROUPS, reason="cgroups of version 2 need root")
+
+
+class Client:
+    """The program, with a cgroup and a folder of the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = f"test-{uuid.uuid4().hex[:12]}"
+        self.group = CGROUPS[0] / f"vmlab-{self.name}"
+        self.kept = folder / "kept" / "text"
+
+    def run(self, text: str, **changed: Any) -> dict[str, Any]:
+        options = {
+            "text": text,
+            "folder": str(self.folder),
+            "user": "root",
+            "rounds": 1,
+            "time": None,
+            "timeout": 60.0,
+            "most": 10_000,
+            "group": self.name,
+            "kept": str(self.kept),
+            "stays": False,
+            **changed,
+        }
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", PROGRAM, json.dumps(options)], capture_output=True, text=True, timeout=240
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        account: dict[str, Any] = json.loads(done.stdout)
+        return account
+
+    @property
+    def printed(self) -> tuple[str, str]:
+        out, err = (Path(f"{self.kept}.{end}").read_bytes().decode() for end in ("out", "err"))
+        return out, err
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    made = Client(tmp_path)
+    yield made
+    assert not made.group.exists()
+
+
+def is_empty(group: Path) -> bool:
+    return "populated 0" in (group / "cgroup.events").read_text()
+
+
+def test_what_a_command_prints_is_kept_for_each_round(client: Client) -> None:
+    (client.folder / "greet.sh").write_text("#!/bin/sh\necho 'é' $((20 + $1))\nprintf 'oh\\r\\n' >&2\n")
+    (client.folder / "greet.sh").chmod(0o755)
+    account = client.run("./greet.sh 22", rounds=3)
+    assert client.printed == ("é 42\n" * 3, "oh\r\n" * 3)
+    seconds = account.pop("seconds")
+    assert seconds > 0
+    assert account == {
+        "rounds": [[5, 4]] * 3,
+        "status": 0,
+        "over": False,
+        "late": False,
+        "left": [],
+        "last": ["oh"],
+    }
+
+
+def test_rounds_begin_until_the_time_is_over(client: Client) -> None:
+    account = client.run("sleep 0.02", time=0.1)
+    assert 2 <= len(account["rounds"]) <= 5
+    assert account["seconds"] >= 0.1
+
+
+@pytest.mark.parametrize(("text", "status"), [("exit 3", 3), ("kill -9 $$", 137), ("no-such-program", 127)])
+def test_no_round_follows_one_that_failed(client: Client, text: str, status: int) -> None:
+    account = client.run(f"echo begun; {text}", rounds=5)
+    assert (account["status"], len(account["rounds"])) == (status, 1)
+    assert account["last"], "what it said last"
+
+
+def test_the_last_lines_are_those_of_the_error_output(client: Client) -> None:
+    account = client.run("seq 9; printf 'a\\n\\nb\\nc\\nd\\n' >&2; false")
+    assert account["last"] == ["b", "c", "d"]
+
+
+@pytest.mark.parametrize("text", ["yes", "yes >&2", "setsid yes & exit 0", "head -c 10001 /dev/zero"])
+def test_who_prints_too_much_is_ended_and_no_more_is_kept(client: Client, text: str) -> None:
+    account = client.run(text)
+    assert account["over"] and not account["late"]
+    assert sum(map(len, client.printed)) <= 10_000
+
+
+def test_all_that_may_be_printed_is_no_fault(client: Client) -> None:
+    account = client.run("head -c 10000 /dev/zero")
+    assert (account["over"], account["rounds"]) == (False, [[10_000, 0]])
+
+
+@pytest.mark.parametrize("text", ["echo begun; sleep 1000", "trap '' TERM HUP; echo begun; while :; do sleep 1; done"])
+def test_who_never_ends_is_ended(client: Client, text: str) -> None:
+    account = client.run(text, timeout=1.0)
+    assert account["late"] and account["last"] == ["begun"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("sleep 1000 & echo done", "sleep"),
+        ("setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo done", "sleep"),
+        ("(setsid sh -c 'sleep 1000 & exit 0' & exit 0); echo done", "sleep"),
+    ],
+)
+def test_what_is_left_running_is_named_and_ended(client: Client, text: str, name: str) -> None:
+    account = client.run(text)
+    assert (account["status"], account["left"]) == (0, [name])
+    assert client.printed[0] == "done\n"
+
+
+def test_what_ends_a_moment_after_the_shell_is_waited_for(client: Client) -> None:
+    account = client.run("(sleep 0.1; echo late) & exit 0")
+    assert (account["left"], client.printed[0]) == ([], "late\n")
+
+
+async def test_a_server_of_prepare_goes_on_and_may_print(client: Client) -> None:
+    text = "(until [ -e go ]; do sleep 0.02; done; echo on; yes | head -c 300000; touch went) & echo ready"
+    account = client.run(text, stays=True, kept="")
+    assert (account["status"], account["left"], account["last"]) == (0, [], ["ready"])
+    assert not is_empty(client.group)
+    (client.folder / "go").touch()
+    await until((client.folder / "went").exists, "the server went on")
+    await until(lambda: is_empty(client.group), "the server ended")
+    client.group.rmdir()
+
+
+def test_it_runs_as_a_user(client: Client) -> None:
+    client.folder.chmod(0o755)
+    account = client.run('id -un; id -G; echo "$HOME $USER"', user="nobody", folder="/")
+    assert account["status"] == 0
+    assert client.printed[0] == "nobody\n65534\n/nonexistent nobody\n"
+
+
+def test_a_text_reaches_the_shell_as_it_is(client: Client) -> None:
+    client.run("printf '%s|' \"$0\" 'a  b' '$(touch no)' '\"' é \\\n c")
+    assert client.printed[0] == 'sh|a  b|$(touch no)|"|é|c|'
+    assert not (client.folder / "no").exists()
+
+
+def test_seconds_are_those_of_the_shell(client: Client) -> None:
+    before = time.monotonic()
+    account = client.run("sleep 0.3; sleep 0.3 & exit 0")
+    assert 0.3 <= account["seconds"] <= time.monotonic() - before - 0.3

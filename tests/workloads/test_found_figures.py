@@ -1,0 +1,119 @@
+"""Figures in the output of a command: by pattern, column and path, and what is said where they are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.metrics import Metric
+from vmlab.workloads.reports.found_figures import FoundMetric, demand_printed, found_metrics, value_of
+
+REDIS = '"test","rps","avg_latency_ms"\n"SET","99009.90","0.265"\n"GET","101010.10","0.250"\n'
+READ = '{"iops": 1234.5, "clat_ns": {"percentile": {"99.000000": 7000}}}'
+FIO = f'fio: warning\n{{"jobs": [{{"read": {READ}}}], "n": "12"}}\n'
+
+
+def metric(**said: Any) -> FoundMetric:
+    return FoundMetric.model_validate(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "out", "err", "value"),
+    [
+        ({"find": r'"GET","([0-9.]+)"'}, REDIS, "", 101010.10),
+        ({"find": r"^total: ([0-9.]+)$"}, "subtotal: 1\ntotal: 2.5\n", "", 2.5),
+        ({"find": r"real\s+([0-9.]+)"}, "real work\n", "real 0.25\n", 0.25),
+        ({"find": r"took (\S+) ms", "unit": "ms"}, "took 1.5e3 ms", "", 1.5),
+        ({"csv": "rps", "row": "GET"}, REDIS, "", 101010.10),
+        ({"csv": "avg_latency_ms", "row": "SET", "unit": "ms"}, f"redis 7\n\n{REDIS}", "", 0.000265),
+        ({"csv": "b"}, "a,b\n1, 2 \n", "", 2.0),
+        ({"json": ".jobs[0].read.iops"}, FIO, "", 1234.5),
+        ({"json": '.jobs[0].read.clat_ns.percentile."99.000000"', "unit": "us"}, FIO, "", 0.007),
+        ({"json": ".n"}, FIO, "", 12.0),
+        ({"find": "([0-9]+) KiB", "unit": "KiB"}, "7 KiB", "", 7168.0),
+        ({"find": "([0-9]+) MB/s", "unit": "MB/s"}, "7 MB/s", "", 7e6),
+        ({"find": "([0-9]+) Mbit", "unit": "Mbit/s"}, "8 Mbit", "", 1e6),
+        ({"find": "([0-9]+) %", "unit": "%"}, "8 %", "", 8.0),
+    ],
+)
+def test_a_figure_is_found_and_in_the_labs_unit(said: dict[str, Any], out: str, err: str, value: float) -> None:
+    assert value_of("rate", metric(**said), out, err) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("said", "out", "words"),
+    [
+        ({"find": r"n: (\d+)"}, "a\nb\nc\nd", r"nothing in the output matches 'n: (\d+)'; its last output: b | c | d"),
+        ({"find": r"total: (\d+)"}, "total: 1\ntotal: 2", r"'total: (\d+)' matches 2 times, not once"),
+        ({"find": r"a(\d)?"}, "a", r"the group of 'a(\d)?' matched nothing"),
+        ({"find": r"= (.*)"}, "= 1,000", "'1,000' is no number of 0 or above"),
+        ({"find": r"= (.*)"}, "= nan", "'nan' is no number"),
+        ({"find": r"= (.*)"}, "= 1e999", "'inf' is no number"),
+        ({"find": r"= (.*)"}, "= -1", "'-1.0' is no number of 0 or above"),
+        ({"csv": "rps"}, "a,b\n1,2\n", "no line of the output has the head 'rps'"),
+        ({"csv": "rps"}, REDIS, "there are 2 lines of CSV below the heads, not one; row names one"),
+        ({"csv": "rps", "row": "DEL"}, REDIS, "there are 0 lines of CSV that begin with 'DEL', not one"),
+        ({"csv": "rps"}, '"test","rps"\n', "there are 0 lines of CSV below the heads, not one"),
+        ({"json": ".jobs[1]"}, FIO, "the JSON document has no .jobs[1]"),
+        ({"json": ".jobs.read"}, FIO, "the JSON document has no .jobs.read"),
+        ({"json": ".jobs"}, FIO, "is no number"),
+        ({"json": ".x"}, '{"x": true}', "'True' is no number"),
+    ],
+)
+def test_a_figure_that_is_not_there_once_is_named(said: dict[str, Any], out: str, words: str) -> None:
+    with pytest.raises(WorkloadError) as error:
+        value_of("rate", metric(**said), out, "")
+    said_so = str(error.value)
+    assert said_so.startswith("metric rate: ") and words in said_so and "\n" not in said_so
+
+
+@pytest.mark.parametrize("out", ["", "none\n", '{"x": 1}\n{"x": 2}\n', '{"x": ' + "[" * 100_000, '{"x": NaN}'])
+def test_json_is_one_document(out: str) -> None:
+    with pytest.raises(
+        WorkloadError, match=r"^metric rate: the command (should print a|printed several) JSON document"
+    ):
+        value_of("rate", metric(json=".x"), out, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"find": "("}, "is no regular expression: missing \\), unterminated subpattern"),
+        ({"find": "[0-9]+"}, "has no group; it needs one around the number"),
+        ({"find": "(a)(b)"}, "has 2 groups; it needs one"),
+        ({"find": "(a)" + "b" * 1000}, "is longer than 1000 characters"),
+        ({"find": "(a)", "csv": "x"}, "needs one of find, csv and json"),
+        ({}, "needs one of find, csv and json"),
+        ({"find": "(a)", "row": "x"}, "row is of csv"),
+        ({"json": "qps"}, "is no path into JSON"),
+        ({"json": ".a..b"}, "is no path into JSON"),
+        ({"json": ""}, "is no path into JSON"),
+        ({"find": "(a)", "unit": "furlong"}, "is no unit; use 1, 1/s"),
+        ({"find": "(a)", "unit": "ops/s"}, "is no unit"),
+    ],
+)
+def test_what_is_no_place_of_a_figure_is_refused(said: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        metric(**said)
+
+
+def test_a_metric_is_declared_in_the_labs_words() -> None:
+    assert metric(find="(a)", unit="ms", better="lower").declared("mean_latency") == Metric("s", "less", "mean latency")
+    assert metric(find="(a)", unit="1/s", better="higher").declared("rate") == Metric("1/s", "more", "rate")
+    assert metric(find="(a)").declared("n") == Metric("1", None, "n")
+
+
+def test_what_is_no_metric_in_a_record_is_left_out() -> None:
+    said = {"a": {"find": "(a)", "csv": None, "row": None, "json": None, "unit": "s", "better": None}, "b": 7, "c": {}}
+    assert list(found_metrics(said)) == ["a"]
+    assert found_metrics(None) == found_metrics([1]) == {}
+
+
+def test_what_is_expected_may_stand_in_either_output() -> None:
+    demand_printed("^done$", "a\ndone\n", "")
+    demand_printed("^done$", "", "done")
+    with pytest.raises(WorkloadError, match=r"^the output has nothing that '\^done\$' matches; its last output: no$"):
+        demand_printed("^done$", "no\n", "")

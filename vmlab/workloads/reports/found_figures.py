@@ -1,0 +1,224 @@
+"""Figures in what a user's command printed: each where the scenario says, by a pattern, a column or a path.
+
+A figure that is not there, or there twice, is a fault of the command: of two nobody knows which is meant.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_seconds
+from vmlab.workloads.contract import WorkloadParams
+from vmlab.workloads.metrics import Metric, Unit
+from vmlab.workloads.verification import only_document
+
+_LONGEST = 1000
+_STEP = re.compile(r'\.(?:"(?P<quoted>[^"]+)"|(?P<plain>[^."\[\]]+))|\[(?P<index>[0-9]{1,6})\]')
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_UNITS = "1, 1/s, %, a time such as ms, a size such as MiB, or a rate such as MB/s or Mbit/s"
+_BETTER: Mapping[str, Literal["more", "less"]] = {"higher": "more", "lower": "less"}
+
+
+def _pattern(text: str) -> str:
+    if len(text) > _LONGEST:
+        raise ValueError(f"is longer than {_LONGEST} characters")
+    try:
+        re.compile(text, re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    return text
+
+
+def _one_group(text: str) -> str:
+    groups = re.compile(_pattern(text), re.MULTILINE).groups
+    if groups != 1:
+        words = "has no group" if groups == 0 else f"has {groups} groups"
+        raise ValueError(f"{words}; it needs one around the number, such as ([0-9.]+), and (?:…) for others")
+    return text
+
+
+def _path(text: str) -> str:
+    if not text or len(text) > _LONGEST or "".join(one[0] for one in _STEP.finditer(text)) != text:
+        raise ValueError('is no path into JSON, such as .qps.mean, .jobs[0].read.iops or ."99.9"')
+    return text
+
+
+def _unit(text: str) -> str:
+    base_unit(text)
+    return text
+
+
+_AS_WORD = WithJsonSchema({"type": "string"})
+Pattern = Annotated[str, AfterValidator(_pattern), _AS_WORD]
+"""A regular expression of Python, in which ^ and $ are the ends of lines."""
+
+
+class FoundMetric(WorkloadParams):
+    """Where a figure stands in the output of a command, and what it is."""
+
+    # `json` is a method of pydantic's models.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, populate_by_name=True)
+
+    find: Annotated[str, AfterValidator(_one_group), _AS_WORD] | None = None
+    """A regular expression that matches once, with one group, which is the number."""
+    column: str | None = Field(default=None, alias="csv", min_length=1)
+    """The head of a column, for output that has lines of CSV."""
+    row: str | None = None
+    """With `csv`: the first field of the line, where there are several below the heads."""
+    path: Annotated[str, AfterValidator(_path), _AS_WORD] | None = Field(default=None, alias="json")
+    """A path into the JSON document of the output, such as .qps.mean or .jobs[0].read.iops."""
+    unit: Annotated[str, AfterValidator(_unit), _AS_WORD] = "1"
+    """What the number counts: 1, 1/s, %, s, ms, us, B, MiB, MB/s, Mbit/s and the like."""
+    better: Literal["higher", "lower"] | None = None
+    """Which end is better; a figure without one only describes the work."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> FoundMetric:
+        given = [one for one in (self.find, self.column, self.path) if one is not None]
+        if len(given) != 1:
+            raise ValueError("needs one of find, csv and json")
+        if self.row is not None and self.column is None:
+            raise ValueError("row is of csv, and needs it")
+        return self
+
+    def declared(self, name: str) -> Metric:
+        """The metric as other kinds declare theirs."""
+        better = None if self.better is None else _BETTER[self.better]
+        return Metric(base_unit(self.unit).unit, better, name.replace("_", " "))
+
+
+class BaseUnit(NamedTuple):
+    """The lab's unit, and how many of it one of the user's is."""
+
+    unit: Unit
+    factor: float
+
+
+_AS_THEY_ARE: Mapping[str, Unit] = {"1": "1", "1/s": "1/s", "%": "%"}
+_PARSED: tuple[tuple[Unit, Callable[[str], float]], ...] = (
+    ("s", parse_seconds),
+    ("B", parse_bytes),
+    ("B/s", lambda one: parse_bit_rate(one) / 8),
+    ("B/s", lambda one: parse_bytes(one.removesuffix("/s"))),
+)
+
+
+def base_unit(text: str) -> BaseUnit:
+    """What a user's unit is in those of metrics. Raises ValueError for one that is none of them."""
+    if text in _AS_THEY_ARE:
+        return BaseUnit(_AS_THEY_ARE[text], 1.0)
+    for unit, parse in _PARSED:
+        with suppress(ValueError):
+            return BaseUnit(unit, float(parse(f"1 {text}")))
+    raise ValueError(f"is no unit; use {_UNITS}")
+
+
+def found_metrics(said: Any) -> dict[str, FoundMetric]:
+    """The metrics of a scenario or a record, which may be anybody's; what is none is left out."""
+    found = {}
+    for name, one in said.items() if isinstance(said, Mapping) else ():
+        try:
+            found[str(name)] = one if isinstance(one, FoundMetric) else FoundMetric.model_validate(one)
+        except ValidationError:
+            continue
+    return found
+
+
+def demand_printed(pattern: str, out: str, err: str) -> None:
+    """Raises WorkloadError where neither output has what the pattern matches."""
+    if not any(re.search(pattern, text, re.MULTILINE) for text in (out, err)):
+        raise WorkloadError(f"the output has nothing that {_shown(pattern)} matches{last_lines(out, err)}")
+
+
+def value_of(name: str, metric: FoundMetric, out: str, err: str) -> float:
+    """The figure in the lab's unit. Raises WorkloadError with the metric's name."""
+    try:
+        if metric.find is not None:
+            said: object = _matched(metric.find, out, err)
+        elif metric.column is not None:
+            said = _in_csv(metric.column, metric.row, out)
+        else:
+            said = _in_json(str(metric.path), out)
+        return _number(said) * base_unit(metric.unit).factor
+    except ValueError as error:
+        raise WorkloadError(f"metric {name}: {error}{last_lines(out, err)}") from error
+
+
+def last_lines(out: str, err: str) -> str:
+    """The last lines of the error output, or where there are none of the output, behind a colon."""
+    lines = [line.strip() for line in (err if err.strip() else out).splitlines() if line.strip()]
+    return said_lines(lines[-3:])
+
+
+def said_lines(lines: list[str]) -> str:
+    """Lines of a command in one, behind a colon; empty for none."""
+    return f"; its last output: {' | '.join(line[:200] for line in lines)}" if lines else ""
+
+
+def _shown(pattern: str) -> str:
+    return f"'{pattern if len(pattern) <= 60 else f'{pattern[:59]}…'}'"
+
+
+def _matched(pattern: str, out: str, err: str) -> str:
+    """The group of the only match, in the error output where the output has none. Raises ValueError."""
+    of_each = ([one[1] for one in re.finditer(pattern, text, re.MULTILINE)] for text in (out, err))
+    found = next((those for those in of_each if those), [])
+    if not found:
+        raise ValueError(f"nothing in the output matches {_shown(pattern)}")
+    if len(found) > 1:
+        raise ValueError(f"{_shown(pattern)} matches {len(found)} times, not once")
+    if found[0] is None:
+        raise ValueError(f"the group of {_shown(pattern)} matched nothing")
+    return str(found[0])
+
+
+def _in_csv(column: str, row: str | None, out: str) -> str:
+    """The only field below a head, of the lines that begin with `row` where that is given. Raises ValueError."""
+    try:
+        lines = [line for line in csv.reader(out.splitlines()) if line]
+    except csv.Error as error:
+        raise ValueError(f"the output is no CSV: {error}") from error
+    at = next((number for number, line in enumerate(lines) if column in line), None)
+    if at is None:
+        raise ValueError(f"no line of the output has the head {column[:60]!r}")
+    heads = lines[at]
+    below = [line for line in lines[at + 1 :] if len(line) == len(heads) and row in (None, line[0])]
+    if len(below) != 1:
+        where = "below the heads" if row is None else f"that begin with {row[:60]!r}"
+        hint = "; row names one by its first field" if below and row is None else ""
+        raise ValueError(f"there are {len(below)} lines of CSV {where}, not one{hint}")
+    return below[0][heads.index(column)]
+
+
+def _in_json(path: str, out: str) -> object:
+    """What stands at a path of the only document. Raises ValueError."""
+    try:
+        found: object = only_document(out, "the command")[0]
+    except WorkloadError as error:
+        raise ValueError(str(error)) from error
+    for step in _STEP.finditer(path):
+        key = step["quoted"] or step["plain"]
+        if key is None and isinstance(found, list) and int(step["index"]) < len(found):
+            found = found[int(step["index"])]
+        elif key is not None and isinstance(found, dict) and key in found:
+            found = found[key]
+        else:
+            raise ValueError(f"the JSON document has no {path[: step.end()][:80]}")
+    return found
+
+
+def _number(said: object) -> float:
+    """Raises ValueError for what is no number of 0 or above."""
+    if isinstance(said, str) and _NUMBER.fullmatch(said.strip()):
+        said = float(said)
+    if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said) or said < 0:
+        raise ValueError(f"{str(said)[:60]!r} is no number of 0 or above")
+    return float(said)
