@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vmlab.model.axes import axis_word
 from vmlab.model.errors import UsageError
+from vmlab.model.run import AxisValue
 from vmlab.model.scenarios.scenario import Guest
 from vmlab.plan.scenario_file.problems import meant, shorten
 from vmlab.plan.tuning.screening_design import FEWEST_LEVERS
@@ -161,7 +163,5 @@ def level_words(keys: Keys) -> str:
     return ", ".join(f"{key.removeprefix(_OF_DATA)}={_value_word(value)}" for key, value in keys.items())
 
 
-def _value_word(value: object) -> str:
-    if value is None:
-        return "kernel's"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _value_word(value: AxisValue | None) -> str:
+    return "kernel's" if value is None else axis_word(value)
