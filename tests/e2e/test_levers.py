@@ -81,3 +81,4 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
     (seen,) = (one["data_disk"] for one in cells["scsi"]["seen_in_guests"] if one["data_disk"])
     assert seen["device"].startswith("/dev/sd") and seen["queues"] == 2
     assert home.leftovers() == []
+    assert "allocation" not in scsi

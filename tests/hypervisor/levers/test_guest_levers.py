@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from vmlab.hypervisor.levers.disk_preallocation import LEVER as PREALLOCATION
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, all_levers, proofs
 from vmlab.hypervisor.libvirt.domain_xml import data_devices_xml, data_disk_xml, domain_xml
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES, GuestAttributes
+from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES
 
 DATA = {"data_bytes": 2**26}
 ALL = {
@@ -306,6 +308,33 @@ def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from
         described = etree.tostring(xml, encoding="unicode")
         (found,) = proofs(RunningQemu("web", 1, one.resources, made.folder, made, lambda: described), ["libvirt"])
         return found
+@pytest.mark.parametrize(
+    ("reserved", "discard", "shown"),
+    [
+        (2**26, None, "full"),
+        (0, None, "thin"),
+        (2**26 - TRIMMED_BYTES, None, "thin"),
+        (2**26 - TRIMMED_BYTES, "unmap", "full"),
+        (TRIMMED_BYTES, "ignore", "thin"),
+    ],
+)
+def test_a_raw_disk_that_was_reserved_has_its_blocks(
+    tmp_path: Path, reserved: int, discard: str | None, shown: str
+) -> None:
+    file, size = tmp_path / "disk.raw", 2**26
+    with file.open("wb") as opened:
+        opened.truncate(size)
+        if reserved:
+            os.posix_fallocate(opened.fileno(), 0, reserved)
+    blocks = [{"qdev": "/machine/peripheral/virtio-disk1/virtio-backend", "inserted": {"file": str(file)}}]
+    made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
+    for asked in ("thin", "full"):
+        given_so = {"allocation": asked, "data_discard": discard, "data_bytes": size}
+        seen = found(made, ["allocation", "data_preallocation"], **given_so)
+        assert seen == [("allocation", asked, shown, asked == shown)]
+    assert found(made, ["allocation"], data_bytes=size, backing="rbd:pool") == []
+
+
 
     right = proof_of(domain)
     assert right.agrees and right.by == "as libvirt says, not proved"

@@ -117,7 +117,7 @@ class GuestAttributes(ScenarioPart):
     """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
     data_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, OF_DATA_DISK, Lever("queues of the data disk")] = 1
     """Queues of the data disk; the guest uses at most one for each of its CPUs."""
-    allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK] = "thin"
+    allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK, Lever("allocation")] = "thin"
     """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
     backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK, Lever("place of the data disk")] = "file"
     """Where the data disk lies: beside the run (file, block), on a new file system, or in a place of yours."""
