@@ -31,6 +31,9 @@ axes:
         guests.vm.data_discard: ignore
         guests.vm.data_limit_iops: 5000
         guests.vm.data_limit_bandwidth: 50 MB/s
+        guests.vm.data_limit_iops_burst: 6000
+        guests.vm.data_limit_burst_length: 2 s
+        guests.vm.allocation: full
       scsi:
         guests.vm.data_bus: scsi
         guests.vm.data_queues: 2
@@ -48,7 +51,8 @@ allow: {noise: true}
 
 def _found(cell: dict[str, Any]) -> dict[str, str]:
     assert all(one["agrees"] for one in cell["lever_proof"])
-    return {one["lever"]: one["found"] for one in cell["lever_proof"]}
+    # What a limit lets pass is seen after what is set.
+    return {one["lever"]: one["found"] for one in reversed(cell["lever_proof"])}
 
 
 def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: Path) -> None:
@@ -70,6 +74,11 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
         *("on", "5000/s"),
         "50000000/s",
     )
+    assert (blk["data_limit_iops_burst"], blk["data_limit_burst_length"]) == ("6000/s", "2 s")
+    assert (usual["data_limit_iops"], usual["data_limit_burst_length"]) == ("none", "none")
+    assert (usual["allocation"], blk["allocation"]) == ("thin", "full")
+    kept = [one for one in cells["blk"]["lever_proof"] if one["by"].startswith("query-blockstats")]
+    assert [one["lever"] for one in kept] == ["data_limit_iops", "data_limit_bandwidth"]
     assert (scsi["data_bus"], scsi["data_iothread"], scsi["data_format"]) == ("scsi", "iothread1", "qcow2")
     assert (scsi["data_cluster"], scsi["data_extended_l2"], scsi["data_preallocation"]) == (
         *("128 KiB", "true"),
@@ -78,7 +87,7 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
     assert (usual["nic_queues"], blk["nic_queues"], blk["mtu"]) == ("1", "2", "9000")
     assert (usual["data_packed"], blk["data_packed"]) == ("false", "true")
     assert (blk["data_discard"], scsi["data_discard"]) == ("ignore", "unmap")
+    assert "allocation" not in scsi
     (seen,) = (one["data_disk"] for one in cells["scsi"]["seen_in_guests"] if one["data_disk"])
     assert seen["device"].startswith("/dev/sd") and seen["queues"] == 2
     assert home.leftovers() == []
-    assert "allocation" not in scsi

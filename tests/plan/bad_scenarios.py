@@ -348,6 +348,30 @@ BAD = [
     ),
     changed(
         "a path to a file of the host",
+    changed(
+        "a burst without a limit",
+        "memory: 512 MiB",
+        "memory: 512 MiB, limit_iops_burst: 500",
+        ":3:42: limit_iops_burst needs a limit that a burst may exceed; set limit_iops",
+    ),
+    changed(
+        "a burst below the limit of the data disk",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, limit_iops: 5, limit_iops_burst: 9, data_limit_iops: 10",
+        ":3:70: limit_iops_burst is less than data_limit_iops, and a burst exceeds the limit",
+    ),
+    changed(
+        "a length without a burst",
+        "memory: 512 MiB",
+        "memory: 512 MiB, limit_iops: 5, limit_burst_length: 5 s",
+        ":3:57: limit_burst_length needs limit_iops_burst or limit_bandwidth_burst",
+    ),
+    changed(
+        "half a second of a burst",
+        "memory: 512 MiB",
+        "memory: 512 MiB, limit_iops: 5, limit_iops_burst: 9, limit_burst_length: 1.5 s",
+        ":3:98: guests.a.limit_burst_length: needs whole seconds, such as 5 s, not '1.5 s'",
+    ),
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {devices/disk/source/@file: /etc/shadow}",
         f":3:51: guests.a.libvirt: 'devices/disk/source/@file' {_NO_PATH}",

@@ -50,6 +50,9 @@ class DiskRequests:
 
     answered: int
     taken: int | None = None
+    limited: int = 0
+    """Those that a limit counts: reads and writes that have ended, several that QEMU has merged as one."""
+    limited_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

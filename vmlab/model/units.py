@@ -25,6 +25,7 @@ __all__ = [
     "Pace",
     "Percent",
     "Seconds",
+    "WholeSeconds",
     "about_seconds",
     "format_bit_rate",
     "format_bytes",
@@ -61,6 +62,16 @@ def _byte_rate(value: object, validation: ValidationInfo) -> object:
     return parse_bytes(value.removesuffix("/s").rstrip())
 
 
+def _whole_seconds(value: object, validation: ValidationInfo) -> object:
+    """As `_bytes`."""
+    if validation.mode == "python" and type(value) is int:
+        return value
+    seconds = parse_seconds(value)
+    if seconds != int(seconds):
+        raise ValueError("needs whole seconds, such as 5 s")
+    return int(seconds)
+
+
 Bytes = Annotated[int, BeforeValidator(_bytes), _AS_TEXT]
 """A field of a model that a scenario writes as a size, such as ``670 MB``; an int of bytes in the program."""
 
@@ -69,6 +80,9 @@ ByteRate = Annotated[int, BeforeValidator(_byte_rate), _AS_BYTE_RATE]
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_TEXT]
 """A field of a model that a scenario writes as a duration, such as ``1.5 s``; a float of seconds in the program."""
+
+WholeSeconds = Annotated[int, BeforeValidator(_whole_seconds), _AS_TEXT]
+"""The same of whole seconds; an int in the program."""
 
 BitRate = Annotated[int, BeforeValidator(_bit_rate), _AS_RATE]
 """A field of a model that a scenario writes as a rate, such as ``100 Mbit/s``; an int of bits in a second."""

@@ -74,12 +74,13 @@ class Monitor:
 
 
 def test_whatever_ended_was_answered_and_all_queues_count() -> None:
-    stats = {"rd_operations": 3, "wr_operations": 4, "flush_operations": 5, "unmap_operations": 1, "rd_merged": 90}
+    stats = {"rd_operations": 3, "wr_operations": 4, "flush_operations": 5, "unmap_operations": 1, "rd_merged": 2}
     failed = {"failed_rd_operations": 2, "invalid_wr_operations": 1, "wr_bytes": 900, "rd_total_time_ns": 10**9}
     monitor = Monitor({ROOT: {**stats, **failed}, DATA: stats}, {DATA: [1, 0, 2, 0], ROOT: [7]})
-    assert read_requests(monitor) == {"root": DiskRequests(16, 7), "data": DiskRequests(13, 3)}
+    # A limit counts what QEMU has merged as one request, and no flush.
+    assert read_requests(monitor) == {"root": DiskRequests(16, 7, 5, 900), "data": DiskRequests(13, 3, 5, 0)}
 
 
 def test_an_older_qemu_does_not_say_what_it_has_taken() -> None:
     monitor = Monitor({ROOT: {"rd_operations": 3}}, None)
-    assert read_requests(monitor) == {"root": DiskRequests(3, None)}
+    assert read_requests(monitor) == {"root": DiskRequests(3, None, 3)}

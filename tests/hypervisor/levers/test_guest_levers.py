@@ -18,13 +18,14 @@ from lxml import etree
 from tests.hypervisor.block_layer import BlockLayer
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, ON_FILE, SCHEMA, TCG
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.contract import DiskRequests, DomainSpec
 from vmlab.hypervisor.disks.overlays import make_qcow2
+from vmlab.hypervisor.levers.disk_limit import limits_kept
 from vmlab.hypervisor.levers.disk_preallocation import LEVER as PREALLOCATION
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, all_levers, proofs
 from vmlab.hypervisor.libvirt.domain_xml import data_devices_xml, data_disk_xml, domain_xml
-from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES, GuestAttributes
 from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES
+from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES, GuestAttributes
 
 DATA = {"data_bytes": 2**26}
 ALL = {
@@ -33,6 +34,8 @@ ALL = {
     "detect_zeroes": "on",
     "limit_iops": 500,
     "limit_bandwidth": 10**8,
+    "limit_iops_burst": 900,
+    "limit_burst_length": 5,
     **DATA,
     "data_io": "io_uring",
     "data_iothread": "shared",
@@ -42,6 +45,7 @@ ALL = {
     "data_detect_zeroes": "unmap",
     "data_limit_iops": 200,
     "data_limit_bandwidth": 10**7,
+    "data_limit_bandwidth_burst": 10**8,
 }
 
 
@@ -77,6 +81,23 @@ def test_each_disk_has_its_own_value_and_the_data_disk_that_of_the_first_one_oth
     assert [root.xpath(f"string(devices/disk/driver/@{name})") for name in ("io", "iothread")] == ["native", "1"]
     assert [data.xpath(f"string(driver/@{name})") for name in ("io", "iothread")] == ["io_uring", "2"]
     assert [node.findtext("iotune/total_iops_sec") for node in (root.find("devices/disk"), data)] == ["500", "200"]
+    tuned = [{one.tag: one.text for one in node.xpath(".//iotune/*")} for node in (root, data)]
+    assert tuned == [
+        {
+            "total_iops_sec": "500",
+            "total_iops_sec_max": "900",
+            "total_iops_sec_max_length": "5",
+            "total_bytes_sec": "100000000",
+        },
+        {
+            "total_iops_sec": "200",
+            "total_iops_sec_max": "900",
+            "total_iops_sec_max_length": "5",
+            "total_bytes_sec": "10000000",
+            "total_bytes_sec_max": "100000000",
+            "total_bytes_sec_max_length": "5",
+        },
+    ]
     assert data.find("driver").get("type") == "qcow2"  # type: ignore[union-attr]
     assert data.findtext("driver/metadata_cache/max_size") == str(2**20)
     same = etree.fromstring(data_disk_xml(given(io="native", iothread="both", **DATA), ON_FILE))
@@ -222,6 +243,54 @@ def test_limits_and_zeroes_are_those_that_qemu_says_of_each_disk(tmp_path: Path)
     ]
 
 
+def test_bursts_are_those_that_qemu_says_and_last_a_second_unless_told(tmp_path: Path) -> None:
+    inserted = {"iops": 5, "iops_max": 9, "iops_max_length": 1, "bps": 600, "bps_max": 700, "bps_max_length": 4}
+    blocks = [{"qdev": "/machine/peripheral/virtio-disk0/virtio-backend", "inserted": inserted}]
+    made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
+    keys = ["limit_iops_burst", "limit_bandwidth_burst", "limit_burst_length"]
+    both = {"limit_iops": 5, "limit_iops_burst": 9, "limit_bandwidth": 600, "limit_bandwidth_burst": 800}
+    assert found(made, keys, **both) == [
+        ("limit_iops_burst", "9/s", "9/s", True),
+        ("limit_bandwidth_burst", "800/s", "700/s", False),
+        ("limit_burst_length", "1 s", "1 s and 4 s", False),
+    ]
+    del inserted["bps_max"], inserted["bps_max_length"]
+    assert found(made, keys, **both, limit_burst_length=4)[2] == ("limit_burst_length", "4 s", "1 s", False)
+    inserted.clear()
+    assert found(made, keys) == [(key, "none", "none", True) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [
+        ({"limit_iops": 500}, 5051),
+        ({"limit_iops": 500, "limit_iops_burst": 900}, 5901),
+        ({"limit_iops": 500, "limit_iops_burst": 900, "limit_burst_length": 3}, 7701),
+        ({"limit_bandwidth": 10**7}, 101_000_000 + 2**22),
+        ({"limit_bandwidth": 10**7, "limit_bandwidth_burst": 10**8}, 200_000_000 + 2**22),
+    ],
+)
+def test_a_disk_does_no_more_than_limit_burst_and_one_request(asked: dict[str, int], most: int) -> None:
+    one, before = given(**asked), DiskRequests(3, 0, 70, 70)
+    (key,) = [name for name in ("limit_iops", "limit_bandwidth") if name in asked]
+    for done in (most, most + 1):
+        after = DiskRequests(9, 0, *((70 + done, 0) if key == "limit_iops" else (10**6, 70 + done)))
+        (proof,) = limits_kept(one, {"root": before}, {"root": after}, 10.0)
+        assert (proof.lever, proof.agrees, proof.found.endswith(" in 10.0 s")) == (key, done == most, True)
+    assert list(limits_kept(given(), {"root": before}, {"root": before}, 10.0)) == []
+
+
+def test_a_limit_of_the_data_disk_is_held_against_what_that_disk_did() -> None:
+    one = given(limit_iops=100, data_limit_iops=10, **DATA)
+    before = {"root": DiskRequests(0), "data": DiskRequests(0)}
+    after = {"root": DiskRequests(0, None, 60), "data": DiskRequests(0, None, 60)}
+    proofs = list(limits_kept(one, before, after, 1.0))
+    assert [(proof.lever, proof.expected, proof.agrees) for proof in proofs] == [
+        ("limit_iops", "at most 111 requests in 1.0 s", True),
+        ("data_limit_iops", "at most 12 requests in 1.0 s", False),
+    ]
+
+
 @pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 @pytest.mark.parametrize("wanted", ["off", "metadata", "falloc", "full"])
 def test_what_was_allocated_beforehand_shows_in_the_file(tmp_path: Path, wanted: str) -> None:
@@ -237,6 +306,33 @@ def test_what_was_allocated_beforehand_shows_in_the_file(tmp_path: Path, wanted:
         assert (proof.found, proof.agrees) == (wanted, asked == wanted)
     with pytest.raises(FileExistsError):
         make_qcow2(file, size, one)
+
+
+@pytest.mark.parametrize(
+    ("reserved", "discard", "shown"),
+    [
+        (2**26, None, "full"),
+        (0, None, "thin"),
+        (2**26 - TRIMMED_BYTES, None, "thin"),
+        (2**26 - TRIMMED_BYTES, "unmap", "full"),
+        (TRIMMED_BYTES, "ignore", "thin"),
+    ],
+)
+def test_a_raw_disk_that_was_reserved_has_its_blocks(
+    tmp_path: Path, reserved: int, discard: str | None, shown: str
+) -> None:
+    file, size = tmp_path / "disk.raw", 2**26
+    with file.open("wb") as opened:
+        opened.truncate(size)
+        if reserved:
+            os.posix_fallocate(opened.fileno(), 0, reserved)
+    blocks = [{"qdev": "/machine/peripheral/virtio-disk1/virtio-backend", "inserted": {"file": str(file)}}]
+    made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
+    for asked in ("thin", "full"):
+        given_so = {"allocation": asked, "data_discard": discard, "data_bytes": size}
+        seen = found(made, ["allocation", "data_preallocation"], **given_so)
+        assert seen == [("allocation", asked, shown, asked == shown)]
+    assert found(made, ["allocation"], data_bytes=size, backing="rbd:pool") == []
 
 
 @contextmanager
@@ -308,33 +404,6 @@ def test_libvirts_own_settings_are_put_where_their_paths_lead_and_read_back_from
         described = etree.tostring(xml, encoding="unicode")
         (found,) = proofs(RunningQemu("web", 1, one.resources, made.folder, made, lambda: described), ["libvirt"])
         return found
-@pytest.mark.parametrize(
-    ("reserved", "discard", "shown"),
-    [
-        (2**26, None, "full"),
-        (0, None, "thin"),
-        (2**26 - TRIMMED_BYTES, None, "thin"),
-        (2**26 - TRIMMED_BYTES, "unmap", "full"),
-        (TRIMMED_BYTES, "ignore", "thin"),
-    ],
-)
-def test_a_raw_disk_that_was_reserved_has_its_blocks(
-    tmp_path: Path, reserved: int, discard: str | None, shown: str
-) -> None:
-    file, size = tmp_path / "disk.raw", 2**26
-    with file.open("wb") as opened:
-        opened.truncate(size)
-        if reserved:
-            os.posix_fallocate(opened.fileno(), 0, reserved)
-    blocks = [{"qdev": "/machine/peripheral/virtio-disk1/virtio-backend", "inserted": {"file": str(file)}}]
-    made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
-    for asked in ("thin", "full"):
-        given_so = {"allocation": asked, "data_discard": discard, "data_bytes": size}
-        seen = found(made, ["allocation", "data_preallocation"], **given_so)
-        assert seen == [("allocation", asked, shown, asked == shown)]
-    assert found(made, ["allocation"], data_bytes=size, backing="rbd:pool") == []
-
-
 
     right = proof_of(domain)
     assert right.agrees and right.by == "as libvirt says, not proved"

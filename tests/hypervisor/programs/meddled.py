@@ -23,6 +23,15 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "detect_zeroes": ({"detect_zeroes": "on"}, 'detect_zeroes="on"', 'detect_zeroes="off"'),
     "limit_iops": ({"limit_iops": 500}, ">500<", ">900<"),
     "data_limit_bandwidth": ({**_DATA, "data_limit_bandwidth": 10**7}, ">10000000<", ">20000000<"),
+    "limit_iops_burst": ({"limit_iops": 500, "limit_iops_burst": 900}, ">900<", ">901<"),
+    "data_limit_burst_length": (
+        {
+            **_DATA,
+            **{"data_limit_bandwidth": 10**7, "data_limit_bandwidth_burst": 10**8, "data_limit_burst_length": 5},
+        },
+        ">5<",
+        ">6<",
+    ),
     "queues": ({"queues": 2}, 'queues="2"', 'queues="1"'),
     "data_format": ({**_DATA, "data_format": "qcow2"}, 'type="qcow2"', 'type="raw"'),
     "backing": ({**_DATA, "backing": "xfs"}, "g-backing.data/", ""),

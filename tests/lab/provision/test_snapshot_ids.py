@@ -45,8 +45,11 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "io": lambda draw: draw.choice(["threads", "io_uring"]),
     "iothread": lambda draw: draw.choice(["true", "false", "both"]),
     "detect_zeroes": lambda draw: draw.choice(["off", "on", "unmap"]),
-    "limit_iops": lambda draw: f"{draw.randint(1, 10**9)}",
-    "limit_bandwidth": lambda draw: f"{draw.randint(1, 10**4)} MB/s",
+    "limit_iops": lambda draw: f"{draw.randint(1, 10**6)}",
+    "limit_bandwidth": lambda draw: f"{draw.randint(1, 10**2)} MB/s",
+    "limit_iops_burst": lambda draw: f"{draw.randint(10**6, 10**9)}",
+    "limit_bandwidth_burst": lambda draw: f"{draw.randint(10**2, 10**4)} MB/s",
+    "limit_burst_length": lambda draw: f"{draw.randint(1, 600)} s",
     "boot": lambda draw: draw.choice(["lab", "normal", "rescue"]),
     "image": lambda draw: draw.choice(["debian", "mine", "other"]),
     "data": lambda draw: f"{draw.randint(64, 2**14)} MiB",
@@ -66,8 +69,11 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "data_extended_l2": lambda draw: draw.choice(["true", "false"]),
     "data_discard": lambda draw: draw.choice(["ignore", "unmap"]),
     "data_detect_zeroes": lambda draw: draw.choice(["off", "on", "unmap"]),
-    "data_limit_iops": lambda draw: f"{draw.randint(1, 10**9)}",
-    "data_limit_bandwidth": lambda draw: f"{draw.randint(1, 10**4)} MB/s",
+    "data_limit_iops": lambda draw: f"{draw.randint(1, 10**6)}",
+    "data_limit_bandwidth": lambda draw: f"{draw.randint(1, 10**2)} MB/s",
+    "data_limit_iops_burst": lambda draw: f"{draw.randint(10**6, 10**9)}",
+    "data_limit_bandwidth_burst": lambda draw: f"{draw.randint(10**2, 10**4)} MB/s",
+    "data_limit_burst_length": lambda draw: f"{draw.randint(1, 600)} s",
     "network": lambda draw: draw.choice(["plain", "vxlan", "nat"]),
     "nic_queues": lambda draw: f"{draw.randint(1, 64)}",
     "vhost": lambda draw: draw.choice(["true", "false"]),
@@ -78,7 +84,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
 }
 """Values of each attribute as a scenario says them; two that differ mean different things."""
 OF_DATA_DISK = {"allocation", "backing", "read_ahead", *(name for name in DRAWS if name.startswith("data"))}
-OF_BACKEND = {"io", "iothread", "detect_zeroes", "limit_iops", "limit_bandwidth"}
+OF_BACKEND = {"io", "iothread", "detect_zeroes", *(name for name in DRAWS if name.startswith("limit_"))}
 OF_CARD = {"network", "nic_queues", "vhost", "mtu", "bandwidth"}
 OF_CPU = {"cpu_shares", "emulator_shares", "cpu_quota", "pin", "emulator_pin", "smt"}
 OF_MEMORY = {"huge_pages", "ksm", "numa", "memory_lock"}

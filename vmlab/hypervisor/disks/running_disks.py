@@ -12,7 +12,7 @@ guest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -161,10 +161,17 @@ def read_latency(monitor: Monitor) -> DiskLatency:
 def read_requests(monitor: Monitor) -> dict[str, DiskRequests]:
     """Those of each disk, by its name in a scenario; blocks. Raises HypervisorError when QEMU refuses."""
     taken = _taken(monitor)
-    return {
-        name: DiskRequests(sum(count for key, count in stats.items() if key.endswith(_ANSWERED)), taken.get(path))
-        for name, path, stats in _disks(monitor)
-    }
+    return {name: _requests(stats, taken.get(path)) for name, path, stats in _disks(monitor)}
+
+
+def _requests(stats: Mapping[str, Any], taken: int | None) -> DiskRequests:
+    ways = ("rd", "wr")
+    return DiskRequests(
+        sum(count for key, count in stats.items() if key.endswith(_ANSWERED)),
+        taken,
+        sum(stats.get(f"{way}_operations", 0) - stats.get(f"{way}_merged", 0) for way in ways),
+        sum(stats.get(f"{way}_bytes", 0) for way in ways),
+    )
 
 
 def _disks(monitor: Monitor) -> Iterator[tuple[str, str, dict[str, Any]]]:

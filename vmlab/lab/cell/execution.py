@@ -14,6 +14,7 @@ from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, HostsStart, StartSkew, start_together
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_quiet, until_steady
 from vmlab.lab.cell.latency_readings import LatencyReadings
+from vmlab.lab.cell.limit_proof import LimitCheck
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
@@ -60,6 +61,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self._network = NetworkCheck(self._around.hypervisor, self._guests.specs)
+        self._limits = LimitCheck(self._around.hypervisor, self._guests)
         self._undisturbed = Undisturbed(self._around, self._guests)
         interval = self._around.timing.latency
         self.latency = LatencyReadings(self._around.hypervisor, self._guests, self._events, interval)
@@ -84,6 +86,7 @@ class Execution:
         await self._undisturbed.begin()
         counters = await self._host_counters()
         await self._network.begin()
+        await self._limits.begin()
         await self.latency.begin()
         with self._events.step(Part.START, "announce the start"):
             start = await start_together(instances, self._around.timing, moment)
@@ -108,6 +111,7 @@ class Execution:
                 closing = await self._counters_read("end", time.monotonic())
             self._executed = (await opening or began, closing or time.monotonic())
             await self._network.end(start.host_wall)
+            await self._limits.end()
             await self._undisturbed.end()
             self._between = counters.until(await self._host_counters())
             self._events.emit(NeighboursCounted(cell=self._plan.index, neighbours=list(self._between.neighbours)))
@@ -256,6 +260,7 @@ class Execution:
             self._events.end_as(Outcome.INVALID, reason)
         for reason in broken_rules(scenario.limits, instances, self.skew):
             self._events.end_as(Outcome.INVALID, reason, outside=True)
+        self._events.lever_proofs(list(self._limits.proofs()))
         for proof in self._network.proofs(instances):
             self._events.emit(NetworkProved(cell=self._plan.index, proof=proof))
             if (fault := fault_of(proof)) is not None:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_FLAGS, CacheMode
+from vmlab.model.units import ByteRate, WholeSeconds
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestAttributes
@@ -24,6 +25,10 @@ DataFormat = Literal["raw", "qcow2"]
 Preallocation = Literal["off", "metadata", "falloc", "full"]
 DiskPlace = Literal["root", "data"]
 """The disks of a guest: its first one, and its data disk."""
+Iops = Annotated[int, Field(ge=1, le=10**9)]
+DiskRate = Annotated[ByteRate, Field(ge=512, le=10**12)]
+BurstLength = Annotated[WholeSeconds, Field(ge=1, le=600)]
+"""Rate and length of a burst together are below QEMU's bound (THROTTLE_VALUE_MAX, 10^15)."""
 
 TRIMMED_BYTES = 4 * 2**20
 """What a guest discards of its empty data disk, from its beginning, where `data_discard` is given."""
@@ -126,6 +131,39 @@ def cluster_conflict(guest: GuestAttributes) -> str | None:
     if guest.data_bytes is not None and guest.data_bytes > (most := size * size // 8 * _MOST_TABLES):
         return f"data_cluster: {format_bytes(size)} maps {format_bytes(most)} at most, less than data has"
     return only_with("data_cluster", "data_format", "qcow2")(guest)
+
+
+def burst_conflict(key: str) -> Callable[[GuestAttributes], str | None]:
+    """Why no disk that has its burst from `key` can have it."""
+    base = key.removeprefix("data_")
+    limit = base.removesuffix("_burst")
+
+    def why(guest: GuestAttributes) -> str | None:
+        for disk in guest.disk_places:
+            burst, bound = guest.of_disk(base, disk), guest.of_disk(limit, disk)
+            if burst is None or guest.key_of(base, disk) != key:
+                continue
+            if bound is None:
+                return f"{key} needs a limit that a burst may exceed; set {key.removesuffix('_burst')}"
+            if burst < bound:
+                return f"{key} is less than {guest.key_of(limit, disk)}, and a burst exceeds the limit"
+        return None
+
+    return why
+
+
+def length_conflict(key: str) -> Callable[[GuestAttributes], str | None]:
+    """Why no disk that has the length of its bursts from `key` can have it."""
+    base = key.removeprefix("data_")
+
+    def why(guest: GuestAttributes) -> str | None:
+        for disk in guest.disk_places:
+            given = guest.of_disk(base, disk) is not None and guest.key_of(base, disk) == key
+            if given and all(guest.of_disk(f"limit_{one}_burst", disk) is None for one in ("iops", "bandwidth")):
+                return f"{key} needs limit_iops_burst or limit_bandwidth_burst"
+        return None
+
+    return why
 
 
 def _with_cache(key: str, io: DiskIo, mode: CacheMode) -> str | None:

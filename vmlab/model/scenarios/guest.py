@@ -1,8 +1,8 @@
 """What a guest is given: one list of attributes, which scenario, plan, domain and snapshot share.
 
-A new attribute is a field of `GuestAttributes` and needs no other list: scenarios may set it, its name is an axis, plan
-and domain have it, and a snapshot fits only a guest with the same value. An attribute that a saved guest does not
-depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the effect can be seen with `Lever`.
+A new attribute is a field of `GuestAttributes`, or of its base, and needs no other list: scenarios may set it, its name
+is an axis, plan and domain have it, and a snapshot fits only a guest with the same value. An attribute that a saved
+guest does not depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the effect can be seen with `Lever`.
 """
 
 from __future__ import annotations
@@ -13,34 +13,38 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from vmlab.model.axes import axis_word
-from vmlab.model.quantities import format_bytes
+from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import CacheMode, has_write_cache
-from vmlab.model.scenarios.cpu_levers import UNPINNED, Cpu, CpuSet, Pin, Vcpus, pin_conflict
+from vmlab.model.scenarios.cpu_levers import UNPINNED
 from vmlab.model.scenarios.data_backing import Backing, DataPlace
 from vmlab.model.scenarios.disk_levers import (
+    BurstLength,
     DataBus,
     DataFormat,
     DetectZeroes,
     Discard,
     DiskIo,
     DiskPlace,
+    DiskRate,
+    Iops,
     IoThread,
     Preallocation,
+    burst_conflict,
     cluster_conflict,
     data_io_conflict,
     discard_conflict,
     format_conflict,
     io_conflict,
+    length_conflict,
     only_with,
     zeroes_conflict,
 )
 from vmlab.model.scenarios.image_name import ImageName
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
 from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
-from vmlab.model.scenarios.memory_levers import RESERVED_BYTES, HugePages, ksm_conflict, pages_conflict
+from vmlab.model.scenarios.machine_attributes import MachineAttributes
 from vmlab.model.scenarios.network_levers import mtu_conflict
-from vmlab.model.scenarios.scenario_part import ScenarioPart
-from vmlab.model.units import BitRate, ByteRate, Bytes, number_or_percent
+from vmlab.model.units import BitRate, Bytes
 
 LAB_IMAGE = "debian"
 """The name of vmlab's own image."""
@@ -59,42 +63,9 @@ BANDWIDTH = Lever("bandwidth", within=5.0, unit="bit/s", limit=True)
 """Host and clients do not see the start at the same moment, so that a limit seems to carry up to so much more."""
 
 
-class GuestAttributes(ScenarioPart):
+class GuestAttributes(MachineAttributes):
     """The attributes of a guest as a scenario gives them. Aliases are the keys in the scenario."""
 
-    vcpus: Vcpus = 1
-    """Virtual CPUs, 1 to 256; ``host`` for as many as the host has, or the ordered one."""
-    memory_bytes: Annotated[Bytes, Field(alias="memory", ge=64 * 2**20, le=2**44)]
-    """RAM, such as 512 MiB."""
-    disk_bytes: Annotated[Bytes, Field(alias="disk", ge=2**30, le=2**46)] = 8 * 2**30
-    """Size of the disk as the guest sees it, such as 8 GiB; only what is written takes room on the host."""
-    queues: Annotated[int, Field(ge=1, le=64), Lever("queues of the disk")] = 1
-    """Queues of the virtio disk."""
-    cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN, Lever("CPU share", within=5.0)] = None
-    """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
-    emulator_shares: Annotated[int | None, Field(ge=2, le=102400), NOT_SEEN] = None
-    """Weight of QEMU's emulator threads, its main loop and all others but the virtual CPUs, each of which has 1024."""
-    cpu_quota: Annotated[
-        float | None,
-        *number_or_percent(10, 100, optional=True),
-        NOT_SEEN,
-        Lever("CPU quota", within=5.0, unit="%", limit=True),
-    ] = None
-    """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
-    cpu: Annotated[Cpu | None, Lever("CPU model")] = None
-    """What its CPUs are: host (KVM alone), max, host-model, or a model as EPYC; then features, as max -avx2 +erms."""
-    pin: Annotated[Pin, NOT_SEEN, Lever("CPU pinning"), NotWith(pin_conflict)] = UNPINNED
-    """CPUs that virtual CPUs may use: any (none), a core each (spread), few cores (packed), 0-3, or 0;1 for each."""
-    emulator_pin: Annotated[CpuSet, NOT_SEEN, Lever("pinning of the emulator threads")] = UNPINNED
-    """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; any where it is none."""
-    huge_pages: Annotated[HugePages | None, NOT_SEEN, Lever("huge pages"), NotWith(pages_conflict)] = None
-    """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); by the host's thp if left out."""
-    ksm: Annotated[bool | None, NOT_SEEN, Lever("KSM of the guest"), NotWith(ksm_conflict)] = None
-    """Whether the host's KSM, where it is on, may merge its RAM, as libvirt lets it unless this is false."""
-    numa: Annotated[int | None, Field(ge=0, le=1023), NOT_SEEN, Lever("NUMA node")] = None
-    """Node of the host that its RAM is taken from, on a host with several; any where it is left out."""
-    memory_lock: Annotated[bool | None, NOT_SEEN, Lever("memory lock")] = None
-    """Whether all memory of its QEMU is taken at the start and locked, so that none is swapped; false by default."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
@@ -105,10 +76,22 @@ class GuestAttributes(ScenarioPart):
         DetectZeroes, NOT_SEEN, Lever("detection of zeroes"), NotWith(zeroes_conflict("detect_zeroes"))
     ] = "off"
     """What QEMU does where a guest writes zeroes: it writes them (off), writes a hole (on), or discards (unmap)."""
-    limit_iops: Annotated[int | None, Field(ge=1, le=10**9), NOT_SEEN, Lever("limit of IOPS")] = None
+    limit_iops: Annotated[Iops | None, NOT_SEEN, Lever("limit of IOPS")] = None
     """The most requests a second that QEMU takes from each disk; no limit where it is left out."""
-    limit_bandwidth: Annotated[ByteRate | None, Field(ge=512, le=10**12), NOT_SEEN, Lever("limit of bandwidth")] = None
+    limit_bandwidth: Annotated[DiskRate | None, NOT_SEEN, Lever("limit of bandwidth")] = None
     """The most bytes a second that QEMU reads and writes on each disk, such as 100 MB/s."""
+    limit_iops_burst: Annotated[
+        Iops | None, NOT_SEEN, Lever("burst of IOPS"), NotWith(burst_conflict("limit_iops_burst"))
+    ] = None
+    """The most requests a second during a burst, which limit_iops allows after a time with fewer."""
+    limit_bandwidth_burst: Annotated[
+        DiskRate | None, NOT_SEEN, Lever("burst of bandwidth"), NotWith(burst_conflict("limit_bandwidth_burst"))
+    ] = None
+    """The most bytes a second during a burst, which limit_bandwidth allows after a time with fewer."""
+    limit_burst_length: Annotated[
+        BurstLength | None, NOT_SEEN, Lever("length of bursts"), NotWith(length_conflict("limit_burst_length"))
+    ] = None
+    """For how many seconds a burst may last, such as 5 s; QEMU's own, 1 s, where it is left out."""
     boot: Boot = "lab"
     """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
     image: ImageName = LAB_IMAGE
@@ -196,14 +179,36 @@ class GuestAttributes(ScenarioPart):
         NotWith(zeroes_conflict("data_detect_zeroes")),
     ] = None
     """What QEMU does where zeroes are written to the data disk; as for the first disk where it is left out."""
-    data_limit_iops: Annotated[
-        int | None, Field(ge=1, le=10**9), NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's IOPS")
-    ] = None
+    data_limit_iops: Annotated[Iops | None, NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's IOPS")] = None
     """The most requests a second that QEMU takes from the data disk; as for the first disk where it is left out."""
     data_limit_bandwidth: Annotated[
-        ByteRate | None, Field(ge=512, le=10**12), NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's bandwidth")
+        DiskRate | None, NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's bandwidth")
     ] = None
     """The most bytes a second on the data disk, such as 100 MB/s; as for the first disk where it is left out."""
+    data_limit_iops_burst: Annotated[
+        Iops | None,
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("burst of the data disk's IOPS"),
+        NotWith(burst_conflict("data_limit_iops_burst")),
+    ] = None
+    """The most requests a second during a burst of the data disk; as for the first disk where it is left out."""
+    data_limit_bandwidth_burst: Annotated[
+        DiskRate | None,
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("burst of the data disk's bandwidth"),
+        NotWith(burst_conflict("data_limit_bandwidth_burst")),
+    ] = None
+    """The most bytes a second during a burst of the data disk; as for the first disk where it is left out."""
+    data_limit_burst_length: Annotated[
+        BurstLength | None,
+        NOT_SEEN,
+        OF_DATA_DISK,
+        Lever("length of the data disk's bursts"),
+        NotWith(length_conflict("data_limit_burst_length")),
+    ] = None
+    """For how many seconds a burst of the data disk may last; as for the first disk where it is left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
     nic_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, Lever("queues of the network card")] = 1
@@ -282,11 +287,6 @@ class GuestAttributes(ScenarioPart):
         return disk if own is True else own or None
 
     @property
-    def page_bytes(self) -> int | None:
-        """Bytes of the huge pages that are reserved for its RAM; None where none are."""
-        return RESERVED_BYTES.get(self.huge_pages or "")
-
-    @property
     def cache_modes(self) -> tuple[CacheMode, ...]:
         """The cache modes of all its disks."""
         return (self.cache,) if self.data_bytes is None else (self.cache, self.data_mode)
@@ -345,8 +345,10 @@ def _words(name: str, value: Any) -> str:
     """A value as people write it in a scenario."""
     if name == "libvirt_settings":
         return ", ".join(f"{path} {axis_word(one)}" for path, one in value)
-    if name.endswith("_bandwidth"):
+    if "limit_bandwidth" in name:
         return f"{format_bytes(value)}/s"
+    if name.endswith("_length"):
+        return format_seconds(value)
     return format_bytes(value) if name.endswith("_bytes") else axis_word(value)
 
 
@@ -364,8 +366,8 @@ class GuestResources(GuestAttributes):
 
     def with_no_limits(self) -> GuestResources:
         """The same with no weight, limit or pinning and any memory, as a guest has them that is about to be frozen."""
-        of_memory = ("huge_pages", "ksm", "numa", "memory_lock")
-        keys = ("cpu_shares", "emulator_shares", "cpu_quota", "limit_iops", "limit_bandwidth", *of_memory)
+        limits = [name for name in type(self).model_fields if name.startswith("limit_")]
+        keys = ("cpu_shares", "emulator_shares", "cpu_quota", "huge_pages", "ksm", "numa", "memory_lock", *limits)
         return self.model_copy(update={**dict.fromkeys(keys), "pin": UNPINNED, "emulator_pin": UNPINNED})
 
     def with_cache(self, mode: CacheMode) -> GuestResources:
