@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Home, wait_until
+from vmlab.hypervisor.levers.uefi_firmware import uefi_loader
 from vmlab.telemetry.setting_files import pool_of
 
 pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
@@ -35,6 +36,7 @@ WAYS = """
     pages: {guests.vm.pin: spread, guests.vm.huge_pages: 2 MiB}
 """
 ONE = "one: {guests.vm.pin: 0, guests.vm.huge_pages: 2 MiB}"
+BOARDS = "usual: {}, pc: {guests.vm.machine: pc}, uefi: {guests.vm.firmware: uefi}"
 COLD = "max: {guests.vm.cpu: max -avx2}, other: {guests.vm.cpu: qemu64 -svm}"
 
 
@@ -78,6 +80,18 @@ def test_a_processor_is_found_in_the_guest_too(home: Home, tmp_path: Path) -> No
         by_qemu, inside = cell["lever_proof"]
         assert by_qemu["agrees"] and inside["agrees"]
         assert inside["by"] == "/proc/cpuinfo of the guest" and inside["found"].startswith("QEMU ")
+
+
+@pytest.mark.skipif(uefi_loader() is None, reason="the package ovmf is not installed")
+@pytest.mark.parametrize("provision", ["provision: cold\n", ""])
+def test_boards_and_firmware_are_found_in_the_guest_too(home: Home, tmp_path: Path, provision: str) -> None:
+    done = home.vmlab("run", _written(tmp_path, BOARDS, provision))
+    assert done.returncode == 0, done.stderr
+    cells = _cells(home)
+    for way, board, firmware in (("usual", "q35", "bios"), ("pc", "pc", "bios"), ("uefi", "q35", "uefi")):
+        proofs = [(one["lever"], one["found"], one["agrees"]) for one in cells[way]["lever_proof"]]
+        assert proofs == [("machine", board, True), ("firmware", firmware, True)] * 2
+    assert home.leftovers() == []
 
 
 @contextmanager

@@ -455,6 +455,12 @@ BAD = [
     ),
     changed(
         "role that an added image cannot have",
+    changed(
+        "firmware of an added image",
+        "memory: 512 MiB",
+        "memory: 512 MiB, image: mine, firmware: uefi",
+        ":3:55: firmware is of vmlab's own image; guest a boots image mine by BIOS",
+    ),
         "{role: fileserver, memory: 512 MiB}",
         "{role: [fileserver, web], memory: 512 MiB, image: mine}",
         ":3:13: a guest of an added image can have the role fileserver, or none; not web",

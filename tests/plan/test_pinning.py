@@ -128,6 +128,22 @@ def test_a_processor_that_this_host_cannot_give_is_absent_or_refused() -> None:
     check_fit(made(SCENARIO.replace("pin: spread", "cpu: EPYC -svm", 1)), here)
 
 
+@pytest.mark.parametrize(("key", "usual", "other"), [("machine", "q35", "pc"), ("firmware", "bios", "uefi")])
+def test_board_and_firmware_have_a_snapshot_for_each_value_and_a_host_may_lack_them(
+    key: str, usual: str, other: str
+) -> None:
+    axis = f"{SCENARIO}axes: {{{key}: [{usual}, {other}]}}\n"
+    notes = make_plan(read(Path("pins.yaml"), axis), Overrides(), host(SINGLE)).notes
+    assert f"each value of {key} has one snapshot, so that a difference is one a side; --cold has a verdict" in notes
+    here = replace(host(SINGLE), lacking={f"{key} {other}": "it is not here"})
+    assert [str(one) for one in make_plan(read(Path("pins.yaml"), axis), Overrides(), here).absent] == [
+        f"{key} {other} is absent: it is not here"
+    ]
+    asked = read(Path("pins.yaml"), SCENARIO.replace("pin: spread", f"{key}: {other}", 1))
+    with pytest.raises(RefusedError, match=f"guest a has {key}: {other}, but it is not here"):
+        check_fit(make_plan(asked, Overrides(), here), here)
+
+
 @pytest.mark.parametrize("cpu", ["EPYC  -svm", "EPYC,-svm", "-svm", "EPYC svm", "EPYC +svm -svm", "''", "true"])
 def test_a_wrong_processor_is_one_line(cpu: str) -> None:
     with pytest.raises(ScenarioError) as wrong:

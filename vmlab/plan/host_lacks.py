@@ -53,7 +53,7 @@ def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFa
 def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str | None:
     """Why a guest of the cell cannot be on this host, or the ordered one, as it is planned; None where all can."""
     for guest in cell.guests:
-        for key in ("network", "bandwidth", "vhost", "io", "data_io", "cpu"):
+        for key in ("network", "bandwidth", "vhost", "io", "data_io", "cpu", "machine", "firmware"):
             reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
             if reason is not None:
                 return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
@@ -82,7 +82,7 @@ def _reason(place: Place, value: Any, lacking: Mapping[str, str]) -> str | None:
     if len(place) != 3 or place[0] != "guests" or value in (None, "plain", "threads"):
         return None
     names = {"bandwidth": "bandwidth", **dict.fromkeys(("network", "io", "data_io"), str(value))}
-    names["cpu"] = f"cpu {value}"
+    names |= {key: f"{key} {value}" for key in ("cpu", "machine", "firmware")}
     if value is True:
         names["vhost"] = "vhost"
     asked = names.get(str(place[2]))
@@ -230,6 +230,9 @@ def of_added_images(scenario: Scenario) -> Iterator[Problem]:
             message = f"guest {name} of an added image asks for its address on the lab's bridge, and cannot have nat"
             yield Problem(("guests", name, "network"), message)
         for role in guest.role:
+        if guest.firmware != "bios":
+            message = f"firmware is of vmlab's own image; guest {name} boots image {guest.image} by BIOS"
+            yield Problem(("guests", name, "firmware"), message, True)
             if role not in ADDED_ROLES:
                 message = f"a guest of an added image can have the role {' or '.join(ADDED_ROLES)}, or none; not {role}"
                 yield Problem(("guests", name, "role"), message)

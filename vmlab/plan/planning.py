@@ -337,7 +337,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"
 
 
-_SEEN = ("cpu", "libvirt_settings")
+_SEEN = ("cpu", "machine", "firmware", "libvirt_settings")
 """Keys of guests that change what a saved guest fits, and nothing that the scenario's other sides can have alike."""
 
 

@@ -36,6 +36,7 @@ _OTHER_NAMES = {
     "lvm2": ("lvm2", "lvm2"),
     "make": ("make", "make"),
     "mmdebstrap": ("mmdebstrap", "mmdebstrap"),
+    "ovmf": ("edk2-ovmf", "edk2-ovmf"),
     "pkg-config": ("pkgconf-pkg-config", "pkgconf"),
     "python3-dev": ("python3-devel", "python"),
     "python3-venv": ("python3", "python"),

@@ -12,6 +12,7 @@ from tests.hypervisor.conftest import spec
 from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.levers.uefi_firmware import uefi_loader
 from vmlab.system.rights import why_no_locked_memory
 
 _DATA: dict[str, Any] = {"data_bytes": 2**26, "data_cache": "none"}
@@ -22,21 +23,29 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "data_iothread": ({**_DATA, "data_iothread": True}, ' iothread="1"', ""),
     "detect_zeroes": ({"detect_zeroes": "on"}, 'detect_zeroes="on"', 'detect_zeroes="off"'),
     "limit_iops": ({"limit_iops": 500}, ">500<", ">900<"),
-    "data_limit_bandwidth": ({**_DATA, "data_limit_bandwidth": 10**7}, ">10000000<", ">20000000<"),
     "limit_iops_burst": ({"limit_iops": 500, "limit_iops_burst": 900}, ">900<", ">901<"),
     "data_limit_burst_length": (
         {
             **_DATA,
-            **{"data_limit_bandwidth": 10**7, "data_limit_bandwidth_burst": 10**8, "data_limit_burst_length": 5},
+            "data_limit_bandwidth": 10**7,
+            "data_limit_bandwidth_burst": 10**8,
+            "data_limit_burst_length": 5,
         },
         ">5<",
         ">6<",
     ),
+    "data_limit_bandwidth": ({**_DATA, "data_limit_bandwidth": 10**7}, ">10000000<", ">20000000<"),
     "queues": ({"queues": 2}, 'queues="2"', 'queues="1"'),
     "data_format": ({**_DATA, "data_format": "qcow2"}, 'type="qcow2"', 'type="raw"'),
     "backing": ({**_DATA, "backing": "xfs"}, "g-backing.data/", ""),
     "mtu": ({"mtu": 9000}, 'size="9000"', 'size="1500"'),
     "cpu": ({"cpu": "max -avx2"}, 'policy="disable" name="avx2"', 'policy="disable" name="aes"'),
+    "machine": ({"machine": "pc"}, 'machine="pc"', 'machine="q35"'),
+    "firmware": (
+        {"firmware": "uefi"},
+        f'<loader readonly="yes" type="pflash" stateless="yes">{uefi_loader()}</loader>',
+        "",
+    ),
     "pin": ({"pin": "1"}, '<vcpupin vcpu="0" cpuset="1"/>', ""),
     "emulator_pin": ({"emulator_pin": "0"}, 'emulatorpin cpuset="0"', 'emulatorpin cpuset="1"'),
     "huge_pages": (
@@ -98,7 +107,7 @@ async def main(runtime: str, folder: str) -> None:
     (Path(folder) / "disks/g-backing.data.raw").write_bytes(bytes(2**26))
     said: dict[str, list[dict[str, bool]]] = {}
     for lever, (asked, words, other) in CASES.items():
-        if "memory_lock" in asked and why_no_locked_memory():
+        if ("memory_lock" in asked and why_no_locked_memory()) or ("firmware" in asked and uefi_loader() is None):
             said[lever] = [{"": True}, {"": False}]
             continue
         for meddle in ([], [words, other]):

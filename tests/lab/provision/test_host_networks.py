@@ -23,7 +23,7 @@ REASON = {"vxlan": "no tunnels"}
 @pytest.fixture(autouse=True)
 def _whole_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
     """QEMU lacks nothing, and is not asked."""
-    for name in ("lacking_io", "lacking_vhost"):
+    for name in ("lacking_io", "lacking_machine", "lacking_vhost"):
         monkeypatch.setattr(host_support, name, dict)
 
 

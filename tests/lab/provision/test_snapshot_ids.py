@@ -41,6 +41,8 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "ksm": lambda draw: draw.choice(["null", "false"]),
     "numa": lambda draw: f"{draw.randint(0, 1023)}",
     "memory_lock": lambda draw: draw.choice(["true", "false"]),
+    "machine": lambda draw: draw.choice(["q35", "pc"]),
+    "firmware": lambda draw: draw.choice(["bios", "uefi"]),
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "io": lambda draw: draw.choice(["threads", "io_uring"]),
     "iothread": lambda draw: draw.choice(["true", "false", "both"]),
@@ -130,8 +132,8 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
     draw = random.Random(changed)
     for _ in range(20):
         one = {name: another(draw) for name, another in DRAWS.items()}
-        # Ways to boot and elastic addresses are of guests of vmlab's own image.
-        one |= {"boot": "lab", "network": "plain"} if changed == "image" else {"image": "debian"}
+        # Ways to boot, firmware and elastic addresses are of guests of vmlab's own image.
+        one |= {"boot": "lab", "firmware": "bios", "network": "plain"} if changed == "image" else {"image": "debian"}
         # A qcow2 file is allocated otherwise, an image in a pool by Ceph, which the host neither reads nor maps.
         one |= RAW if changed in ("allocation", "backing", "data_format") else {"data_format": "qcow2"}
         one |= {} if changed == "allocation" else {"allocation": "thin"}

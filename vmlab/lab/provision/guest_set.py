@@ -270,7 +270,9 @@ class GuestSet:
         """What these files hold in guests with Linux, by domain."""
         keys = {guest.key for guest in self.guests if not self._added.has_windows(guest)}
         names = [spec.name for spec in specs if spec.name in keys] if files else []
-        texts = await run_all(self.shells[name].run(["cat", file]) for name in names for file in files)
+        # One that is missing is empty: that it is there may be what a proof looks for.
+        read = (self.shells[name].run(["cat", file], check=False) for name in names for file in files)
+        texts = await run_all(read)
         each = iter(texts)
         return {name: {file: next(each).stdout for file in files} for name in names}
 

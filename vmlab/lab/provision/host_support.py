@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes, lacked_programs, windows_images
 from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
-from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_vhost
+from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_machine, lacking_vhost
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Accelerator
 from vmlab.plan.planning import make_plan, read_host_facts
@@ -27,7 +27,8 @@ _ENOUGH = 60.0
 
 
 class Lacking(Mapping[str, str]):
-    """The reasons, by ``vxlan``, ``nat``, ``bandwidth`` of networks, and ``native``, ``io_uring``, ``vhost`` of QEMU.
+    """The reasons, by ``vxlan``, ``nat``, ``bandwidth`` of networks, and ``native``, ``io_uring``, ``vhost``,
+    ``machine pc``, ``firmware uefi`` of QEMU.
 
     Those of processors are by their value, ``cpu EPYC -svm``. Empty until somebody asks; users who may not try find no
     network lacking.
@@ -50,7 +51,7 @@ class Lacking(Mapping[str, str]):
 
     def _of_qemu(self) -> dict[str, str]:
         if self._qemu is None:
-            self._qemu = {**lacking_io(), **lacking_vhost()}
+            self._qemu = {**lacking_io(), **lacking_vhost(), **lacking_machine()}
         return self._qemu
 
     def _of_cpu(self, name: str) -> str:

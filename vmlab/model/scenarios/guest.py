@@ -52,7 +52,7 @@ Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
 _OF_VMS = (
     *("cpu_shares", "emulator_shares", "cpu_quota", "cpu", "pin", "emulator_pin"),
-    *("huge_pages", "ksm", "numa", "memory_lock"),
+    *("huge_pages", "ksm", "numa", "memory_lock", "machine", "firmware"),
     *("boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
 )
 """Attributes that mean nothing on bare metal, by their names in the program."""

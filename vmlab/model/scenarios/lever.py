@@ -53,6 +53,11 @@ class SeenAs:
 NOT_SEEN = NotSeen()
 
 
+def unless(name: str, usual: Any) -> SeenAs:
+    """Marks an attribute of which nothing is kept where it is as `usual`, so that snapshots of before fit."""
+    return SeenAs(name, lambda value: None if value == usual else value)
+
+
 @dataclass(frozen=True, slots=True)
 class OfDataDisk:
     """Marks an attribute of the data disk; a guest without a data disk cannot have it."""

@@ -1,16 +1,19 @@
-"""The attributes of a guest's machine: virtual CPUs, memory, and the size of its disk."""
+"""The attributes of a guest's machine: virtual CPUs, memory, board and firmware, and the size of its disk."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from vmlab.model.scenarios.cpu_levers import UNPINNED, Cpu, CpuSet, Pin, Vcpus, pin_conflict
-from vmlab.model.scenarios.lever import NOT_SEEN, Lever, NotWith
+from vmlab.model.scenarios.lever import NOT_SEEN, Lever, NotWith, unless
 from vmlab.model.scenarios.memory_levers import RESERVED_BYTES, HugePages, ksm_conflict, pages_conflict
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import Bytes, number_or_percent
+
+Machine = Literal["q35", "pc"]
+Firmware = Literal["bios", "uefi"]
 
 
 class MachineAttributes(ScenarioPart):
@@ -49,6 +52,10 @@ class MachineAttributes(ScenarioPart):
     """Node of the host that its RAM is taken from, on a host with several; any where it is left out."""
     memory_lock: Annotated[bool | None, NOT_SEEN, Lever("memory lock")] = None
     """Whether all memory of its QEMU is taken at the start and locked, so that none is swapped; false by default."""
+    machine: Annotated[Machine, unless("machine", "q35"), Lever("machine type")] = "q35"
+    """The board that QEMU emulates: q35 with PCI Express, or pc (i440FX) with PCI alone."""
+    firmware: Annotated[Firmware, unless("firmware", "bios"), Lever("firmware")] = "bios"
+    """What starts before its kernel: SeaBIOS (bios), or OVMF (uefi) where the host has it; of vmlab's own image."""
 
     @property
     def page_bytes(self) -> int | None:
