@@ -26,6 +26,7 @@ CHECKS = (
     Check("frozen", "a guest that is restored runs under KVM, and doctor tells of it", 12 * _MINUTE),
     Check("shares", "CPU shares 100 and 50 become weights of cgroup v2, and processor time at 2 to 1", 20 * _MINUTE),
     Check("volumes", "a data disk in a volume group is proved, and gone after a run and after kill -9", 40 * _MINUTE),
+    Check("settings", "scheduler, swappiness, dirty pages are set, and back after a run and kill -9", 40 * _MINUTE),
     Check("tile", "a tile of four guests, its cache mode proved under none and writeback", 30 * _MINUTE),
     Check("taken-away", "selftest names what was taken away: root, libvirt, KVM, cgroups, FUSE", 5 * _MINUTE),
     Check("selftest", "selftest: every trial works, under KVM", 25 * _MINUTE),

@@ -12,7 +12,9 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.model.errors import HypervisorError
 from vmlab.model.scenarios.host_settings import HostSettings
-from vmlab.telemetry.setting_files import in_force, unsettable, write_setting
+from vmlab.system.mounts import Mount
+from vmlab.telemetry import setting_files
+from vmlab.telemetry.setting_files import in_force, unsettable, why_no_swappiness, write_setting
 from vmlab.telemetry.source import Roots
 
 
@@ -21,6 +23,7 @@ class Host:
 
     def __init__(self, folder: Path) -> None:
         self.sys = folder / "sys"
+        self.proc = folder / "proc"
         self.run = folder / "run"
         (self.run / "disks").mkdir(parents=True)
         for name, value in {
@@ -34,11 +37,16 @@ class Host:
             "kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "0",
         }.items():
             self.write(name, value)
+        for name, value in {"queue/scheduler": "none [mq-deadline] kyber", "queue/nr_requests": "64"}.items():
+            self.write(f"block/sdz/{name}", value)
+        for name, value in {"swappiness": "60", "dirty_ratio": "20", "dirty_bytes": "0"}.items():
+            self.write(f"../proc/sys/vm/{name}", value)
+        self.write("../proc/self/mountinfo", "")
         device = folder.stat().st_dev
         link = self.sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
         link.parent.mkdir(parents=True)
         link.symlink_to(self.sys / "block/sdz")
-        self.roots = Roots(sys=self.sys)
+        self.roots = Roots(sys=self.sys, proc=self.proc)
         self.journal = Journal(self.run / "journal.jsonl")
         self.told: list[str] = []
         self.warned: list[str] = []
@@ -81,7 +89,15 @@ def test_settings_are_changed_and_put_back(host: Host) -> None:
     keeper = host.keeper()
     keeper.apply(ALL)
     assert host.now() == ("1", "1000", "always", "128")
-    assert keeper.in_force() == {"ksm": "on", "thp": "always", "read_ahead_bytes": 131072}
+    assert keeper.in_force() == {
+        "ksm": "on",
+        "thp": "always",
+        "read_ahead_bytes": 131072,
+        "scheduler": "mq-deadline",
+        "nr_requests": 64,
+        "swappiness": 60,
+        "dirty_ratio": 20,
+    }
     assert {entry.what: entry.was for entry in host.journal.open_entries()} == {
         "kernel/mm/ksm/run": "0",
         "kernel/mm/ksm/pages_to_scan": "100",
@@ -175,21 +191,21 @@ def test_a_file_that_went_is_told_and_holds_nothing_up(host: Host) -> None:
 def test_a_journal_that_names_another_file_writes_nothing(host: Host) -> None:
     for name in (
         *("kernel/mm/ksm/../../../x", "kernel/mm/hugepages/hugepages-1kB/nr_hugepages/../../../../../x"),
-        *("block/../x/queue/read_ahead_kb", "x", "/etc/passwd"),
+        *("block/../x/queue/read_ahead_kb", "x", "/etc/passwd", "vm/../../../x", "vm/panic_on_oom"),
     ):
         host.write("x", "mine")
         host.journal.add(JournalEntry("setting", name, "was", "mine"))
         assert host.swept() == []
         assert (host.sys / "x").read_text() == "mine\n"
         with pytest.raises(ValueError, match="no setting of the host"):
-            write_setting(host.sys, name, "was")
+            write_setting(host.roots, name, "was")
 
 
 def test_a_value_that_the_host_does_not_take_is_an_error_and_goes_back(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def rounds(sys: Path, name: str, value: str) -> None:
-        write_setting(sys, name, "120" if value == "128" else value)
+    def rounds(roots: Roots, name: str, value: str) -> None:
+        write_setting(roots, name, "120" if value == "128" else value)
 
     monkeypatch.setattr("vmlab.hypervisor.settings_keeper.write_setting", rounds)
     with pytest.raises(HypervisorError, match="took 120 instead of 128"):
@@ -197,11 +213,164 @@ def test_a_value_that_the_host_does_not_take_is_an_error_and_goes_back(
     assert host.now()[3] == "4096"
 
 
-def test_what_cannot_be_changed_here_is_known_before(host: Host) -> None:
-    assert unsettable(host.run, host.roots) == {}
+def test_what_cannot_be_changed_here_is_known_before(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setting_files, "why_no_swappiness", str)
+    assert unsettable(host.run, host.roots) == {
+        "scheduler bfq": "sdz has none, mq-deadline, kyber alone; modprobe bfq may help"
+    }
     (host.sys / "kernel/mm/ksm/run").unlink()
     (host.sys / "dev/block").rename(host.sys / "dev/gone")
     found = unsettable(host.run, host.roots)
-    assert sorted(found) == ["ksm", "read_ahead"]
+    assert sorted(found) == ["ksm", "nr_requests", "read_ahead", "scheduler"]
     assert found["ksm"] == f"{host.sys}/kernel/mm/ksm/run is missing: this kernel has no such setting"
     assert in_force(host.run, host.roots)["ksm"] is None
+
+
+_OF_SCHEDULERS = {"none": "1023", "mq-deadline": "128", "kyber": "256", "bfq": "128"}
+"""Requests of a queue when it is given a scheduler, as some disk's."""
+SCHEDULER, REQUESTS = "block/sdz/queue/scheduler", "block/sdz/queue/nr_requests"
+
+
+@pytest.fixture
+def kernel(host: Host, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Writes have the effects on other files that the kernel's have; what was written, in order."""
+    written: list[tuple[str, str]] = []
+
+    def write(roots: Roots, name: str, value: str) -> None:
+        written.append((name, value))
+        write_setting(roots, name, value)
+        if name == SCHEDULER:
+            host.write(REQUESTS, _OF_SCHEDULERS[value])
+        if name == "vm/dirty_ratio":
+            host.write("../proc/sys/vm/dirty_bytes", "0")
+        if name == "vm/dirty_bytes":
+            host.write("../proc/sys/vm/dirty_ratio", "0")
+
+    monkeypatch.setattr("vmlab.hypervisor.settings_keeper.write_setting", write)
+    monkeypatch.setattr(setting_files, "write_setting", write)
+    return written
+
+
+def queue(host: Host) -> tuple[str, str]:
+    """Scheduler and requests of the disk."""
+    scheduler, requests = ((host.sys / name).read_text().strip() for name in (SCHEDULER, REQUESTS))
+    return setting_files.chosen_word(scheduler), requests
+
+
+def dirty(host: Host) -> tuple[str, str]:
+    ratio, size = ((host.proc / "sys/vm" / name).read_text().strip() for name in ("dirty_ratio", "dirty_bytes"))
+    return ratio, size
+
+
+NONE = HostSettings(scheduler="none")
+FEW = HostSettings(nr_requests=32)
+BOTH = HostSettings(scheduler="none", nr_requests=32)
+KYBER = HostSettings(scheduler="kyber", nr_requests=32)
+AS_IT_WAS = HostSettings(scheduler="mq-deadline")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        *([NONE], [FEW], [BOTH], [FEW, BOTH], [BOTH, FEW], [NONE, KYBER, FEW], [KYBER, NONE], [FEW, NONE]),
+        *([BOTH, AS_IT_WAS], [NONE, HostSettings(), BOTH], [BOTH, KYBER, BOTH, AS_IT_WAS, FEW]),
+    ],
+)
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_scheduler_goes_back_with_the_requests_that_it_has_set(
+    host: Host, kernel: list[tuple[str, str]], cells: list[HostSettings], killed: bool
+) -> None:
+    keeper = host.keeper()
+    for cell in cells:
+        keeper.apply(cell)
+        scheduler = cell.scheduler or "mq-deadline"
+        as_set = "64" if scheduler == "mq-deadline" else _OF_SCHEDULERS[scheduler]
+        assert queue(host) == (scheduler, str(cell.nr_requests or as_set))
+    if not killed:
+        keeper.put_back()
+    assert host.swept() == host.warned == []
+    assert queue(host) == ("mq-deadline", "64")
+
+
+def test_who_puts_a_scheduler_back_may_be_killed_before_its_requests(host: Host, kernel: list[tuple[str, str]]) -> None:
+    host.keeper().apply(BOTH)
+    host.write(SCHEDULER, "mq-deadline")
+    host.write(REQUESTS, "128")
+    for entry in host.journal.open_entries():
+        if entry.what == REQUESTS:
+            host.journal.strike(entry)
+    assert host.swept() == []
+    assert queue(host) == ("mq-deadline", "64")
+
+
+def test_a_scheduler_that_somebody_else_has_set_stays(host: Host, kernel: list[tuple[str, str]]) -> None:
+    keeper = host.keeper()
+    keeper.apply(NONE)
+    host.write(SCHEDULER, "bfq")
+    host.write(REQUESTS, "7")
+    keeper.put_back()
+    (line,) = host.warned
+    assert "scheduler is bfq, nr_requests 7 by somebody else's hand and stays so" in line
+    assert queue(host) == ("bfq", "7")
+
+
+@pytest.mark.parametrize(("ratio", "size"), [("20", "0"), ("0", "104857600"), ("0", "0")])
+@pytest.mark.parametrize("killed", [False, True])
+def test_of_dirty_ratio_and_dirty_bytes_the_one_that_was_set_goes_back(
+    host: Host, kernel: list[tuple[str, str]], ratio: str, size: str, killed: bool
+) -> None:
+    host.write("../proc/sys/vm/dirty_ratio", ratio)
+    host.write("../proc/sys/vm/dirty_bytes", size)
+    keeper = host.keeper()
+    keeper.apply(HostSettings(dirty_ratio=5))
+    assert dirty(host) == ("5", "0") and keeper.in_force()["dirty_ratio"] == 5
+    if not killed:
+        keeper.put_back()
+    assert host.swept() == host.warned == []
+    assert dirty(host) == (ratio, size)
+    # A ratio of 0 in front of the bytes would stop all who write.
+    assert (size == "0") is (("vm/dirty_ratio", ratio) in kernel)
+
+
+def test_dirty_bytes_that_somebody_else_has_set_meanwhile_stay(host: Host, kernel: list[tuple[str, str]]) -> None:
+    host.write("../proc/sys/vm/dirty_ratio", "0")
+    host.write("../proc/sys/vm/dirty_bytes", "4096000")
+    keeper = host.keeper()
+    keeper.apply(HostSettings(dirty_ratio=5, swappiness=1))
+    host.write("../proc/sys/vm/dirty_ratio", "0")
+    host.write("../proc/sys/vm/dirty_bytes", "8192")
+    keeper.put_back()
+    (line,) = host.warned
+    assert "dirty_ratio is 0, dirty_bytes 8192 by somebody else's hand and stays so" in line
+    assert dirty(host) == ("0", "8192")
+    assert (host.proc / "sys/vm/swappiness").read_text() == "60"
+
+
+def test_all_disks_below_an_array_have_the_scheduler(host: Host) -> None:
+    (host.sys / "block/sdz/slaves").mkdir()
+    for name in ("sda", "sdb"):
+        host.write(f"block/{name}/queue/scheduler", "[mq-deadline] none")
+        host.write(f"block/{name}/queue/nr_requests", "64")
+        (host.sys / "block/sdz/slaves" / name).symlink_to(host.sys / "block" / name)
+    keeper = host.keeper()
+    keeper.apply(NONE)
+    having = [(host.sys / f"block/{name}/queue/scheduler").read_text().strip() for name in ("sda", "sdb", "sdz")]
+    assert having == ["none", "none", "none [mq-deadline] kyber"]
+    assert keeper.in_force()["scheduler"] == "none"
+
+
+def test_a_value_that_the_kernel_refuses_is_one_line(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(roots: Roots, name: str, value: str) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr("vmlab.hypervisor.settings_keeper.write_setting", refuses)
+    with pytest.raises(HypervisorError, match=r"queue/nr_requests does not take 32: Invalid argument"):
+        host.keeper().apply(FEW)
+    assert host.swept() == []
+
+
+@pytest.mark.parametrize(("version", "own"), [(1, True), (2, False)])
+def test_guests_in_old_cgroups_have_a_swappiness_of_their_own(version: int, own: bool) -> None:
+    mount = Mount(Path("/sys/fs/cgroup/memory"), frozenset({"memory"}), version)
+    assert bool(why_no_swappiness([mount])) is own
+    assert why_no_swappiness([]) == ""

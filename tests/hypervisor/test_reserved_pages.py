@@ -131,8 +131,8 @@ def test_a_run_that_was_killed_before_it_reserved_takes_nothing_away(host: Host,
 
 
 def test_a_host_without_so_much_memory_in_one_piece_is_put_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    def some(sys: Path, name: str, value: str) -> None:
-        write_setting(sys, name, str(min(int(value), 3)) if name == LARGE else value)
+    def some(roots: Roots, name: str, value: str) -> None:
+        write_setting(roots, name, str(min(int(value), 3)) if name == LARGE else value)
 
     monkeypatch.setattr("vmlab.hypervisor.huge_pages.write_setting", some)
     host.pages.reserve([guest("z")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vmlab.model.scenarios.axis import HOST_AXES
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
 
 GOOD = """\
@@ -64,6 +65,7 @@ _IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the fir
 _POINT_RULE = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"
 _CACHE_RULE = "must be 'none', 'writeback', 'writethrough', 'directsync' or 'unsafe'"
 _GUEST_KEYS = ", ".join(GUEST_ATTRIBUTES)
+_HOST_KEYS = ", ".join(HOST_AXES)
 _NO_PATH = (
     "may not be set so: a path is for tuning that has no key of its own, and begins with features, clock/timer[NAME], "
     "cputune, memtune, blkiotune, memoryBacking, disk/driver, data/driver, interface/driver, interface/coalesce, "
@@ -100,7 +102,7 @@ BAD = [
         "a key of a workload as an axis",
         "axes: {files: [1, 2]}",
         ":7:8: axis files: needs `values` and `sets`, as in files: {values: […], sets: workloads.copy.files} "
-        f"(axes without `sets` are tiles, host, {_GUEST_KEYS}, host.ksm, host.thp, host.read_ahead)",
+        f"(axes without `sets` are tiles, host, {_GUEST_KEYS}, {_HOST_KEYS})",
     ),
     added(
         "a word of the language as an axis",
@@ -347,8 +349,6 @@ BAD = [
         ":3:59: guests.a.limit_bandwidth: needs bytes a second, such as 100 MB/s, not '100 MB'",
     ),
     changed(
-        "a path to a file of the host",
-    changed(
         "a burst without a limit",
         "memory: 512 MiB",
         "memory: 512 MiB, limit_iops_burst: 500",
@@ -372,6 +372,8 @@ BAD = [
         "memory: 512 MiB, limit_iops: 5, limit_iops_burst: 9, limit_burst_length: 1.5 s",
         ":3:98: guests.a.limit_burst_length: needs whole seconds, such as 5 s, not '1.5 s'",
     ),
+    changed(
+        "a path to a file of the host",
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {devices/disk/source/@file: /etc/shadow}",
         f":3:51: guests.a.libvirt: 'devices/disk/source/@file' {_NO_PATH}",
@@ -454,13 +456,13 @@ BAD = [
         ":3:55: boot is of vmlab's own image; guest a boots as its image mine does",
     ),
     changed(
-        "role that an added image cannot have",
-    changed(
         "firmware of an added image",
         "memory: 512 MiB",
         "memory: 512 MiB, image: mine, firmware: uefi",
         ":3:55: firmware is of vmlab's own image; guest a boots image mine by BIOS",
     ),
+    changed(
+        "role that an added image cannot have",
         "{role: fileserver, memory: 512 MiB}",
         "{role: [fileserver, web], memory: 512 MiB, image: mine}",
         ":3:13: a guest of an added image can have the role fileserver, or none; not web",
@@ -684,7 +686,7 @@ BAD = [
         "unknown axis",
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `values` and `sets`, as in colour: {values: […], sets: workloads.NAME.KEY} "
-        f"(axes without `sets` are tiles, host, {_GUEST_KEYS}, host.ksm, host.thp, host.read_ahead)",
+        f"(axes without `sets` are tiles, host, {_GUEST_KEYS}, {_HOST_KEYS})",
     ),
     added(
         "unknown path in a point",
@@ -798,6 +800,16 @@ BAD = [
         ":8:30: point b of axis setup sets workloads.copy.files; change it there",
     ),
     added("host setting", "host: {tph: always}", ":7:8: unknown key 'tph' in host; did you mean 'thp'?"),
+    added(
+        "scheduler that there is not",
+        "host: {scheduler: cfq}",
+        ":7:19: host.scheduler: must be 'none', 'mq-deadline', 'kyber' or 'bfq', not 'cfq'",
+    ),
+    added(
+        "more than all memory dirty",
+        "host: {dirty_ratio: 101}",
+        ":7:21: host.dirty_ratio: must be at most 100, not 101",
+    ),
     added("word of a host setting", "host: {ksm: true}", ":7:13: host.ksm: must be 'on' or 'off', not true"),
     added(
         "read-ahead that is no page",
@@ -807,8 +819,7 @@ BAD = [
     added(
         "axis of no host setting",
         "axes: {host.turbo: [1]}",
-        ":7:8: the name 'host.turbo' is no setting of the host that can be varied; "
-        "known are host.ksm, host.thp, host.read_ahead",
+        f":7:8: the name 'host.turbo' is no setting of the host that can be varied; known are {_HOST_KEYS}",
     ),
     added(
         "value of a host axis",

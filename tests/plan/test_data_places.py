@@ -82,6 +82,7 @@ def test_a_file_system_is_larger_than_its_disk_and_btrfs_has_room_for_two() -> N
         ("lvm:vg0", "", "host: {disk: hdd-7200}\n", "an emulated disk does not lie below lvm:vg0; leave host.disk out"),
         ("folder:/srv", "", "host: {disk: hdd-7200}\n", "an emulated disk does not lie below folder:/srv; leave"),
         ("folder:/srv", "", "host: {read_ahead: 4 MiB}\n", "the data disk of guest vm is on folder:/srv"),
+        ("folder:/srv", "", "host: {scheduler: none}\n", "host.scheduler is of the disk with the runs"),
     ],
 )
 def test_what_a_place_cannot_be_asked_for_is_named(backing: str, guest: str, more: str, said: str) -> None:

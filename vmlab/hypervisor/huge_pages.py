@@ -66,13 +66,13 @@ class HugePages:
 
     def _reserve(self, size: int, count: int) -> None:
         file = pool_of(size)
-        before = int(read_setting(self._roots.sys, file))
+        before = int(read_setting(self._roots, file))
         entry = JournalEntry("setting", file, was=str(before), ours=str(before + count))
         self._journal.add(entry)
-        write_setting(self._roots.sys, file, entry.ours)
-        got = int(read_setting(self._roots.sys, file)) - before
+        write_setting(self._roots, file, entry.ours)
+        got = int(read_setting(self._roots, file)) - before
         if got < count:
-            write_setting(self._roots.sys, file, entry.was)
+            write_setting(self._roots, file, entry.was)
             self._journal.strike(entry)
             pages = f"{count} huge pages of {format_bytes(size)}"
             raise RefusedError(f"the host cannot reserve {pages}: it has memory in one piece for {max(got, 0)}")

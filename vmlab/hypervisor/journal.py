@@ -35,8 +35,8 @@ class JournalEntry:
 
     `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, also of a file in a folder of the user's
     (``outside``), an image in a pool of Ceph, a logical volume, the lab whose mark is in the host's libvirt, the name
-    of a domain there whose log is kept, a setting's file below /sys. A setting also has the value that it `was` before
-    the run, and `ours`, which the run gave it.
+    of a domain there whose log is kept, a setting's file below /sys or /proc/sys. A setting also has the state that it
+    `was` in before the run, and the value `ours`, which the run gave it.
     """
 
     kind: Kind

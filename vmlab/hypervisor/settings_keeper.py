@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal, JournalEntry
@@ -14,10 +14,16 @@ from vmlab.telemetry.setting_files import (
     files_of,
     in_force,
     is_known,
+    is_ours,
     is_pool,
+    path_of,
     read_setting,
+    setting_before,
+    state_of,
     still_merged,
+    value_in,
     write_setting,
+    write_state,
 )
 from vmlab.telemetry.source import THE_HOST, Roots
 
@@ -54,12 +60,20 @@ class SettingsKeeper:
         """
         try:
             files = files_of(wanted, self.folder, self.roots)
-            for name in [name for name in reversed(self._held) if name not in files]:
+            for name in [name for name in reversed(self._held) if self._must_go(name, files)]:
                 self._let_go(name)
             for name, value in files.items():
                 self._set(name, value)
         except (OSError, ValueError) as error:
             raise HypervisorError(f"the host's settings cannot be changed: {error}") from error
+
+    def _must_go(self, name: str, files: Mapping[str, str]) -> bool:
+        """Whether a setting is not asked for any more, or is set by the kernel where another one is about to change."""
+        if name not in files:
+            return True
+        before = setting_before(name)
+        held = self._held.get(before or "")
+        return before is not None and files.get(before) != (None if held is None else held.ours)
 
     def put_back(self) -> None:
         """Restore everything to its value before the run; what others have changed meanwhile stays, with a warning.
@@ -80,25 +94,29 @@ class SettingsKeeper:
         return in_force(self.folder, self.roots)
 
     def _set(self, name: str, value: str) -> None:
-        current = read_setting(self.roots.sys, name)
+        current = read_setting(self.roots, name)
         before = self._held.get(name)
-        if before is not None and (value == before.was or current != before.ours):
+        if before is not None and (value == value_in(before.was) or current != before.ours):
             self._let_go(name)
-            current, before = read_setting(self.roots.sys, name), None
+            current, before = read_setting(self.roots, name), None
         if current == value:
             return
-        entry = JournalEntry("setting", name, was=before.was if before else current, ours=value)
+        entry = JournalEntry("setting", name, was=before.was if before else state_of(self.roots, name), ours=value)
         self._journal.add(entry)
-        write_setting(self.roots.sys, name, value)
+        try:
+            write_setting(self.roots, name, value)
+        except OSError as error:
+            why = error.strerror or error
+            raise HypervisorError(f"{path_of(self.roots, name)} does not take {value}: {why}") from error
         self._held[name] = entry
         if before is not None:
             self._journal.strike(before)
-        taken = read_setting(self.roots.sys, name)
+        taken = read_setting(self.roots, name)
         if taken != value:
-            write_setting(self.roots.sys, name, entry.was)
+            write_state(self.roots, name, entry.was)
             self._strike(name)
-            raise HypervisorError(f"{self.roots.sys / name} took {taken} instead of {value}")
-        self._tell(f"{self.roots.sys / name} is {value} now, {entry.was} before the run")
+            raise HypervisorError(f"{path_of(self.roots, name)} took {taken} instead of {value}")
+        self._tell(f"{path_of(self.roots, name)} is {value} now, {entry.was} before the run")
 
     def _let_go(self, name: str) -> None:
         entry = self._held[name]
@@ -120,17 +138,17 @@ def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots) -> list[s
     """
     if not is_known(entry.what):
         return []
-    path = roots.sys / entry.what
+    path = path_of(roots, entry.what)
     try:
-        current = read_setting(roots.sys, entry.what)
+        current = state_of(roots, entry.what)
     except FileNotFoundError:
         return [f"{path} is gone: it could not be put back to {entry.was}"]
     if current != entry.was:
         if is_pool(entry.what):
             return give_back_pages(entry, roots)
-        if current not in ours:
+        if not is_ours(roots, entry.what, entry.was, ours):
             return [f"{path} is {current} by somebody else's hand and stays so; it was {entry.was} before the run"]
-        write_setting(roots.sys, entry.what, entry.was)
+        write_state(roots, entry.what, entry.was)
     return _left_merged(entry, roots)
 
 
@@ -141,17 +159,17 @@ def give_back_pages(entry: JournalEntry, roots: Roots) -> list[str]:
     """
     if not (entry.was.isdigit() and entry.ours.isdigit() and int(entry.was) < int(entry.ours)):
         return []
-    count, left = int(entry.ours) - int(entry.was), int(read_setting(roots.sys, entry.what))
+    count, left = int(entry.ours) - int(entry.was), int(read_setting(roots, entry.what))
     if left < count:
-        return [f"{roots.sys / entry.what} is {left} by somebody else's hand and stays so; {count} were the run's"]
-    write_setting(roots.sys, entry.what, str(left - count))
+        return [f"{path_of(roots, entry.what)} is {left} by somebody else's hand and stays so; {count} were the run's"]
+    write_setting(roots, entry.what, str(left - count))
     return []
 
 
 def is_back(entry: JournalEntry, roots: Roots) -> bool:
     """Whether a setting of the host has the value that it had before the run."""
     try:
-        return is_known(entry.what) and read_setting(roots.sys, entry.what) == entry.was
+        return is_known(entry.what) and state_of(roots, entry.what) == entry.was
     except OSError:
         return False
 
@@ -163,5 +181,5 @@ def _left_merged(entry: JournalEntry, roots: Roots) -> list[str]:
         return []
     return [
         f"KSM is off again, as it was; it still counts {merged} pages as merged, which stay so until their programs"
-        f" end or somebody writes 2 to {roots.sys / KSM_RUN}, which unmerges everybody's"
+        f" end or somebody writes 2 to {path_of(roots, KSM_RUN)}, which unmerges everybody's"
     ]

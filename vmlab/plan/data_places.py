@@ -29,6 +29,10 @@ _KERNELS_OWN = (Path("/proc"), Path("/sys"), Path("/dev"))
 _RUN = Path("/run")
 
 
+_OF_RUNS_DISK = ("read_ahead", "scheduler", "nr_requests")
+"""Settings of the host that are of one disk."""
+
+
 def of_data_places(scenario: Scenario) -> Iterator[Problem]:
     """What a data disk cannot be asked for where it lies, on any host."""
     for name, guest in scenario.guests.items():
@@ -45,9 +49,10 @@ def of_data_places(scenario: Scenario) -> Iterator[Problem]:
         if place.on_other_disk and scenario.host.disk is not None:
             message = f"an emulated disk does not lie below {place}; leave host.disk out, or use another backing"
             yield Problem(("guests", name, "backing"), message)
-        if place.on_other_disk and scenario.host.read_ahead_bytes is not None:
-            message = f"host.read_ahead is of the disk with the runs, and the data disk of guest {name} is on {place}"
-            yield Problem(("host", "read_ahead"), message, True)
+        for key in _OF_RUNS_DISK if place.on_other_disk else ():
+            if key in scenario.host.asked():
+                message = f"host.{key} is of the disk with the runs, and the data disk of guest {name} is on {place}"
+                yield Problem(("host", key), message, True)
 
 
 def check_data_places(plan: Plan) -> None:

@@ -51,7 +51,11 @@ def without_lacking(axes: Sequence[PlacedAxis], scenario: Scenario, host: HostFa
 
 
 def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str | None:
-    """Why a guest of the cell cannot be on this host, or the ordered one, as it is planned; None where all can."""
+    """Why a guest of the cell, or the host's disk, cannot be as it is planned on this host, or the ordered one; None
+    where all can.
+    """
+    if (reason := host.unsettable.get(f"scheduler {cell.host.scheduler}")) is not None:
+        return f"the scenario sets host.scheduler: {cell.host.scheduler}, and {reason}"
     for guest in cell.guests:
         for key in ("network", "bandwidth", "vhost", "io", "data_io", "cpu", "machine", "firmware"):
             reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
@@ -79,7 +83,7 @@ def _lacking_network(value: PlacedValue, lacking: Mapping[str, str]) -> str | No
 
 
 def _reason(place: Place, value: Any, lacking: Mapping[str, str]) -> str | None:
-    if len(place) != 3 or place[0] != "guests" or value in (None, "plain", "threads"):
+    if len(place) != 3 or place[0] != "guests" or value in (None, "plain", "threads", "q35", "bios"):
         return None
     names = {"bandwidth": "bandwidth", **dict.fromkeys(("network", "io", "data_io"), str(value))}
     names |= {key: f"{key} {value}" for key in ("cpu", "machine", "firmware")}
@@ -226,13 +230,13 @@ def of_added_images(scenario: Scenario) -> Iterator[Problem]:
         if guest.boot != "lab":
             message = f"boot is of vmlab's own image; guest {name} boots as its image {guest.image} does"
             yield Problem(("guests", name, "boot"), message, True)
+        if guest.firmware != "bios":
+            message = f"firmware is of vmlab's own image; guest {name} boots image {guest.image} by BIOS"
+            yield Problem(("guests", name, "firmware"), message, True)
         if guest.network == "nat":
             message = f"guest {name} of an added image asks for its address on the lab's bridge, and cannot have nat"
             yield Problem(("guests", name, "network"), message)
         for role in guest.role:
-        if guest.firmware != "bios":
-            message = f"firmware is of vmlab's own image; guest {name} boots image {guest.image} by BIOS"
-            yield Problem(("guests", name, "firmware"), message, True)
             if role not in ADDED_ROLES:
                 message = f"a guest of an added image can have the role {' or '.join(ADDED_ROLES)}, or none; not {role}"
                 yield Problem(("guests", name, "role"), message)

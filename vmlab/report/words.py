@@ -161,9 +161,11 @@ def moment(stamp: str | None) -> str:
 
 def host_words(host: Mapping[str, str | int | None]) -> str:
     """Settings of the host as they were in force: ``ksm off, thp madvise, read-ahead 128 KiB``; empty for none."""
-    ahead = host.get("read_ahead_bytes")
-    words = [f"{name} {host[name]}" for name in ("ksm", "thp") if host.get(name) is not None]
-    return ", ".join(words if ahead is None else [*words, f"read-ahead {format_bytes(int(ahead))}"])
+    known = {name: value for name, value in host.items() if value is not None}
+    if (ahead := known.pop("read_ahead_bytes", None)) is not None:
+        known["read-ahead"] = format_bytes(int(ahead))
+    order = ("ksm", "thp", "read-ahead", *known)
+    return ", ".join(f"{name} {known[name]}" for name in dict.fromkeys(order) if name in known)
 
 
 def switch_words(one: Mapping[str, Any]) -> str:

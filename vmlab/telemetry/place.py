@@ -38,6 +38,14 @@ def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], N
     return disks if len(set(lowest)) == len(lowest) else list(dict.fromkeys(lowest))
 
 
+def lowest_disks_under(folder: Path, roots: Roots) -> list[str]:
+    """The disks at the bottom of those that hold `folder`, below volumes, arrays and loop devices; [] where none is
+    known.
+    """
+    disks = disks_under([folder], roots, lambda _line: None)
+    return list(dict.fromkeys(one for disk in disks for one in _lowest(disk, roots)))
+
+
 def _lowest(disk: str, roots: Roots) -> list[str]:
     """The disks that a volume, an array or a loop device lies on in the end; of any other disk itself."""
     folder = roots.sys / "block" / disk.replace("/", "!")

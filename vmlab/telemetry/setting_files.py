@@ -1,27 +1,34 @@
-"""The files of /sys behind the host settings of a scenario, their present values, and which cannot be changed.
+"""The files behind the host settings of a scenario, their present values, and which cannot be changed.
 
-The one module that writes settings of the host's kernel: a fixed list of files, named by their path below /sys.
+The one module that writes settings of the host's kernel: a fixed list of files, named by their path below /sys, those
+of the kernel's memory (``vm/swappiness``) below /proc/sys. Writing some of them changes another one: a disk's scheduler
+sets its ``nr_requests``, and ``dirty_ratio`` is 0 where ``dirty_bytes`` is set. So the state of a setting, as it must
+be put back, has that other one in it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import util
 from pathlib import Path
+from typing import get_args
 
-from vmlab.model.scenarios.host_settings import HOST_SETTINGS, HostSettings
+from vmlab.model.scenarios.host_settings import HOST_SETTINGS, HostSettings, Scheduler
 from vmlab.model.scenarios.memory_levers import RESERVED_BYTES
 from vmlab.system.mounts import Mount, hierarchies, mount_of
-from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.place import disks_under, lowest_disks_under
 from vmlab.telemetry.source import PAGE_BYTES, THE_HOST, Roots
 
 KSM = "kernel/mm/ksm"
 THP = "kernel/mm/transparent_hugepage/enabled"
 
 _FIXED = frozenset({THP, *(f"{KSM}/{name}" for name in ("run", "pages_to_scan", "sleep_millisecs", "advisor_mode"))})
-_READ_AHEAD = re.compile(r"block/[A-Za-z0-9][A-Za-z0-9!_.-]*/queue/read_ahead_kb", re.ASCII)
+_SCHEDULER, _REQUESTS = "scheduler", "nr_requests"
+_QUEUE = re.compile(rf"block/[A-Za-z0-9][A-Za-z0-9!_.-]*/queue/(?:read_ahead_kb|{_SCHEDULER}|{_REQUESTS})", re.ASCII)
+_SWAPPINESS, _DIRTY, _DIRTY_BYTES = "vm/swappiness", "vm/dirty_ratio", "vm/dirty_bytes"
+_SYSCTLS = frozenset({_SWAPPINESS, _DIRTY, _DIRTY_BYTES})
 _POOL = re.compile(r"kernel/mm/hugepages/hugepages-[0-9]{1,9}kB/nr_hugepages", re.ASCII)
 KSM_RUN = f"{KSM}/run"
 _FUSE = Path("/dev/fuse")
@@ -30,7 +37,7 @@ _ADVISOR = f"{KSM}/advisor_mode"
 _KSM_ON = {f"{KSM}/pages_to_scan": "1000", f"{KSM}/sleep_millisecs": "20", KSM_RUN: "1"}
 """Up to 50,000 pages a second, 195 MiB of guests' memory: the default of 100 pages takes minutes for a small tile."""
 InForce = dict[str, str | int | None]
-"""``ksm`` (on or off), ``thp`` and ``read_ahead_bytes``; None for what is not known."""
+"""The fields of `HostSettings`; None for what is not known."""
 
 
 def files_of(wanted: HostSettings, folder: Path, roots: Roots) -> dict[str, str]:
@@ -49,20 +56,42 @@ def files_of(wanted: HostSettings, folder: Path, roots: Roots) -> dict[str, str]
         files[THP] = wanted.thp
     if wanted.read_ahead_bytes is not None:
         files[_read_ahead(folder, roots)] = str(wanted.read_ahead_bytes // 1024)
+    # A disk's scheduler goes first, which sets the number of its requests.
+    for last, value in ((_SCHEDULER, wanted.scheduler), (_REQUESTS, wanted.nr_requests)):
+        if value is not None:
+            files |= dict.fromkeys((_of_queue(disk, last) for disk in _lowest_disks(folder, roots)), str(value))
+    for name, value in ((_SWAPPINESS, wanted.swappiness), (_DIRTY, wanted.dirty_ratio)):
+        if value is not None:
+            files[name] = str(value)
     return files
 
 
 def _read_ahead(folder: Path, roots: Roots) -> str:
-    disk = next(iter(disks_under([folder], roots, lambda _line: None)), None)
-    if disk is None:
+    return read_ahead_of(_found(disks_under([folder], roots, lambda _line: None), folder)[0])
+
+
+def _lowest_disks(folder: Path, roots: Roots) -> list[str]:
+    return _found(lowest_disks_under(folder, roots), folder)
+
+
+def _found(disks: list[str], folder: Path) -> list[str]:
+    if not disks:
         raise ValueError(f"{folder} lies on no disk that is known")
-    return read_ahead_of(disk)
+    return disks
+
+
+def _of_queue(disk: str, last: str) -> str:
+    return f"block/{disk}/queue/{last}"
 
 
 _EXAMPLES = {
     "ksm": HostSettings(ksm="on"),
     "thp": HostSettings(thp="always"),
     "read_ahead": HostSettings.model_validate({"read_ahead": 0}),
+    "scheduler": HostSettings(scheduler="none"),
+    "nr_requests": HostSettings(nr_requests=64),
+    "swappiness": HostSettings(swappiness=60),
+    "dirty_ratio": HostSettings(dirty_ratio=20),
 }
 
 
@@ -73,13 +102,34 @@ CANNOT_WRITE = "cannot be written by this user"
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all.
 
-    Sizes of huge pages stand beside them, as ``huge_pages 1 GiB``.
+    Sizes of huge pages stand beside them, as ``huge_pages 1 GiB``, and schedulers, as ``scheduler bfq``.
     """
     found = {name: why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
+    found["swappiness"] = found["swappiness"] or why_no_swappiness()
+    found |= {f"{_SCHEDULER} {name}": _why_no_scheduler(name, folder, roots) for name in get_args(Scheduler)}
     found["disk"] = why_no_emulated_disk()
     found |= {f"huge_pages {name}": _why_no_pages(size, roots) for name, size in RESERVED_BYTES.items()}
     found["cpus"], found["memory"] = why_no_ordered_host("cpuset"), why_no_ordered_host("memory")
     return {name: why for name, why in found.items() if why}
+
+
+def why_no_swappiness(mounts: Sequence[Mount] | None = None) -> str:
+    """Why the host's swappiness is not that of the guests; empty where it is."""
+    mount = mount_of("memory", hierarchies() if mounts is None else mounts)
+    old = mount is not None and mount.version == 1
+    return "cgroups of version 1, in which the guests are, have a swappiness of their own" if old else ""
+
+
+def _why_no_scheduler(name: str, folder: Path, roots: Roots) -> str:
+    """Why a disk cannot have the scheduler `name`; empty where all can, or nobody knows."""
+    try:
+        for disk in _lowest_disks(folder, roots):
+            offered = path_of(roots, _of_queue(disk, _SCHEDULER)).read_text().replace("[", "").replace("]", "").split()
+            if name not in offered:
+                return f"{disk} has {', '.join(offered)} alone; modprobe {name} may help"
+    except (OSError, ValueError):
+        return ""
+    return ""
 
 
 def why_no_emulated_disk() -> str:
@@ -106,12 +156,12 @@ def why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
         files = files_of(wanted, folder, roots)
     except (ValueError, OSError) as error:
         return str(error)
-    return next(filter(None, (_why_no_file(roots.sys / name) for name in files)), "")
+    return next(filter(None, (_why_no_file(path_of(roots, name)) for name in files)), "")
 
 
 def _why_no_pages(size: int, roots: Roots) -> str:
     """Why no huge pages of `size` bytes can be reserved; empty where they can."""
-    return _why_no_file(roots.sys / pool_of(size))
+    return _why_no_file(path_of(roots, pool_of(size)))
 
 
 def _why_no_file(path: Path) -> str:
@@ -123,14 +173,19 @@ def _why_no_file(path: Path) -> str:
 def in_force(folder: Path, roots: Roots = THE_HOST) -> InForce:
     """The host's present settings."""
     try:
-        ahead = _number(_text(roots, _read_ahead(folder, roots)))
+        ahead, disk = _number(_text(roots, _read_ahead(folder, roots))), _lowest_disks(folder, roots)[0]
+        scheduler, requests = (_text(roots, _of_queue(disk, last)) for last in (_SCHEDULER, _REQUESTS))
     except (ValueError, OSError):
-        ahead = None
+        ahead = scheduler = requests = None
     run = _text(roots, KSM_RUN)
     return {
         "ksm": None if run is None else "on" if run == "1" else "off",
         "thp": _text(roots, THP),
         "read_ahead_bytes": None if ahead is None else ahead * 1024,
+        "scheduler": scheduler,
+        "nr_requests": _number(requests),
+        "swappiness": _number(_text(roots, _SWAPPINESS)),
+        "dirty_ratio": _number(_text(roots, _DIRTY)),
     }
 
 
@@ -151,7 +206,7 @@ def merged_bytes(roots: Roots) -> int:
 
 def _text(roots: Roots, name: str) -> str | None:
     try:
-        return read_setting(roots.sys, name)
+        return read_setting(roots, name)
     except OSError:
         return None
 
@@ -162,7 +217,7 @@ def _number(text: str | None) -> int | None:
 
 def read_ahead_of(disk: str) -> str:
     """The name of a whole disk's read-ahead, in KiB; `disk` is the kernel's name, such as ``sda``."""
-    return f"block/{disk}/queue/read_ahead_kb"
+    return _of_queue(disk, "read_ahead_kb")
 
 
 def pool_of(size: int) -> str:
@@ -177,7 +232,12 @@ def is_pool(name: str) -> bool:
 
 def is_known(name: str) -> bool:
     """Whether the lab may write the file of this name."""
-    return name in _FIXED or _READ_AHEAD.fullmatch(name) is not None or is_pool(name)
+    return name in _FIXED or name in _SYSCTLS or _QUEUE.fullmatch(name) is not None or is_pool(name)
+
+
+def path_of(roots: Roots, name: str) -> Path:
+    """The file of a setting."""
+    return roots.proc / "sys" / name if name in _SYSCTLS else roots.sys / name
 
 
 def chosen_word(text: str) -> str:
@@ -185,18 +245,62 @@ def chosen_word(text: str) -> str:
     return text.split("[", 1)[1].split("]", 1)[0] if "[" in text else text
 
 
-def read_setting(sys: Path, name: str) -> str:
-    """The value of a setting, without the other choices that the file lists; `sys` is where /sys is. Raises OSError."""
-    return chosen_word((sys / name).read_text().strip())
+def read_setting(roots: Roots, name: str) -> str:
+    """The value of a setting, without the other choices that the file lists. Raises OSError."""
+    return chosen_word(path_of(roots, name).read_text().strip())
 
 
-def write_setting(sys: Path, name: str, value: str) -> None:
+def setting_before(name: str) -> str | None:
+    """The setting that sets this one whenever it is written itself: a disk's scheduler; None for most."""
+    return f"{name.removesuffix(_REQUESTS)}{_SCHEDULER}" if name.endswith(f"/queue/{_REQUESTS}") else None
+
+
+def _other_of(name: str) -> str | None:
+    """The setting that is changed where this one is written; None for most."""
+    if name == _DIRTY:
+        return _DIRTY_BYTES
+    return f"{name.removesuffix(_SCHEDULER)}{_REQUESTS}" if name.endswith(f"/queue/{_SCHEDULER}") else None
+
+
+def state_of(roots: Roots, name: str) -> str:
+    """What a setting is, and what would be changed by writing it: ``none, nr_requests 64``. Raises OSError."""
+    value, other = read_setting(roots, name), _other_of(name)
+    return value if other is None else f"{value}, {Path(other).name} {read_setting(roots, other)}"
+
+
+def value_in(state: str) -> str:
+    """The setting's own value in its state."""
+    return state.partition(", ")[0]
+
+
+def is_ours(roots: Roots, name: str, was: str, ours: Collection[str]) -> bool:
+    """Whether a setting has one of the values that the lab gave it, and so is the lab's to put back to the state `was`.
+
+    That is so, too, where who put back a scheduler was killed before its requests. Raises OSError.
+    """
+    current = read_setting(roots, name)
+    return current in ours or (name.endswith(_SCHEDULER) and current == value_in(was))
+
+
+def write_setting(roots: Roots, name: str, value: str) -> None:
     """Change a setting. Raises ValueError for a file that the lab may not write, OSError where it is refused."""
     if not is_known(name):
         raise ValueError(f"{name} is no setting of the host")
     # The kernel takes the value from a single write. A link in place of the file is not followed.
-    descriptor = os.open(sys / name, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path_of(roots, name), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.write(descriptor, value.encode())
     finally:
         os.close(descriptor)
+
+
+def write_state(roots: Roots, name: str, state: str) -> None:
+    """Put a setting back to a state that `state_of` gave. Raises as `write_setting`."""
+    other, number = _other_of(name), state.rpartition(" ")[2]
+    if name == _DIRTY and number != "0" and other is not None and number != state:
+        # A ratio of 0 beside it says that the bytes count, and would stop all who write if it were written.
+        write_setting(roots, other, number)
+        return
+    write_setting(roots, name, value_in(state))
+    if name != _DIRTY and other is not None and number != state:
+        write_setting(roots, other, number)

@@ -241,7 +241,7 @@ def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[
 def _is_advised(roots: Roots) -> bool:
     """Whether the kernel itself sets how many pages KSM scans, and so changes that by itself."""
     with suppress(OSError):
-        return read_setting(roots.sys, f"{KSM}/advisor_mode") != "none"
+        return read_setting(roots, f"{KSM}/advisor_mode") != "none"
     return False
 
 

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from tests.host.inside import beside, gentle, kills, kvm_claims, own_guests, surroundings, volumes
+from tests.host.inside import beside, gentle, kernel_settings, kills, kvm_claims, own_guests, surroundings, volumes
 from tests.host.inside.lab import Failed, tell
 
 _CHECKS: dict[str, Callable[[], None]] = {
@@ -17,6 +17,7 @@ _CHECKS: dict[str, Callable[[], None]] = {
     "frozen": gentle.frozen,
     "shares": gentle.shares,
     "volumes": volumes.tried,
+    "settings": kernel_settings.tried,
     "tile": gentle.tile,
     "console": gentle.console,
     "taken-away": gentle.taken_away,

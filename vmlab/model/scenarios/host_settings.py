@@ -11,6 +11,7 @@ from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import Bytes
 
 Ksm = Literal["on", "off"]
+Scheduler = Literal["none", "mq-deadline", "kyber", "bfq"]
 _PAGE_BYTES = 4096
 
 
@@ -31,6 +32,14 @@ class HostSettings(ScenarioPart):
         Annotated[Bytes, Field(ge=0, le=2**30), AfterValidator(_whole_pages)] | None, Field(alias="read_ahead")
     ] = None
     """How far the host reads ahead on the disk that holds the guests' files, such as 128 KiB; 0 for not at all."""
+    scheduler: Scheduler | None = None
+    """I/O scheduler of the disks that hold the guests' files: none, mq-deadline, kyber or bfq, as the kernel offers."""
+    nr_requests: Annotated[int, Field(ge=4, le=2**16)] | None = None
+    """Requests in the queue of these disks, as their scheduler allows; the kernel's own choice where it is left out."""
+    swappiness: Annotated[int, Field(ge=0, le=200)] | None = None
+    """How readily the kernel swaps instead of giving up page cache: 0 to 200; only with cgroup v2."""
+    dirty_ratio: Annotated[int, Field(ge=1, le=100)] | None = None
+    """The part of free memory, in percent, that may be dirty before who writes has to wait."""
 
     def asked(self) -> dict[str, str | int]:
         """The settings that are given, by the scenario's keys; sizes are ints of bytes."""
