@@ -83,7 +83,7 @@ def test_figures_of_a_command_go_where_all_others_go(home: Home, tmp_path: Path)
     assert "took 12.5 ms" in home.vmlab("show", "last:1", "--raw").stdout
     again = json.loads(home.vmlab("reparse", "last", "--json").stdout)
     assert (again["workloads_read"], again["changes"], again["problems"]) == (2, [], [])
-    compared = home.vmlab("compare", "last", "--fail-if", "block_rate < -5 %", "--lenient", "--json")
+    compared = home.vmlab("compare", "last", "--fail-if", "mine.block_rate < -5 %", "--lenient", "--json")
     rows = {one["metric"]: one for one in json.loads(compared.stdout)["rows"]}
     assert rows["block_rate"]["more_is_better"] is True
     page = tmp_path / "run.html"
