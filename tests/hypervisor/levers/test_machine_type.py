@@ -29,6 +29,9 @@ def found(inside: dict[str, str], kind: str, flash: str, **asked: Any) -> list[t
 
     def monitor(command: str, arguments: dict[str, Any] | None = None) -> Any:
         assert command == "qom-get" and arguments is not None and arguments["path"] == "/machine"
+        if not answers[arguments["property"]]:
+            # As QEMU without flash.
+            raise HypervisorError("qom-get: Property 'pc-q35-7.2-machine.pflash0' not found")
         return answers[arguments["property"]]
 
     proofs = LEVER.prove(RunningQemu("web", 1, spec(**asked).resources, Path("/proc/1"), monitor, inside=inside))

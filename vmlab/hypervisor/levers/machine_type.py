@@ -20,7 +20,6 @@ from vmlab.model.scenarios.guest import GuestResources
 PRODUCT, VENDOR = "/sys/class/dmi/id/product_name", "/sys/class/dmi/id/bios_vendor"
 EFI = "/sys/firmware/efi/fw_platform_size"
 """Which a guest has that started by UEFI."""
-_PROPERTIES = ("type", "pflash0")
 _TYPES = {"q35": "pc-q35-", "pc": "pc-i440fx-"}
 _PRODUCTS = {"q35": "Q35", "pc": "i440FX"}
 """By value how QEMU's machine type begins, and what is in the name that the guest's kernel reads."""
@@ -50,10 +49,10 @@ class MachineLever(GuestLever):
 
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """QEMU's machine and its flash, and what the guest's kernel found where it could be asked."""
-        kind, flash = (str(qemu.monitor("qom-get", {"path": "/machine", "property": one})) for one in _PROPERTIES)
+        kind = str(qemu.monitor("qom-get", {"path": "/machine", "property": "type"}))
         by_type = next((name for name, begin in _TYPES.items() if kind.startswith(begin)), kind)
         yield qemu.proof("machine", qemu.asked.machine, by_type, f"QEMU's machine {kind}")
-        yield qemu.proof("firmware", qemu.asked.firmware, "uefi" if flash else "bios", "the flash of QEMU's machine")
+        yield qemu.proof("firmware", qemu.asked.firmware, "uefi" if _has_flash(qemu) else "bios", "QEMU's flash")
         if PRODUCT in qemu.inside:
             product = qemu.inside[PRODUCT].strip()
             by_product = next((name for name, part in _PRODUCTS.items() if part in product), product or MISSING)
@@ -61,6 +60,14 @@ class MachineLever(GuestLever):
             found = "uefi" if qemu.inside.get(EFI, "").strip() else "bios"
             by = f"{EFI} of the guest; its firmware is of {qemu.inside[VENDOR].strip() or 'nobody known'}"
             yield qemu.proof("firmware", qemu.asked.firmware, found, by)
+
+
+def _has_flash(qemu: RunningQemu) -> bool:
+    """Whether the machine has flash with firmware in it; QEMU has no such property of one without."""
+    try:
+        return bool(qemu.monitor("qom-get", {"path": "/machine", "property": "pflash0"}))
+    except HypervisorError:
+        return False
 
 
 LEVER = MachineLever()
