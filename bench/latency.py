@@ -21,8 +21,8 @@ import libvirt
 
 from bench.support.frozen_lab import BenchLab, bench_lab, guest, isolated
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
-from vmlab.hypervisor.disks.cache_switch import Monitor
 from vmlab.hypervisor.disks.running_disks import begin_latency, read_latency
+from vmlab.hypervisor.levers.guest_lever import Monitor
 from vmlab.hypervisor.libvirt.calls import qmp
 
 NAME = "latency"

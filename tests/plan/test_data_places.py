@@ -164,17 +164,17 @@ def test_a_folder_needs_room_for_its_disks_and_for_the_run_on_the_same_file_syst
     full = plan(f"folder:{folder}", ", allocation: full")
     for free, said in ((needed, []), (needed - 1, [f"data disks will take {format_bytes(needed)} and {folder} has"])):
         usage = shutil._ntuple_diskusage(2 * needed, 0, free)
-        monkeypatch.setattr(data_places.shutil, "disk_usage", lambda path, usage=usage: usage)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, usage=usage: usage)
         lines = list(data_places.lacking_room(full, HOST))
         assert [line.partition(" has")[0] + " has" for line in lines] == said
     assert "another folder" in refusal(f"folder:{folder}", ", allocation: full")
 
 
 def test_a_missing_program_or_module_is_named_with_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_places.shutil, "which", lambda program, path: None)
+    monkeypatch.setattr(shutil, "which", lambda program, path: None)
     line = refusal("xfs")
     assert line.startswith("a data disk on xfs needs mkfs.xfs, which is not installed (") and "xfsprogs" in line
-    monkeypatch.setattr(data_places.shutil, "which", lambda program, path: f"/sbin/{program}")
+    monkeypatch.setattr(shutil, "which", lambda program, path: f"/sbin/{program}")
     monkeypatch.setattr(data_places, "offers", lambda kind: kind != "btrfs")
     assert refusal("btrfs") == "a data disk on btrfs: this kernel has no such file system"
     monkeypatch.setattr(data_places, "_LOOP", Path("/nonexistent"))

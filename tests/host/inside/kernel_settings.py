@@ -24,7 +24,7 @@ from tests.host.inside.lab import (
 _SCENARIO = Path(__file__).with_name("kernel_settings.yaml")
 _VM = Path("/proc/sys/vm")
 _DIRTY_BYTES = 100 * 2**20
-_ASKED = {
+_ASKED: dict[str, dict[str, str | int]] = {
     "queue": {"scheduler": "none", "nr_requests": 32},
     "memory": {"swappiness": 7, "dirty_ratio": 9},
     "all": {"scheduler": "mq-deadline", "nr_requests": 48, "swappiness": 7, "dirty_ratio": 9},

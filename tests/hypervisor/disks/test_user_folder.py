@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.disks import data_disks as made
 from vmlab.hypervisor.disks import user_folder
 from vmlab.hypervisor.disks.data_disks import DataDisk, DataDisks
 from vmlab.hypervisor.journal import Journal, JournalEntry
@@ -92,7 +91,7 @@ def test_it_is_in_the_journal_before_it_exists(
 def test_a_file_of_that_name_is_somebody_elses(
     disks: DataDisks, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_folder.secrets, "token_hex", lambda count: "ab" * count)
+    monkeypatch.setattr("vmlab.hypervisor.disks.user_folder.secrets.token_hex", lambda count: "ab" * count)
     taken = folder / f"vmlab.test.a.{'ab' * 8}.raw"
     taken.write_text("theirs, too")
     with pytest.raises(HypervisorError, match=r"cannot make the data disk of a: .*File exists"):
@@ -176,7 +175,7 @@ def test_no_room_is_told_and_leaves_nothing(
     def full(descriptor: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(made.os, "ftruncate", full)
+    monkeypatch.setattr("vmlab.hypervisor.disks.data_disks.os.ftruncate", full)
     with pytest.raises(RefusedError, match=f"no room for the data disk of a in {folder}"):
         make(disks, folder)
     disks.release("a")

@@ -78,7 +78,7 @@ def test_features_are_properties_of_qemus_processor() -> None:
 
 
 def test_what_qemu_has_left_out_of_a_model_is_found() -> None:
-    kind = {"type": "EPYC-x86_64-cpu", "svm": False, "unavailable_features": ["svm", "xsavec"]}
+    kind: dict[str, Any] = {"type": "EPYC-x86_64-cpu", "svm": False, "unavailable_features": ["svm", "xsavec"]}
     assert found("EPYC -svm", **kind) == [("EPYC -svm", "EPYC -svm, without xsavec", False)]
     assert found("EPYC -svm", **{**kind, "unavailable_features": ["svm"]})[0][2] is True
 
@@ -122,8 +122,8 @@ def test_libvirt_is_told_it_in_its_words(cpu: str, attributes: dict[str, str], w
     for files in (FILES, FROZEN):
         domain = etree.fromstring(domain_xml(spec(cpu=cpu), "run1", IMAGE, files, TCG))
         (made,) = domain.findall("cpu")
-        assert dict(made.attrib) == attributes
-        assert [(one.tag, dict(one.attrib), one.text) for one in made] == within
+        assert dict(made.items()) == attributes
+        assert [(one.tag, dict(one.items()), one.text) for one in made] == within
         if SCHEMA.exists():
             etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)
 
@@ -132,17 +132,15 @@ class Asked:
     """A QEMU that answers to what is asked without a guest."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.stdout = "\n".join(
-            json.dumps(one)
-            for one in (
-                {"QMP": {}},
-                {"return": {}},
-                {"return": [{"name": "EPYC", "unavailable-features": ["svm", "topoext"]}, {"name": "base"}]},
-                {"return": {"model": {"name": "max", "props": {"avx2": True, "svm": False, "min-level": 13}}}},
-                {"timestamp": {}, "event": "SHUTDOWN"},
-                {"return": {}},
-            )
-        )
+        answers: list[dict[str, Any]] = [
+            {"QMP": {}},
+            {"return": {}},
+            {"return": [{"name": "EPYC", "unavailable-features": ["svm", "topoext"]}, {"name": "base"}]},
+            {"return": {"model": {"name": "max", "props": {"avx2": True, "svm": False, "min-level": 13}}}},
+            {"timestamp": {}, "event": "SHUTDOWN"},
+            {"return": {}},
+        ]
+        self.stdout = "\n".join(map(json.dumps, answers))
         cpu_offers._offers.cache_clear()
         monkeypatch.setattr(cpu_offers, "_known_to_libvirt", lambda: frozenset({"EPYC", "Haswell"}))
         monkeypatch.setattr("subprocess.run", self.run)

@@ -24,7 +24,7 @@ class Qemu:
         self.folder = folder
         self.allowed = dict.fromkeys((MAIN, FIRST, SECOND, IOTHREAD, WORKER), "0-3")
 
-    def __call__(self, command: str, _arguments: dict[str, Any] | None = None) -> Any:
+    def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
         answers = {
             # Not in order, which nobody promises.
             "query-cpus-fast": [

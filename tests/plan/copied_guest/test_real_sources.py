@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,9 +69,9 @@ def test_a_real_qemu_started_as_proxmox_does(disk_folder: Path) -> None:
     cache = {"direct": True, "no-flush": False}
     below = {"aio": "io_uring", "cache": cache, "discard": "unmap", "driver": "file", "filename": str(image)}
     inner = {"cache": cache, "discard": "unmap", "driver": "raw", "file": below, "node-name": "f0"}
-    node = {"driver": "throttle", "throttle-group": "throttle-drive-scsi0", "node-name": "drive-scsi0"}
+    node: dict[str, Any] = {"driver": "throttle", "throttle-group": "throttle-drive-scsi0", "node-name": "drive-scsi0"}
     node |= {"detect-zeroes": "unmap", "discard": "unmap", "file": inner}
-    group = {"qom-type": "throttle-group", "id": "throttle-drive-scsi0", "limits": {"iops-total": 500}}
+    group: dict[str, Any] = {"qom-type": "throttle-group", "id": "throttle-drive-scsi0", "limits": {"iops-total": 500}}
     name = f"proxmox-{os.getpid()}"
     argv = ["qemu-system-x86_64", "-S", "-display", "none", "-machine", "type=q35", "-accel", "tcg", "-nodefaults"]
     argv += ["-name", f"{name},debug-threads=on", "-smp", "2,sockets=1,cores=2,maxcpus=2", "-m", "64", "-cpu", "max"]
