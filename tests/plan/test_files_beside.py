@@ -61,6 +61,19 @@ def test_what_is_no_ordinary_file_is_refused(scenario: Path) -> None:
         FilesBeside(None).read("bench.sh")
 
 
+def test_a_link_does_not_lead_out_of_the_folder(scenario: Path, tmp_path: Path) -> None:
+    (tmp_path / "id_rsa").write_text("secret\n")
+    for link, target in (("link.sh", "../id_rsa"), ("up", ".."), ("same.sh", "bench.sh"), ("loop", "loop")):
+        (scenario.parent / link).symlink_to(target)
+    for name in ("link.sh", "up/id_rsa"):
+        with pytest.raises(ValueError, match=r"^leads out of the scenario's folder by a link$"):
+            FilesBeside(scenario.parent).read(name)
+    with pytest.raises(ValueError, match=r"^is no file below the scenario's folder$"):
+        FilesBeside(scenario.parent).read("loop")
+    (tmp_path / "linked").symlink_to(scenario.parent)
+    assert FilesBeside(tmp_path / "linked").read("same.sh").content == b"echo 1\n"
+
+
 def test_files_have_a_size_together(scenario: Path) -> None:
     for name in ("a", "b"):
         (scenario.parent / name).write_bytes(bytes(MOST_BYTES // 2 + 1))

@@ -40,11 +40,10 @@ class FilesBeside:
             raise ValueError("needs a path below the scenario's folder, such as ./bench.sh")
         if self._folder is None:
             raise ValueError("is a file that was not kept with the scenario")
-        if not (self._folder / path).exists():
-            raise ValueError("is no file below the scenario's folder")
+        target = _below(self._folder, path)
         room = MOST_BYTES - sum(len(one) * 3 // 4 for one in self.kept.values())
         try:
-            with open_given(self._folder / path) as file:
+            with open_given(target, follow=False) as file:
                 mode = os.fstat(file.fileno()).st_mode
                 content = file.read(room + 1)
         except (UsageError, OSError) as error:
@@ -52,3 +51,15 @@ class FilesBeside:
         if len(content) > room:
             raise ValueError(f"is too large: the files of a scenario have {format_bytes(MOST_BYTES)} together at most")
         return (_EXECUTABLE if mode & 0o100 else _PLAIN) + base64.b64encode(content).decode()
+
+
+def _below(folder: Path, path: str) -> Path:
+    """The file that is meant, behind all links. Raises ValueError for none, and for one outside of the folder."""
+    try:
+        target = (folder / path).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        # Before Python 3.13 a link to itself is a RuntimeError.
+        raise ValueError("is no file below the scenario's folder") from error
+    if not target.is_relative_to(folder.resolve()):
+        raise ValueError("leads out of the scenario's folder by a link")
+    return target
