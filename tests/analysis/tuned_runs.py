@@ -63,7 +63,7 @@ def told(folder: Path, run: str, file: ScenarioFile, reading: Reading, outcome: 
     plan, note = make_plan(file, Overrides(), HOST), note_of(file)
     story = Story(folder / run / "run.sqlite", run=run).begin_plan(plan)
     story.writer.document("scenario.yaml", file.text)
-    story.writer.document("request", json.dumps({"overrides": {"variables": {}}}))
+    story.writer.document("request", json.dumps({"overrides": {"variables": {}, "files": file.files}}))
     for cell in plan.cells:
         story.start_plan_cell(cell)
         value = reading(note.settings[str(cell.axes[AXIS])], cell.repeat)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import vmlab
 from tests.analysis.comparison.test_tuned import reading
 from tests.analysis.tuned_runs import CONFIRMATION, OWN, SCREENING, Reading, told
 from tests.cli.called import ended
+from tests.plan.test_planning import HOST
 from vmlab.cli.commands import tune_command
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
+from vmlab.plan.planning import Overrides, make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
 
 FIO = ("--rw", "randwrite", "--bs", "4k", "--levers", "cache,queues,allocation")
@@ -84,9 +87,7 @@ def test_the_plan_says_the_minutes_first_and_starts_nothing(capsys: pytest.Captu
 @pytest.mark.parametrize("levers", [4, 5])
 def test_it_fits_into_twelve_minutes_by_default(levers: int) -> None:
     """A cell of fio's usual work, and so many levers, emulated."""
-    from tests.plan.test_planning import HOST
     from vmlab.analysis.comparison.tuned import USUAL_REPEATS
-    from vmlab.plan.planning import Overrides, make_plan
     from vmlab.plan.tuning.fio_options import FioOptions
     from vmlab.plan.tuning.screening_design import screening, usual_blocks
 
@@ -199,3 +200,33 @@ def test_a_scenario_of_ones_own_is_tuned(capsys: pytest.CaptureFixture[str], lab
     assert code == 0 and len(made.files) == 2
     assert "confirmed: read_ahead=4 MiB is better than the default" in out
     assert "guest:    echo 4096 > /sys/block/vdX/queue/read_ahead_kb" in out
+
+
+SENT = """\
+name: sent
+guests:
+  vm: {vcpus: 4, memory: 512 MiB, data: 2 GiB}
+workloads:
+  sent: {kind: command, on: vm, run: ./bench.sh, files: [./bench.sh], metrics: {iops: {find: "([0-9]+)", better: higher}}}
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_confirmation_sends_the_files_of_its_screening(
+    capsys: pytest.CaptureFixture[str], lab: Callable[..., Lab], tmp_path: Path, fails: bool
+) -> None:
+    (tmp_path / "own").mkdir()
+    Path("own/sent.yaml").write_text(SENT)
+    Path("own/bench.sh").write_text("echo 1\n")
+    Path("bench.sh").write_text("echo another\n")
+    made = lab(reading(6, cache=1.5), [ExitCode.FAILED] if fails else None)
+    code, _, err = said(capsys, "own/sent.yaml", "--levers", "cache,queues", "--metric", "iops")
+    assert code == (ExitCode.FAILED if fails else 0), err
+    if fails:
+        Path("own/bench.sh").unlink()
+        code, _, err = said(capsys, "--confirm", SCREENING)
+        assert code == 0, err
+    screening, confirmation = made.files
+    assert screening.files == confirmation.files
+    plan = make_plan(confirmation, Overrides(), HOST)
+    assert plan.cells[0].workloads[0].params.model_dump()["files"][0]["sha256"] == sha256(b"echo 1\n").hexdigest()

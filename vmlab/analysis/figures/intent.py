@@ -192,8 +192,17 @@ def targets_said(said: Mapping[str, Any]) -> dict[str, dict[str, str | int | flo
 
 def variables_of(texts: Mapping[str, str]) -> dict[str, str] | None:
     """The values that a run's scenario had for its variables; None of runs before there were any."""
+    return _texts_asked_for(texts, "variables")
+
+
+def files_of(texts: Mapping[str, str]) -> dict[str, str]:
+    """The files that a run's workloads sent, as its request keeps them; {} where it sent none."""
+    return _texts_asked_for(texts, "files") or {}
+
+
+def _texts_asked_for(texts: Mapping[str, str], key: str) -> dict[str, str] | None:
     try:
-        said = json.loads(texts["request"])["overrides"]["variables"]
+        said = json.loads(texts["request"])["overrides"][key]
     except (LookupError, TypeError, ValueError, RecursionError):
         return None
     is_made_so = isinstance(said, dict) and all(isinstance(value, str) for value in said.values())

@@ -6,6 +6,7 @@ records, which can be analysed again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import click
 
 from vmlab.analysis.comparison.tuned import USUAL_REPEATS, Tuned, tuned
 from vmlab.analysis.document import run_document
+from vmlab.analysis.figures.intent import files_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
@@ -120,7 +122,7 @@ def tune(
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             if confirm is not None:
-                document = _document(confirm)
+                document, files = _document(confirm), _kept_files(confirm)
             else:
                 file = FioOptions(**given).scenario() if given else load_valid(scenario or "", overrides.variables)
                 plan = plan_screening(file, overrides, read_host_facts(runs_folder()).cpus, request)
@@ -131,17 +133,19 @@ def tune(
             measured, code = _measured(plan.file, how, interrupted)
             if measured is None:
                 return code
-            document = measured
-        return _confirmed(document, how, interrupted, output)
+            document, files = measured, plan.file.files
+        return _confirmed(document, files, how, interrupted, output)
 
 
-def _confirmed(screening: RunDocument, how: _How, interrupted: InterruptedLater, output: Path | None) -> ExitCode:
-    """Print what a screening found, and confirm what it proposes."""
+def _confirmed(
+    screening: RunDocument, files: Mapping[str, str], how: _How, interrupted: InterruptedLater, output: Path | None
+) -> ExitCode:
+    """Print what a screening found, and confirm what it proposes, with the files that were kept with it."""
     found = tuned(screening)
     if not how.as_json:
         write_figures(screening_text(found, page_width()))
     if found.proposed:
-        file = confirmation_file(found.text, found.screening.id, found.proposed, how.repeats)
+        file = confirmation_file(found.text, found.screening.id, found.proposed, how.repeats, files)
         measured, code = _measured(file, how, interrupted, screening=found.screening.id)
         if measured is None:
             return code
@@ -211,6 +215,11 @@ def _measured(
 def _document(reference: str) -> RunDocument:
     with RunReader(resolve_run(reference)) as reader:
         return run_document(reader)
+
+
+def _kept_files(reference: str) -> dict[str, str]:
+    with RunReader(resolve_run(reference)) as reader:
+        return files_of(reader.documents())
 
 
 def _shown(found: Tuned, output: Path | None, *, as_json: bool, whole: bool = True) -> ExitCode:

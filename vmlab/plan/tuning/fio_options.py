@@ -54,7 +54,7 @@ class FioOptions:
 
     def scenario(self) -> ScenarioFile:
         """The scenario. Raises ScenarioError for what fio, or its workload, does not do."""
-        return read(GENERATED, written_text(self._values()), {})
+        return read(GENERATED, written_text(self._values()), {}, files={})
 
     def _values(self) -> dict[str, Any]:
         # A disk is whole blocks of 4 KiB.

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -132,11 +133,17 @@ def plan_screening(file: ScenarioFile, overrides: Overrides, cpus: int, request:
     origin = file.scenario.name
     summary = f"Screening of the data disk of guest {name}, in {workload} of {origin}: {legend(note)}."
     text = _text({"name": f"tune-{origin}"[:_LONGEST_NAME].rstrip("-"), "summary": summary, **values}, note, blocks)
-    return ScreeningPlan(read(GENERATED, text, {}, files=file.files or None), note, blocks, tuple(left_out))
+    return ScreeningPlan(read(GENERATED, text, {}, files=file.files), note, blocks, tuple(left_out))
 
 
-def confirmation_file(text: str, screening_run: str, settings: Iterable[Sequence[str]], repeats: int) -> ScenarioFile:
-    """The scenario that compares settings with the default, by the `text` of their screening."""
+def confirmation_file(
+    text: str,
+    screening_run: str,
+    settings: Iterable[Sequence[str]],
+    repeats: int,
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> ScenarioFile:
+    """The scenario that compares settings with the default, by the `text` and the kept `files` of their screening."""
     values, note = _read_kept(text)
     levers = list(note.levers)
     names = {_name(levers, changed): tuple(changed) for changed in [(), *settings]}
@@ -144,7 +151,7 @@ def confirmation_file(text: str, screening_run: str, settings: Iterable[Sequence
     confirmation = note.model_copy(update=step)
     words = "; ".join(f"{name} {note.words(changed)}" for name, changed in names.items() if changed)
     values = {**values, "summary": f"Confirmation of run {screening_run}: {words}, against the default."}
-    return read(GENERATED, _text(values, confirmation, repeats), {})
+    return read(GENERATED, _text(values, confirmation, repeats), {}, files=files)
 
 
 def winning_text(text: str, changed: Sequence[str], run: str) -> str:
