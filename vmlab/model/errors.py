@@ -24,8 +24,10 @@ from __future__ import annotations
 
 import errno
 import signal
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
+from types import MappingProxyType
 
 
 class ExitCode(IntEnum):
@@ -176,7 +178,9 @@ class GuestLost(GuestError):
 
 
 class WorkloadError(VmlabError):
-    """A workload failed, or its own verification did not hold."""
+    """A workload failed, or its own verification did not hold; `texts` are those that it did not hold for, by name."""
+
+    texts: Mapping[str, str] = MappingProxyType({})
 
 
 class DeadlineExceeded(VmlabError):

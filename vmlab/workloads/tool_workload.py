@@ -7,6 +7,7 @@ from typing import ClassVar, TypeVar
 
 from pydantic import AfterValidator, ValidationInfo
 
+from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.contract import Client, Collected, Finished, P, Workload, WorkloadContext
 from vmlab.workloads.metrics import ToolTime
@@ -68,8 +69,12 @@ class ToolWorkload(Workload[P]):
         """The tool ended well, its texts give figures, and what else there is agrees."""
         demand_success(finished, self.tool)
         texts = await self.printed(context, finished)
-        values = self.figures(texts, finished.seconds)
-        more = await self.verified(context, finished)
+        try:
+            values = self.figures(texts, finished.seconds)
+            more = await self.verified(context, finished)
+        except WorkloadError as error:
+            error.texts = texts
+            raise
         return Collected(values, {**texts, "stderr": finished.stderr, **more})
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:

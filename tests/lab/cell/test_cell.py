@@ -93,6 +93,7 @@ async def test_work_that_was_not_all_done_is_failed_and_has_no_figure(tmp_path: 
     assert not [m for m in lab.measured() if m.metric == "run_time"]
     assert lab.ended().reasons
     assert "events" in lab.ended().reasons[0]
+    assert {output.name for _, output in lab.raw.kept} >= {"sysbench"}
     assert lab.hypervisor.running == {}
 
 

@@ -101,6 +101,14 @@ async def test_each_fault_has_its_line(
     with pytest.raises(WorkloadError) as error:
         await Command(params()).collect(alone, Finished(0, 2.4, account(**changed), ""))
     assert str(error.value) == words
+    assert error.value.texts == {"account": account(**changed), "output": OUT, "errors": ""}
+
+
+async def test_output_that_lacks_what_is_looked_for_is_kept(alone: WorkloadContext, source: FakeShell) -> None:
+    source.answers = {"cat /run/vmlab/command/load.out": says(OUT)}
+    with pytest.raises(WorkloadError, match="nothing that 'more' matches") as error:
+        await Command(params(expect="more")).collect(alone, Finished(0, 2.4, account(), ""))
+    assert error.value.texts["output"] == OUT
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"seconds": "x"}', account(rounds=[[1]]), account(last=None)])

@@ -312,8 +312,9 @@ class WorkloadInstance:
         return disagreement(self.finished.seconds, self._host_span)
 
     def raw(self) -> dict[str, str]:
-        """What the client printed, even if it failed, and what `collect` kept."""
-        texts = dict(self.collected.raw) if self.collected else {}
+        """What the client printed and what `collect` kept, even if that failed."""
+        texts = dict(self.error.texts) if isinstance(self.error, WorkloadError) else {}
+        texts |= self.collected.raw if self.collected else {}
         if self.finished is not None:
             texts.setdefault("client stdout", self.finished.stdout)
             texts.setdefault("client stderr", self.finished.stderr)
