@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -37,8 +40,9 @@ class Host:
             "kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "0",
         }.items():
             self.write(name, value)
-        for name, value in {"queue/scheduler": "none [mq-deadline] kyber", "queue/nr_requests": "64"}.items():
-            self.write(f"block/sdz/{name}", value)
+        self.write("block/sdz/queue/scheduler", "none [mq-deadline] kyber")
+        for name, value in {"nr_requests": "64", "iosched/fifo_batch": "7", "iosched/async_depth": "48"}.items():
+            self.write(f"block/sdz/queue/{name}", value)
         for name, value in {"swappiness": "60", "dirty_ratio": "20", "dirty_bytes": "0"}.items():
             self.write(f"../proc/sys/vm/{name}", value)
         self.write("../proc/self/mountinfo", "")
@@ -229,6 +233,8 @@ def test_what_cannot_be_changed_here_is_known_before(host: Host, monkeypatch: py
 _OF_SCHEDULERS = {"none": "1023", "mq-deadline": "128", "kyber": "256", "bfq": "128"}
 """Requests of a queue when it is given a scheduler, as some disk's."""
 SCHEDULER, REQUESTS = "block/sdz/queue/scheduler", "block/sdz/queue/nr_requests"
+TUNABLES = "block/sdz/queue/iosched"
+AS_TUNED = {"async_depth": "48", "fifo_batch": "7"}
 
 
 @pytest.fixture
@@ -241,6 +247,11 @@ def kernel(host: Host, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]
         write_setting(roots, name, value)
         if name == SCHEDULER:
             host.write(REQUESTS, _OF_SCHEDULERS[value])
+            rmtree(host.sys / TUNABLES, ignore_errors=True)
+            for tunable in () if value == "none" else ("async_depth", "fifo_batch"):
+                host.write(f"{TUNABLES}/{tunable}", "16")
+        if name == REQUESTS and (host.sys / TUNABLES).exists():
+            host.write(f"{TUNABLES}/async_depth", value)
         if name == "vm/dirty_ratio":
             host.write("../proc/sys/vm/dirty_bytes", "0")
         if name == "vm/dirty_bytes":
@@ -255,6 +266,11 @@ def queue(host: Host) -> tuple[str, str]:
     """Scheduler and requests of the disk."""
     scheduler, requests = ((host.sys / name).read_text().strip() for name in (SCHEDULER, REQUESTS))
     return setting_files.chosen_word(scheduler), requests
+
+
+def tunables(host: Host) -> dict[str, str]:
+    """Those of the disk's scheduler."""
+    return {file.name: file.read_text().strip() for file in (host.sys / TUNABLES).iterdir()}
 
 
 def dirty(host: Host) -> tuple[str, str]:
@@ -290,17 +306,52 @@ def test_a_scheduler_goes_back_with_the_requests_that_it_has_set(
         keeper.put_back()
     assert host.swept() == host.warned == []
     assert queue(host) == ("mq-deadline", "64")
+    assert tunables(host) == AS_TUNED
 
 
-def test_who_puts_a_scheduler_back_may_be_killed_before_its_requests(host: Host, kernel: list[tuple[str, str]]) -> None:
-    host.keeper().apply(BOTH)
-    host.write(SCHEDULER, "mq-deadline")
-    host.write(REQUESTS, "128")
-    for entry in host.journal.open_entries():
-        if entry.what == REQUESTS:
-            host.journal.strike(entry)
+@pytest.mark.parametrize("writes", range(6))
+def test_who_puts_a_scheduler_back_may_be_killed_after_any_write(
+    host: Host, kernel: list[tuple[str, str]], writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = host.keeper()
+    keeper.apply(BOTH)
+    write, left = setting_files.write_setting, count(writes, -1)
+
+    def killed(roots: Roots, name: str, value: str) -> None:
+        if next(left) <= 0:
+            raise KeyboardInterrupt
+        write(roots, name, value)
+
+    with monkeypatch.context() as while_killed, suppress(KeyboardInterrupt):
+        while_killed.setattr(setting_files, "write_setting", killed)
+        keeper.put_back()
     assert host.swept() == []
     assert queue(host) == ("mq-deadline", "64")
+    assert tunables(host) == AS_TUNED
+
+
+def test_a_scheduler_that_somebody_else_has_set_back_keeps_their_requests(
+    host: Host, kernel: list[tuple[str, str]]
+) -> None:
+    keeper = host.keeper()
+    keeper.apply(NONE)
+    setting_files.write_setting(host.roots, SCHEDULER, "mq-deadline")
+    host.write(REQUESTS, "512")
+    keeper.put_back()
+    (line,) = host.warned
+    assert "nr_requests 512" in line and "by somebody else's hand and stays so" in line
+    assert queue(host) == ("mq-deadline", "512")
+
+
+def test_requests_stay_while_the_scheduler_that_is_asked_for_is_in_force(
+    host: Host, kernel: list[tuple[str, str]]
+) -> None:
+    keeper = host.keeper()
+    wanted = HostSettings(scheduler="mq-deadline", nr_requests=32)
+    keeper.apply(wanted)
+    kernel.clear()
+    keeper.apply(wanted)
+    assert kernel == []
 
 
 def test_a_scheduler_that_somebody_else_has_set_stays(host: Host, kernel: list[tuple[str, str]]) -> None:

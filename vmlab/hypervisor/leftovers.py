@@ -58,7 +58,7 @@ def sweep(
     for entry in entries:
         try:
             if entry.kind == "setting":
-                found = _put_back(entry, entries, roots, tell)
+                found = _put_back(entry, entries, roots, tell, journal)
             else:
                 found = removers[entry.kind](entry.what)
                 removed += found
@@ -75,8 +75,10 @@ def sweep(
     return removed
 
 
-def _put_back(entry: JournalEntry, entries: Sequence[JournalEntry], roots: Roots, tell: Tell) -> list[str]:
-    for line in put_back(entry, {other.ours for other in entries if other.what == entry.what}, roots):
+def _put_back(
+    entry: JournalEntry, entries: Sequence[JournalEntry], roots: Roots, tell: Tell, journal: Journal
+) -> list[str]:
+    for line in put_back(entry, {other.ours for other in entries if other.what == entry.what}, roots, journal):
         tell(line)
     return [entry.what] if is_back(entry, roots) else []
 

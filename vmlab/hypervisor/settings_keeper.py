@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.model.errors import HypervisorError
+from vmlab.model.errors import HypervisorError, StoreError
 from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.telemetry.setting_files import (
     KSM_RUN,
@@ -14,7 +16,6 @@ from vmlab.telemetry.setting_files import (
     files_of,
     in_force,
     is_known,
-    is_ours,
     is_pool,
     path_of,
     read_setting,
@@ -72,8 +73,9 @@ class SettingsKeeper:
         if name not in files:
             return True
         before = setting_before(name)
-        held = self._held.get(before or "")
-        return before is not None and files.get(before) != (None if held is None else held.ours)
+        if before is None:
+            return False
+        return before in self._held if before not in files else files[before] != read_setting(self.roots, before)
 
     def put_back(self) -> None:
         """Restore everything to its value before the run; what others have changed meanwhile stays, with a warning.
@@ -120,7 +122,7 @@ class SettingsKeeper:
 
     def _let_go(self, name: str) -> None:
         entry = self._held[name]
-        lines = put_back(entry, {entry.ours}, self.roots)
+        lines = put_back(entry, {entry.ours}, self.roots, self._journal)
         self._strike(name)
         if name not in self._warned:
             for line in lines:
@@ -131,10 +133,11 @@ class SettingsKeeper:
         self._journal.strike(self._held.pop(name))
 
 
-def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots) -> list[str]:
+def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots, journal: Journal) -> list[str]:
     """Restore a setting that still has one of the values `ours`; returns lines for people on what differs.
 
-    An entry that names no setting of the host is passed over. Raises OSError.
+    An entry that names no setting of the host is passed over. While several files are written, the journal has the old
+    value as the lab's own. Raises OSError.
     """
     if not is_known(entry.what):
         return []
@@ -146,9 +149,15 @@ def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots) -> list[s
     if current != entry.was:
         if is_pool(entry.what):
             return give_back_pages(entry, roots)
-        if not is_ours(roots, entry.what, entry.was, ours):
+        if value_in(current) not in ours:
             return [f"{path} is {current} by somebody else's hand and stays so; it was {entry.was} before the run"]
+        halfway = replace(entry, ours=value_in(entry.was))
+        # A full disk keeps no setting of the host from going back.
+        with suppress(StoreError):
+            journal.add(halfway)
         write_state(roots, entry.what, entry.was)
+        with suppress(StoreError):
+            journal.strike(halfway)
     return _left_merged(entry, roots)
 
 

@@ -2,15 +2,15 @@
 
 The one module that writes settings of the host's kernel: a fixed list of files, named by their path below /sys, those
 of the kernel's memory (``vm/swappiness``) below /proc/sys. Writing some of them changes another one: a disk's scheduler
-sets its ``nr_requests``, and ``dirty_ratio`` is 0 where ``dirty_bytes`` is set. So the state of a setting, as it must
-be put back, has that other one in it.
+sets its ``nr_requests`` and has tunables of its own (``queue/iosched``), one of which follows ``nr_requests``, and
+``dirty_ratio`` is 0 where ``dirty_bytes`` is set. So the state of a setting, as it must be put back, has those in it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
 from typing import get_args
@@ -26,7 +26,12 @@ THP = "kernel/mm/transparent_hugepage/enabled"
 
 _FIXED = frozenset({THP, *(f"{KSM}/{name}" for name in ("run", "pages_to_scan", "sleep_millisecs", "advisor_mode"))})
 _SCHEDULER, _REQUESTS = "scheduler", "nr_requests"
-_QUEUE = re.compile(rf"block/[A-Za-z0-9][A-Za-z0-9!_.-]*/queue/(?:read_ahead_kb|{_SCHEDULER}|{_REQUESTS})", re.ASCII)
+_TUNABLES = "iosched"
+_QUEUE = re.compile(
+    r"block/[A-Za-z0-9][A-Za-z0-9!_.-]*/queue/"
+    rf"(?:read_ahead_kb|{_SCHEDULER}|{_REQUESTS}|{_TUNABLES}/[a-z][a-z0-9_]{{0,63}})",
+    re.ASCII,
+)
 _SWAPPINESS, _DIRTY, _DIRTY_BYTES = "vm/swappiness", "vm/dirty_ratio", "vm/dirty_bytes"
 _SYSCTLS = frozenset({_SWAPPINESS, _DIRTY, _DIRTY_BYTES})
 _POOL = re.compile(r"kernel/mm/hugepages/hugepages-[0-9]{1,9}kB/nr_hugepages", re.ASCII)
@@ -255,31 +260,30 @@ def setting_before(name: str) -> str | None:
     return f"{name.removesuffix(_REQUESTS)}{_SCHEDULER}" if name.endswith(f"/queue/{_REQUESTS}") else None
 
 
-def _other_of(name: str) -> str | None:
-    """The setting that is changed where this one is written; None for most."""
+def _others_of(roots: Roots, name: str) -> list[str]:
+    """The settings that are changed where this one is written, in the order in which they are put back."""
     if name == _DIRTY:
-        return _DIRTY_BYTES
-    return f"{name.removesuffix(_SCHEDULER)}{_REQUESTS}" if name.endswith(f"/queue/{_SCHEDULER}") else None
+        return [_DIRTY_BYTES]
+    queue, _, last = name.rpartition("/")
+    if last not in (_SCHEDULER, _REQUESTS):
+        return []
+    try:
+        tunables = sorted(file.name for file in path_of(roots, f"{queue}/{_TUNABLES}").iterdir())
+    except FileNotFoundError:
+        tunables = []
+    every = [f"{queue}/{_REQUESTS}"] * (last == _SCHEDULER) + [f"{queue}/{_TUNABLES}/{one}" for one in tunables]
+    return [one for one in every if is_known(one) and _number(read_setting(roots, one)) is not None]
 
 
 def state_of(roots: Roots, name: str) -> str:
     """What a setting is, and what would be changed by writing it: ``none, nr_requests 64``. Raises OSError."""
-    value, other = read_setting(roots, name), _other_of(name)
-    return value if other is None else f"{value}, {Path(other).name} {read_setting(roots, other)}"
+    others = [f"{Path(one).name} {read_setting(roots, one)}" for one in _others_of(roots, name)]
+    return ", ".join([read_setting(roots, name), *others])
 
 
 def value_in(state: str) -> str:
     """The setting's own value in its state."""
     return state.partition(", ")[0]
-
-
-def is_ours(roots: Roots, name: str, was: str, ours: Collection[str]) -> bool:
-    """Whether a setting has one of the values that the lab gave it, and so is the lab's to put back to the state `was`.
-
-    That is so, too, where who put back a scheduler was killed before its requests. Raises OSError.
-    """
-    current = read_setting(roots, name)
-    return current in ours or (name.endswith(_SCHEDULER) and current == value_in(was))
 
 
 def write_setting(roots: Roots, name: str, value: str) -> None:
@@ -296,11 +300,16 @@ def write_setting(roots: Roots, name: str, value: str) -> None:
 
 def write_state(roots: Roots, name: str, state: str) -> None:
     """Put a setting back to a state that `state_of` gave. Raises as `write_setting`."""
-    other, number = _other_of(name), state.rpartition(" ")[2]
-    if name == _DIRTY and number != "0" and other is not None and number != state:
+    value, *others = state.split(", ")
+    known = dict(one.rpartition(" ")[::2] for one in others)
+    if name == _DIRTY and known.get(Path(_DIRTY_BYTES).name, "0") != "0":
         # A ratio of 0 beside it says that the bytes count, and would stop all who write if it were written.
-        write_setting(roots, other, number)
+        write_setting(roots, _DIRTY_BYTES, known[Path(_DIRTY_BYTES).name])
         return
-    write_setting(roots, name, value_in(state))
-    if name != _DIRTY and other is not None and number != state:
-        write_setting(roots, other, number)
+    write_setting(roots, name, value)
+    if name == _DIRTY:
+        return
+    # With a scheduler its tunables are there again.
+    for other in _others_of(roots, name):
+        if (wanted := known.get(Path(other).name)) not in (None, read_setting(roots, other)):
+            write_setting(roots, other, str(wanted))
