@@ -93,6 +93,7 @@ class FakeHypervisor:
     """What files of guests held when levers were proved at last."""
     merge_fault: VmlabError | None = None
     latency_fault: VmlabError | None = None
+    requests_fault: VmlabError | None = None
     requests: dict[str, dict[str, DiskRequests]] = field(default_factory=dict)
     """What guests' disks have answered and taken, by the guest's name."""
     _asked_for_latency: dict[str, int] = field(default_factory=dict)
@@ -268,6 +269,8 @@ class FakeHypervisor:
         """As the test says; without its word each disk answers one more each time, and nothing waits."""
         self._called("disk_requests")
         self._running(name)
+        if self.requests_fault:
+            raise self.requests_fault
         return self.requests.get(name) or {"root": DiskRequests(self.calls.count("disk_requests"), 0)}
 
     async def drain_disks(self, specs: Sequence[DomainSpec], deadline: float) -> Drained:

@@ -269,8 +269,8 @@ def test_bursts_are_those_that_qemu_says_and_last_a_second_unless_told(tmp_path:
         ({"limit_iops": 500}, 5051),
         ({"limit_iops": 500, "limit_iops_burst": 900}, 5901),
         ({"limit_iops": 500, "limit_iops_burst": 900, "limit_burst_length": 3}, 7701),
-        ({"limit_bandwidth": 10**7}, 101_000_000 + 2**22),
-        ({"limit_bandwidth": 10**7, "limit_bandwidth_burst": 10**8}, 200_000_000 + 2**22),
+        ({"limit_bandwidth": 10**7}, 101_000_000 + 2**26),
+        ({"limit_bandwidth": 10**7, "limit_bandwidth_burst": 10**8}, 200_000_000 + 2**26),
     ],
 )
 def test_a_disk_does_no_more_than_limit_burst_and_one_request(asked: dict[str, int], most: int) -> None:

@@ -61,7 +61,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self._network = NetworkCheck(self._around.hypervisor, self._guests.specs)
-        self._limits = LimitCheck(self._around.hypervisor, self._guests)
+        self._limits = LimitCheck(self._around.hypervisor, self._guests, self._events)
         self._undisturbed = Undisturbed(self._around, self._guests)
         interval = self._around.timing.latency
         self.latency = LatencyReadings(self._around.hypervisor, self._guests, self._events, interval)
