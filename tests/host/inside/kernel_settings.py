@@ -80,5 +80,6 @@ def _now() -> dict[str, str]:
     partition = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
     queue = (partition.parent if (partition / "partition").exists() else partition) / "queue"
     files = [queue / name for name in ("scheduler", "nr_requests", "read_ahead_kb")]
+    files += sorted((queue / "iosched").glob("*"))
     files += [_VM / name for name in ("swappiness", "dirty_ratio", "dirty_bytes", "dirty_background_ratio")]
     return {file.name: file.read_text().strip() for file in files}
