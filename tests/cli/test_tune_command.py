@@ -207,7 +207,8 @@ name: sent
 guests:
   vm: {vcpus: 4, memory: 512 MiB, data: 2 GiB}
 workloads:
-  sent: {kind: command, on: vm, run: ./bench.sh, files: [./bench.sh], metrics: {iops: {find: "([0-9]+)", better: higher}}}
+  sent:
+    {kind: command, on: vm, run: ./bench.sh, files: [./bench.sh], metrics: {iops: {find: "([0-9]+)", better: higher}}}
 """
 
 
