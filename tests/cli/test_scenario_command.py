@@ -11,8 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from tests.plan.copied_guest.guests import VM100, WEB01, with_disk
+from vmlab.cli.commands import image_commands
 from vmlab.cli.main import command_line
-from vmlab.model.errors import RefusedError
+from vmlab.guests.image.adding import NewImage
+from vmlab.model.errors import RefusedError, UsageError, VmlabError
 from vmlab.plan.copied_guest.guest_sources import disk_to_copy, found_guest
 from vmlab.plan.scenario_file.loading import load
 from vmlab.telemetry.domains.libvirt_reader import FoundDomain, LibvirtReader
@@ -125,14 +127,55 @@ def test_arguments_that_may_not_be_read_are_one_line(tmp_path: Path, monkeypatch
         found_guest("42", roots=Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "proc"))
 
 
-def test_the_disk_of_a_domain_is_copied_where_it_is_shut_off(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    def find(reader: LibvirtReader, wanted: str) -> FoundDomain | None:
-        return {"on": FoundDomain(WEB01, _no_size), "off": FoundDomain(with_disk(), _no_size)}.get(wanted)
+@pytest.fixture
+def domains(monkeypatch: pytest.MonkeyPatch) -> dict[str, FoundDomain]:
+    """What any libvirt finds, by name."""
+    source = "<source protocol='nbd' name='/etc/hostname'><host name='h'/></source>"
+    texts = {"on": WEB01, "off": with_disk(), "saved": with_disk(), "-": with_disk()}
+    texts["nbd"] = with_disk(source=source).replace("<disk type='file'", "<disk type='network'")
+    found = {name: FoundDomain(text, _no_size, name == "saved") for name, text in texts.items()}
+    monkeypatch.setattr(LibvirtReader, "find", lambda _, wanted: found.get(wanted))
+    return found
 
-    monkeypatch.setattr(LibvirtReader, "find", find)
-    assert disk_to_copy("off", "test:///default") == Path("/no/d")
-    with pytest.raises(RefusedError, match=r"on is running, and a copy of a disk in use proves nothing \(`virsh"):
-        disk_to_copy("on", "test:///default")
+
+@pytest.mark.parametrize("name", ["off", "-"])
+def test_the_disk_of_a_domain_that_is_shut_off_is_copied(
+    domains: dict[str, FoundDomain], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    piped(monkeypatch, with_disk(source="<source file='/no/other'/>"))
+    assert disk_to_copy(name, "test:///default") == Path("/no/d")
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("on", RefusedError, r"on is running, and a copy of a disk in use proves nothing \(`virsh"),
+        ("saved", RefusedError, r"saved is saved in the middle of its work, .*`virsh start saved`, and shut it off"),
+        ("nbd", UsageError, "disk vda of domain nbd is /etc/hostname by nbd, and no file of this host's"),
+        ("nobody", UsageError, "there is no domain 'nobody' at test:///default"),
+    ],
+)
+def test_no_other_disk_is_copied(
+    domains: dict[str, FoundDomain], name: str, error: type[VmlabError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        disk_to_copy(name, "test:///default")
+
+
+def test_a_domain_that_was_started_while_its_disk_was_copied_is_refused(
+    domains: dict[str, FoundDomain], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    def copy(new: NewImage, progress: object) -> None:
+        domains["off"] = domains["on"]
+        new.demand_unused()
+
+    monkeypatch.setattr(image_commands, "add", copy)
+    words = ["image", "add", "mine", "--domain", "off", "--connect", "test:///default", "--user", "root", "--key", "k"]
+    assert command_line(words) == 3
+    assert "domain off is running" in capsys.readouterr().err
+
+
+def test_a_disk_is_named_in_one_way(capsys: Captured) -> None:
     words = ["image", "add", "mine", "--user", "root", "--key", "k"]
     for more in ([], ["--disk", "a", "--domain", "b"], ["--disk", "a", "--connect", "b"]):
         assert command_line([*words, *more]) == 2

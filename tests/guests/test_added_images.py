@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import struct
 import subprocess
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -16,10 +18,10 @@ import pytest
 from tests.integrity.damage import flip
 from vmlab.cli.main import command_line
 from vmlab.guests.cached.locks import Lock
-from vmlab.guests.image import added
+from vmlab.guests.image import added, adding
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.integrity import describe, seal, unseal
-from vmlab.model.errors import ExitCode, ImageError, UsageError, VmlabError
+from vmlab.model.errors import ExitCode, ImageError, RefusedError, UsageError, VmlabError
 
 SIZE = 2**20
 PART = 2**20
@@ -96,6 +98,32 @@ def test_a_kernel_comes_with_a_command_line(tmp_path: Path, key: Path) -> None:
     assert whole.command_line == "root=/dev/vda rw console=ttyS0"
     given = add(_new(_disk(tmp_path), key, name="given", **files, command_line="root=LABEL=x"), _quiet)
     assert given.command_line == "root=LABEL=x"
+
+
+@pytest.mark.parametrize("kind", ["raw", "qcow2"])
+def test_a_disk_that_is_written_while_it_is_copied_is_refused(
+    tmp_path: Path, key: Path, cache: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, copy = tmp_path / "disk", adding._copy_disk
+    _qemu_img("convert", "-O", kind, _disk(tmp_path), disk)
+
+    def write_meanwhile(source: Path, *more: Any) -> None:
+        copy(source, *more)
+        os.utime(source, ns=(0, source.stat().st_mtime_ns + 1))
+
+    monkeypatch.setattr(adding, "_copy_disk", write_meanwhile)
+    with pytest.raises(ImageError, match="was written while it was copied"):
+        add(_new(disk, key), _quiet)
+    assert added.find("own") is None and not list(cache.glob("own*"))
+
+
+def test_a_disk_in_use_once_it_was_copied_is_refused(tmp_path: Path, key: Path, cache: Path) -> None:
+    def in_use() -> None:
+        raise RefusedError("it runs")
+
+    with pytest.raises(RefusedError, match="it runs"):
+        add(_new(_disk(tmp_path), key, demand_unused=in_use), _quiet)
+    assert added.find("own") is None and not list(cache.glob("own*"))
 
 
 @pytest.mark.parametrize("name", [added.DISK, added.KEY, added.KERNEL])

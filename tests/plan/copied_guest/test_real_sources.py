@@ -21,6 +21,7 @@ from vmlab.plan.copied_guest.guest_sources import found_guest
 __all__ = ["disk_folder"]
 pytestmark = pytest.mark.guests
 LOOKED_UP = {"virDomainLookupByName", "virDomainLookupByUUIDString", "virDomainLookupByUUID", "virDomainGetBlockInfo"}
+LOOKED_UP |= {"virDomainHasManagedSaveImage"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("libvirtd") is None, reason="needs root and libvirtd")

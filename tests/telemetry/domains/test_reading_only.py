@@ -22,7 +22,7 @@ from vmlab.telemetry.domains.libvirt_reader import (
 
 TEST = "test:///default"
 READING = frozenset({"getAllDomainStats", "close", "isAlive", "name", "UUIDString", "XMLDesc"})
-ONE_DOMAIN = frozenset({"lookupByName", "lookupByUUIDString", "blockInfo"})
+ONE_DOMAIN = frozenset({"lookupByName", "lookupByUUIDString", "blockInfo", "hasManagedSaveImage"})
 """Written once more, so that a longer list in the program fails here; `ONE_DOMAIN` is called where a user names one."""
 OPENERS = frozenset({"open", "openAuth", "openReadOnly"})
 
@@ -72,6 +72,7 @@ def test_one_domain_is_looked_up_and_only_read() -> None:
     assert domain_of_xml(by_name.xml) == domain_of_xml(by_uuid.xml)
     assert by_name.disk_bytes("vda") == by_uuid.disk_bytes("vda")
     assert by_name.disk_bytes("no such disk") is None
+    assert not by_name.is_saved
     assert reader.find("nobody") is None
     reader.close()
     assert set(called) - {"openReadOnly", "registerErrorHandler"} <= ONE_DOMAIN | {"XMLDesc", "close"}

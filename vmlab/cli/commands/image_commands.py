@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -70,8 +71,18 @@ def add_command(
     # Imported late: the other commands on images plan nothing.
     from vmlab.plan.copied_guest.guest_sources import disk_to_copy
 
-    disk = disk or disk_to_copy(str(domain), connect)
-    new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line, system=system)
+    ask = partial(disk_to_copy, str(domain), connect)
+    new = NewImage(
+        name,
+        disk or ask(),
+        user,
+        key,
+        kernel=kernel,
+        initrd=initrd,
+        command_line=command_line,
+        system=system,
+        demand_unused=ask if disk is None else lambda: None,
+    )
     with shown_work() as work:
         added = add(new, work.notice)
     write_text(added.id)

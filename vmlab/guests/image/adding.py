@@ -9,7 +9,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -53,7 +53,8 @@ _CONSOLE = "rw console=ttyS0"
 @dataclass(frozen=True, slots=True)
 class NewImage:
     """What a user gives. `command_line` is the kernel's; None for one that names the first partition, or the whole disk
-    where it has no partitions, as the root file system.
+    where it has no partitions, as the root file system. `demand_unused` is called when the disk was copied, and raises
+    where something uses it.
     """
 
     name: str
@@ -64,6 +65,7 @@ class NewImage:
     initrd: Path | None = None
     command_line: str | None = None
     system: System = "linux"
+    demand_unused: Callable[[], object] = lambda: None
 
 
 def add(new: NewImage, progress: Notice) -> AddedImage:
@@ -145,7 +147,11 @@ def _added(new: NewImage, key: bytes, kind: str, work: LongWork, progress: Notic
         raise ImageError(f"there is an image {new.name} already", remedy=f"vmlab image rm {new.name} first")
     with ADDED.begun(new.name, ADDED.gate(), progress) as folder:
         progress(f"copying {new.disk}")
+        before = _version(new.disk)
         _copy_disk(new.disk, kind, folder, work)
+        new.demand_unused()
+        if _version(new.disk) != before:
+            raise ImageError(f"{new.disk} was written while it was copied", remedy="shut off what uses it")
         for source, name in ((new.kernel, KERNEL), (new.initrd, INITRD)):
             if source is not None:
                 _copy_beside(source, folder / name)
@@ -200,6 +206,12 @@ def _copy_disk(source: Path, kind: str, folder: Path, work: LongWork) -> None:
         argv = ["qemu-img", "convert", "-p", "-f", kind, "-O", "raw", f"file:{source.absolute()}", str(target)]
         run_step(argv, log, work, said=lambda line: work.step(max(0.0, _percent(line) - work.done)))
     remove_file(log)
+
+
+def _version(disk: Path) -> tuple[int, int]:
+    """What differs once a disk was written."""
+    state = disk.stat()
+    return state.st_mtime_ns, state.st_size
 
 
 def _percent(line: str) -> float:

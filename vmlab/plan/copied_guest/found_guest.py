@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from vmlab.model.domain import UNKNOWN
+
 OF_DRIVER = "driver/@"
 """Before the attributes of a disk's or a card's driver that a scenario sets by the key ``libvirt``."""
 
@@ -49,13 +51,15 @@ class FoundDisk:
     """A disk: the `target` by which its owner knows it, its `file` as its owner names it, and its keys without
     ``data_``: ``cache``, ``io``, ``bus``, ``format``, …
 
-    ``size`` is in bytes. ``iothread`` is the name that its owner gives the thread, which disks may share. `order` is
-    its place among those that the guest boots from; 0 where it is none.
+    `protocol` is the driver of QEMU's that reaches it, where the source tells it. ``size`` is in bytes. ``iothread`` is
+    the name that its owner gives the thread, which disks may share. `order` is its place among those that the guest
+    boots from; 0 where it is none.
     """
 
     target: str
     file: str = ""
     order: int = 0
+    protocol: str = UNKNOWN
     found: Findings = field(default_factory=Findings)
 
 

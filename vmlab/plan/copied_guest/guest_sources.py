@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+from vmlab.model.domain import FILE, HOST_DEVICE
 from vmlab.model.errors import RefusedError, ScenarioError, UsageError
 from vmlab.plan.copied_guest.found_guest import FoundGuest
 from vmlab.plan.copied_guest.process_guest import guest_of_process, named_so
@@ -49,20 +50,18 @@ def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
     is_path = "/" in source or source.endswith(_ENDINGS)
     if is_path and connect is None:
         return _of_file(source)
+    if connect is not None:
+        return _of_domain(_domain(source, connect), source, connect, roots)
     why = ""
-    reader = LibvirtReader(connect or SYSTEM)
+    reader = LibvirtReader(SYSTEM)
     if reader.is_there():
         try:
-            domain = _within_patience(lambda: reader.find(source), connect or SYSTEM)
+            domain = _within_patience(lambda: reader.find(source), SYSTEM)
         except OSError as error:
             why = str(error)
         else:
             if domain is not None:
-                return _of_domain(domain, source, connect or SYSTEM, roots)
-    if connect is not None:
-        if why or not reader.is_there():
-            raise RefusedError(why or f"no libvirt listens at {connect}")
-        raise UsageError(f"there is no domain {shorten(source)!r} at {connect}")
+                return _of_domain(domain, source, SYSTEM, roots)
     if (guest := _of_process(source, roots)) is not None:
         return guest
     if len(source) <= _LONGEST_NAME and Path(source).is_file():
@@ -78,18 +77,42 @@ def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
 
 def disk_to_copy(name: str, connect: str | None = None) -> Path:
     """The file of the first disk of a domain that is shut off. Raises UsageError where there is none, and RefusedError
-    where the domain runs.
+    where the domain runs, or will go on where it was saved.
     """
-    guest = found_guest(name, connect or SYSTEM)
+    uri, named = connect or SYSTEM, f"domain {shorten(name)}"
+    domain = _domain(name, uri)
+    guest = guest_of_xml(domain.xml, f"{uri} {shorten(name)}", named)
     if guest.is_running:
         raise RefusedError(
-            f"domain {shorten(name)} is running, and a copy of a disk in use proves nothing",
+            f"{named} is running, and a copy of a disk in use proves nothing",
             remedy=f"`virsh backup-begin {shorten(name)}` makes a copy for --disk, or a snapshot does, or shut it off",
         )
+    if domain.is_saved:
+        raise RefusedError(
+            f"{named} is saved in the middle of its work, so that its disk lacks what its memory has",
+            remedy=f"`virsh start {shorten(name)}`, and shut it off",
+        )
+    if not guest.disks:
+        raise UsageError(f"{named} has no disk")
     disk = next(guest.in_order())
-    if not disk.file.startswith("/"):
-        raise UsageError(f"disk {disk.target} of domain {shorten(name)} is {disk.file}, and no file of this host's")
+    if disk.protocol not in (FILE, HOST_DEVICE) or not disk.file.startswith("/"):
+        what = shorten(disk.file, 200)
+        raise UsageError(f"disk {disk.target} of {named} is {what} by {disk.protocol}, and no file of this host's")
     return Path(disk.file)
+
+
+def _domain(name: str, uri: str) -> FoundDomain:
+    """The domain of the libvirt at `uri`. Raises UsageError where there is none, and RefusedError."""
+    reader = LibvirtReader(uri)
+    if not reader.is_there():
+        raise RefusedError(f"no libvirt listens at {uri}")
+    try:
+        domain = _within_patience(lambda: reader.find(name), uri)
+    except OSError as error:
+        raise RefusedError(str(error)) from error
+    if domain is None:
+        raise UsageError(f"there is no domain {shorten(name)!r} at {uri}")
+    return domain
 
 
 def _of_file(path: str) -> FoundGuest:

@@ -61,7 +61,7 @@ def found_disks(root: etree._Element, domain: Domain, guest: Findings, roots: Ro
 def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, domain: Domain, roots: Roots) -> FoundDisk:
     boot = element.find("boot")
     order = 0 if boot is None else whole(boot.get("order"))
-    disk = FoundDisk(named.target, named.file or named.protocol, order)
+    disk = FoundDisk(named.target, named.file or named.protocol, order, named.protocol)
     driver = element.find("driver")
     said = attributes_of(driver)
     _drive(disk, named, driver, said)

@@ -22,7 +22,7 @@ _AGAIN_SECONDS = 10.0
 
 CONNECTION_CALLS = frozenset({"getAllDomainStats", "close", "isAlive", "lookupByName", "lookupByUUIDString"})
 """What is called on a connection; a test holds every call of this package against these two lists."""
-DOMAIN_CALLS = frozenset({"name", "UUIDString", "XMLDesc", "blockInfo"})
+DOMAIN_CALLS = frozenset({"name", "UUIDString", "XMLDesc", "blockInfo", "hasManagedSaveImage"})
 """What is called on a domain."""
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 
@@ -43,12 +43,13 @@ class DomainStats(NamedTuple):
 
 
 class FoundDomain(NamedTuple):
-    """A domain that was asked for, running or not: its XML, and the bytes of a disk by its target, None where libvirt
-    does not say.
+    """A domain that was asked for, running or not: its XML, the bytes of a disk by its target, None where libvirt does
+    not say, and whether its state is saved, with which it goes on at its next start.
     """
 
     xml: str
     disk_bytes: Callable[[str], int | None]
+    is_saved: bool
 
 
 class OnlyReading:
@@ -110,7 +111,8 @@ class LibvirtReader:
             connection = self._connected(libvirt)
             look = connection.lookupByUUIDString if _UUID.fullmatch(wanted) else connection.lookupByName
             domain = OnlyReading(look(wanted), DOMAIN_CALLS)
-            return FoundDomain(str(domain.XMLDesc(0)), lambda target: _disk_bytes(libvirt, domain, target))
+            is_saved = bool(domain.hasManagedSaveImage(0))
+            return FoundDomain(str(domain.XMLDesc(0)), lambda target: _disk_bytes(libvirt, domain, target), is_saved)
         except libvirt.libvirtError as error:
             if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
                 return None
