@@ -102,6 +102,20 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, capsys: Captured) -> None
     assert "no-such-guest-here" in err and len(err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("word", ["9" * 5000, "²", "é" * 200, "web\udcff"])
+def test_a_strange_word_is_one_line(word: str, capsys: Captured) -> None:
+    code, out, err = printed(capsys, word)
+    assert code in (2, 3) and out == ""
+    assert len(err.splitlines()) == 1 and err.startswith("vmlab: ")
+
+
+def test_a_name_that_libvirt_cannot_be_given_is_one_line(capsys: Captured) -> None:
+    pytest.importorskip("libvirt")
+    code, out, err = printed(capsys, "web\udcff", "--connect", "test:///default")
+    assert (code, out) == (3, "")
+    assert err.startswith("vmlab: libvirt at test:///default cannot be asked: ") and len(err.splitlines()) == 1
+
+
 def test_a_process_that_is_no_qemu_is_one_line(capsys: Captured) -> None:
     other = subprocess.Popen(["sleep", "60"])
     try:

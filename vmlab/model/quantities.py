@@ -54,6 +54,12 @@ def parse_bytes(text: object) -> int:
     return int(value)
 
 
+def whole(text: str | None) -> int:
+    """A number without a sign, of at most 18 digits, as other programs write it; 0 for anything else."""
+    found = (text or "").strip()
+    return int(found) if found.isascii() and found.isdigit() and len(found) <= 18 else 0
+
+
 def parse_seconds(text: object) -> float:
     """``"1.5 s"`` to seconds. Raises ValueError, with what would be right, for anything else."""
     if isinstance(text, int) and not isinstance(text, bool) and text == 0:

@@ -187,9 +187,17 @@ def test_what_is_no_domain_is_one_line_with_its_place(text: str, message: str) -
     assert error.value.line is not None
 
 
-@pytest.mark.parametrize("text", ["0x4", "-1", "9" * 40, "", "½"])
+@pytest.mark.parametrize("text", ["0x4", "-1", "9" * 40, "9" * 5000, "", "½", "²"])
 def test_numbers_that_are_none_are_left_out(text: str) -> None:
     limit = f"<iotune><total_iops_sec>{text}</total_iops_sec></iotune>"
     guest = read(with_disk(f"queues='{text}'", more=f"<boot order='{text}'/>{limit}"))
     assert disk_keys(guest)["queues"] == 2
     assert "limit_iops" not in disk_keys(guest)
+    sizes = f"<memory>{text}</memory><vcpu current='{text}'>{text}</vcpu>"
+    given = with_disk().replace("<memory unit='GiB'>1</memory><vcpu>2</vcpu>", sizes)
+    assert not {"vcpus", "memory"} & keys(read(given)).keys()
+
+
+def test_pins_of_more_cpus_than_a_guest_can_have_are_read_at_once() -> None:
+    text = with_disk().replace("<vcpu>2</vcpu>", "<vcpu cpuset='1'>99999999999</vcpu>")
+    assert keys(read(text))["pin"] == "1"

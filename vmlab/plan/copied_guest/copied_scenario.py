@@ -14,7 +14,7 @@ from vmlab.model.run import CACHE_FLAGS, SWITCHABLE
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.model.visible import visible_line
-from vmlab.plan.copied_guest.found_guest import OF_DRIVER, FoundDisk, FoundGuest, Said, exact_bytes
+from vmlab.plan.copied_guest.found_guest import MOST_VCPUS, OF_DRIVER, FoundDisk, FoundGuest, Said, exact_bytes
 from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.scenario_file.written_text import flow_text, written_text
 
@@ -47,7 +47,6 @@ _SHARED = "shared"
 _LEAST_DATA, _MOST_FILE = 2**26, 2**30
 _LEAST_MEMORY, _USUAL_MEMORY, _USUAL_DISK = 2**26, 2**30, 8 * 2**30
 _LEAST_DISK, _MOST_DISK = 2**30, 2**46
-_MOST_VCPUS = 256
 _AT_COLUMN = 44
 _REPEATS = 8
 _MEMORY = 1
@@ -212,8 +211,8 @@ def _size(guest: FoundGuest, root: FoundDisk) -> Iterator[Line]:
     """What every guest has, the memory in the second place."""
     found = guest.found.said
     vcpus = found.get("vcpus") or Said("vcpus", 1, "nothing tells how many; 1")
-    many = f"{vcpus.value} in {vcpus.where}; at most {_MOST_VCPUS} here"
-    yield Line("vcpus", min(vcpus.value, _MOST_VCPUS), vcpus.where if vcpus.value <= _MOST_VCPUS else many)
+    many = f"{vcpus.value} in {vcpus.where}; at most {MOST_VCPUS} here"
+    yield Line("vcpus", min(vcpus.value, MOST_VCPUS), vcpus.where if vcpus.value <= MOST_VCPUS else many)
     memory = found.get("memory") or Said("memory", exact_bytes(_USUAL_MEMORY), "nothing tells how much; 1 GiB")
     small = parse_bytes(memory.value) < _LEAST_MEMORY
     where = f"{memory.value} in {memory.where}; at least 64 MiB here" if small else memory.where

@@ -10,6 +10,8 @@ from vmlab.model.domain import UNKNOWN
 
 OF_DRIVER = "driver/@"
 """Before the attributes of a disk's or a card's driver that a scenario sets by the key ``libvirt``."""
+MOST_VCPUS = 256
+"""Of the lab's guests; a source may name any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,6 @@ class FoundGuest:
     def in_order(self) -> Iterator[FoundDisk]:
         """The disks, those first from which it boots."""
         yield from sorted(self.disks, key=lambda disk: (disk.order == 0, disk.order))
-
-
-def whole(text: str | None) -> int:
-    """A number without a sign, of at most 18 digits; 0 for anything else."""
-    found = (text or "").strip()
-    return int(found) if found.isascii() and found.isdigit() and len(found) <= 18 else 0
 
 
 def cpu_ranges(cpus: Collection[int]) -> str:

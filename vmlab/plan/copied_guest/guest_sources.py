@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from vmlab.model.domain import FILE, HOST_DEVICE
 from vmlab.model.errors import RefusedError, ScenarioError, UsageError
+from vmlab.model.quantities import whole
 from vmlab.plan.copied_guest.found_guest import FoundGuest
 from vmlab.plan.copied_guest.process_guest import guest_of_process, named_so
 from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config, is_qm_config
@@ -64,7 +65,7 @@ def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
                 return _of_domain(domain, source, SYSTEM, roots)
     if (guest := _of_process(source, roots)) is not None:
         return guest
-    if len(source) <= _LONGEST_NAME and Path(source).is_file():
+    if len(os.fsencode(source)) <= _LONGEST_NAME and Path(source).is_file():
         return _of_file(source)
     if why:
         raise RefusedError(f"{why}; no QEMU process and no file is called {shorten(source)!r} either")
@@ -158,13 +159,13 @@ def _of_domain(domain: FoundDomain, source: str, uri: str, roots: Roots) -> Foun
 
 
 def _within_patience(ask: Callable[[], _T], uri: str) -> _T:
-    """The answer of a libvirt that may hang. Raises OSError."""
-    answers: SimpleQueue[_T | OSError] = SimpleQueue()
+    """The answer of a libvirt that may hang. Raises OSError, whatever its binding raises."""
+    answers: SimpleQueue[_T | Exception] = SimpleQueue()
 
     def work() -> None:
         try:
             answers.put(ask())
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - it is raised in the caller
             answers.put(error)
 
     threading.Thread(target=work, name="libvirt", daemon=True).start()
@@ -174,6 +175,8 @@ def _within_patience(ask: Callable[[], _T], uri: str) -> _T:
         raise OSError(f"libvirt at {uri} has not answered for {_PATIENCE_SECONDS:.0f} s") from None
     if isinstance(answer, OSError):
         raise answer
+    if isinstance(answer, Exception):
+        raise OSError(f"libvirt at {uri} cannot be asked: {shorten(answer, 200)}") from answer
     return answer
 
 
@@ -182,15 +185,16 @@ def _of_process(source: str, roots: Roots) -> FoundGuest | None:
     for a process that is no QEMU; RefusedError where this user may not read its arguments.
     """
     running = own_guests(roots.proc)
-    pids = [int(source)] if source.isdecimal() and int(source) in running else named_so(running, source)
+    number = whole(source)
+    pids = [number] if number in running else named_so(running, source)
     if len(pids) > 1:
         numbers = ", ".join(map(str, pids))
         raise UsageError(f"{len(pids)} processes are called {shorten(source)!r}; name one by its number: {numbers}")
     if pids:
         return guest_of_process(pids[0], running[pids[0]], roots)
-    if source.isdecimal() and (roots.proc / source).is_dir():
+    if number and (roots.proc / str(number)).is_dir():
         try:
-            arguments = (roots.proc / source / "cmdline").read_bytes().split(b"\0")
+            arguments = (roots.proc / str(number) / "cmdline").read_bytes().split(b"\0")
         except PermissionError:
             words = f"this user may not read the arguments of process {source}"
             raise RefusedError(words, remedy="run it as root") from None

@@ -14,8 +14,10 @@ from typing import Any
 
 from vmlab.model.domain import UNKNOWN, DomainDisk
 from vmlab.model.errors import RefusedError
+from vmlab.model.quantities import whole
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.found_guest import (
+    MOST_VCPUS,
     OF_DRIVER,
     Findings,
     FoundDisk,
@@ -24,7 +26,6 @@ from vmlab.plan.copied_guest.found_guest import (
     exact_bytes,
     limited,
     of_feature,
-    whole,
 )
 from vmlab.plan.copied_guest.xml_disks import queues_for
 from vmlab.system.mounts import read_cpu_list
@@ -169,7 +170,7 @@ def _threads(roots: Roots, pid: int, found: Findings, vcpus: int) -> None:
         return
     of_vcpus = {int(match[1]): cpus for name, cpus in allowed.values() if (match := _VCPU.match(name))}
     main = next((cpus for thread, (_, cpus) in allowed.items() if str(thread) == folder.name), every)
-    own = [of_vcpus.get(number, main) for number in range(vcpus)]
+    own = [of_vcpus.get(number, main) for number in range(min(vcpus, MOST_VCPUS))]
     where = "Cpus_allowed_list of its threads"
     if own and any(cpus < every for cpus in own):
         sets = [cpu_ranges(cpus) for cpus in own]

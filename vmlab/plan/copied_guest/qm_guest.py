@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.model.errors import ScenarioError
-from vmlab.plan.copied_guest.found_guest import Findings, FoundDisk, FoundGuest, exact_bytes, limited, of_feature, whole
+from vmlab.model.quantities import whole
+from vmlab.plan.copied_guest.found_guest import Findings, FoundDisk, FoundGuest, exact_bytes, limited, of_feature
 
 _LINE = re.compile(r"([a-z][a-z0-9_-]*):(?: (.*))?", re.ASCII)
 _SECTION = re.compile(r"\[[^\]]+\]")

@@ -13,15 +13,16 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.model.errors import ScenarioError
+from vmlab.model.quantities import whole
 from vmlab.model.scenarios.libvirt_paths import read_path
 from vmlab.plan.copied_guest.found_guest import (
+    MOST_VCPUS,
     Findings,
     FoundGuest,
     cpu_ranges,
     exact_bytes,
     of_feature,
     percent_of_each,
-    whole,
 )
 from vmlab.plan.copied_guest.xml_disks import attributes_of, found_disks, shown
 from vmlab.telemetry.domains.libvirt_reader import domain_of_xml
@@ -216,7 +217,7 @@ def _pinning(root: etree._Element, vcpus: int, found: Findings) -> None:
     vcpu = root.find("vcpu")
     every = "" if vcpu is None else vcpu.get("cpuset", "")
     pins = {one.get("vcpu", ""): one.get("cpuset", "") for one in root.iterfind("cputune/vcpupin")}
-    sets = [_cpus_in(pins.get(str(number), every)) for number in range(vcpus)]
+    sets = [_cpus_in(pins.get(str(number), every)) for number in range(min(vcpus, MOST_VCPUS))]
     if sets and all(sets):
         text = sets[0] if len(set(sets)) == 1 else ";".join(sets)
         found.say("pin", text, "<vcpupin> of each" if pins else f"<vcpu cpuset='{every}'>")

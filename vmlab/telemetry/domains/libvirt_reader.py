@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, BackingFile, Domain, DomainDisk
 from vmlab.model.names import LAB_NAMESPACE
+from vmlab.model.quantities import whole
 
 SYSTEM = "qemu:///system"
 _SOCKETS = ("libvirt/virtqemud-sock-ro", "libvirt/libvirt-sock-ro")
@@ -287,7 +288,7 @@ def _vcpus(root: ElementTree.Element) -> int:
     if vcpu is None:
         return 0
     enabled = sum(one.get("enabled") == "yes" for one in each)
-    return _whole(vcpu.get("current")) or enabled or _whole(vcpu.text)
+    return whole(vcpu.get("current")) or enabled or whole(vcpu.text)
 
 
 def _memory(element: ElementTree.Element | None) -> int:
@@ -296,8 +297,4 @@ def _memory(element: ElementTree.Element | None) -> int:
     if element is None or unit is None:
         return 0
     base = 1000 if unit[3] == "b" else 1024
-    return _whole(element.text) * (base ** ("kmgtpe".index(unit[2]) + 1) if unit[2] else 1)
-
-
-def _whole(text: str | None) -> int:
-    return int(text) if text is not None and text.strip().isdigit() else 0
+    return whole(element.text) * (base ** ("kmgtpe".index(unit[2]) + 1) if unit[2] else 1)
