@@ -166,7 +166,14 @@ def test_a_text_reaches_the_shell_as_it_is(client: Client) -> None:
     assert not (client.folder / "no").exists()
 
 
-def test_seconds_are_those_of_the_shell(client: Client) -> None:
+@pytest.mark.parametrize("text", ["sleep 0.4", "sleep 0.1; sleep 0.3 & exit 0"])
+def test_seconds_are_to_the_end_of_all_that_the_shell_started(client: Client, text: str) -> None:
     before = time.monotonic()
-    account = client.run("sleep 0.3; sleep 0.3 & exit 0")
-    assert 0.3 <= account["seconds"] <= time.monotonic() - before - 0.3
+    account = client.run(text)
+    assert 0.4 <= account["seconds"] <= time.monotonic() - before
+
+
+def test_work_in_the_background_of_each_round_is_timed(client: Client) -> None:
+    account = client.run("for i in 1 2 3; do (sleep 0.2; echo done) & done", rounds=2)
+    assert (account["left"], client.printed[0]) == ([], "done\n" * 6)
+    assert account["seconds"] >= 0.4

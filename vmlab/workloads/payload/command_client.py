@@ -6,10 +6,10 @@ One JSON argument: ``text`` for the shell; ``folder`` to run it in; ``user`` to 
 ``stays``: whether what it started may go on when it has ended, as servers do.
 
 Ends with a line ``{"seconds": S, "rounds": [[OUT, ERR], …], "status": N, "over": BOOL, "late": BOOL, "left": [NAME, …],
-"last": [LINE, …]}``: seconds from the first begin to the last end of the shell; the characters that each round printed;
-the last round's status, as a shell gives it; whether it printed too much or took too long, and was killed for it; what
-was left running, and was killed; and the last lines that it printed, those of its error output if there are any. No
-round follows one that failed.
+"last": [LINE, …]}``: seconds from the first begin of the shell to its last end, or to that of what it started, where
+that ends within a moment; the characters that each round printed; the last round's status, as a shell gives it; whether
+it printed too much or took too long, and was killed for it; what was left running, and was killed; and the last lines
+that it printed, those of its error output if there are any. No round follows one that failed.
 
 The command and whatever it starts are in the cgroup, from which nobody escapes by a fork.
 """
@@ -40,7 +40,8 @@ GRACE = 1.0
 """Seconds for what ends with the shell: tee behind a process substitution ends a moment after it."""
 ENDING = 10.0
 """Seconds for what was killed to be gone."""
-LOOK = 0.01
+SOON, LOOK = 0.001, 0.01
+"""Seconds between two looks at what has not ended, at first and at most."""
 LINES, LONGEST = 3, 200
 
 
@@ -198,12 +199,15 @@ class Round:
                 break
 
     def end_all(self) -> None:
-        """Nothing of the command goes on, and what did is named."""
+        """Nothing of the command goes on, and what did is named; what ends by itself was part of its work."""
         until = time.monotonic() + (0 if self.over or self.late else GRACE)
+        pause = SOON
         while not (self.over or self.group.is_empty()) and time.monotonic() < until:
-            self.take({one for one, _ in self.poll.poll(1000 * LOOK)})
+            self.take({one for one, _ in self.poll.poll(1000 * pause)})
             if not self.streams:
-                time.sleep(LOOK)
+                time.sleep(pause)
+            pause = min(2 * pause, LOOK)
+            self.ended = time.monotonic()
         if not self.group.is_empty():
             self.left = self.group.names()
             self.group.kill()
