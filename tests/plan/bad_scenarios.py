@@ -1102,6 +1102,21 @@ BAD = [
         COMMAND.replace("on: vm", "from: vm"),
         ":4:3: workloads.mine needs 'to': the guest where its server runs",
     ),
+    of_command(
+        "another guest is prepared, without from and to",
+        "prepare_to: serve",
+        "56: workloads.mine.prepare_to: needs from and to in place of on, not 'serve'",
+    ),
+    of_command(
+        "the address of another guest, without from and to",
+        "prepare: 'ping {to}'",
+        "53: workloads.mine.prepare: has {to}, which needs from and to in place of on, not 'ping {to}'",
+    ),
+    Bad(
+        "command: runs with the address of another guest, without from and to",
+        COMMAND.replace("run: make", "run: 'ping {to}'"),
+        ":4:38: workloads.mine.run: has {to}, which needs from and to in place of on, not 'ping {to}'",
+    ),
     Bad(
         "command: a target of a metric that it does not have",
         f"{COMMAND}targets: {{mine: {{get_rate: 5/s}}}}\n",

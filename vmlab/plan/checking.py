@@ -103,8 +103,8 @@ def _params(
         problems.append(Problem(("workloads", name, "pace"), _no_pace(entry.kind), True))
         del given["pace"]
     try:
-        sent = {"files": document.files}
-        return kind.Params.model_validate_json(json.dumps(given), strict=True, context=sent), problems
+        around = {"files": document.files, "alone": entry.on is not None}
+        return kind.Params.model_validate_json(json.dumps(given), strict=True, context=around), problems
     except ValidationError as error:
         return None, [*problems, *problems_of(error, ("workloads", name), _keys_of(document))]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, format_seconds
@@ -106,6 +106,17 @@ class CommandParams(WorkloadParams):
     """Who runs the command in the guest."""
     timeout: Annotated[Seconds, Field(gt=0, le=86400)] = 600.0
     """For how long all rounds may take, and `prepare` as well; after that the workload has failed."""
+
+    @field_validator("run", "prepare", "prepare_to", mode="after")
+    @classmethod
+    def _of_the_other_guest(cls, text: str | None, validation: ValidationInfo) -> str | None:
+        if text is None or not (validation.context or {}).get("alone"):
+            return text
+        if validation.field_name == "prepare_to":
+            raise ValueError("needs from and to in place of on")
+        if _TO in text:
+            raise ValueError(f"has {_TO}, which needs from and to in place of on")
+        return text
 
     @field_validator("files", mode="after")
     @classmethod
