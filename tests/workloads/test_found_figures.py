@@ -33,6 +33,12 @@ def metric(**said: Any) -> FoundMetric:
         ({"json": ".jobs[0].read.iops"}, FIO, "", 1234.5),
         ({"json": '.jobs[0].read.clat_ns.percentile."99.000000"', "unit": "us"}, FIO, "", 0.007),
         ({"json": ".n"}, FIO, "", 12.0),
+        ({"json": "[0].a"}, 'note\n[\n{"a": 1},\n{"a": 2}\n]\n', "", 1.0),
+        ({"json": "[1]"}, "[INFO] ready\n[2026-11-29 06:00:00] go\n[1, 2]\n[12.5] over\n", "", 2.0),
+        ({"find": r"^total: ([0-9.]+)$"}, "total: 2.5\r\nend\r\n", "", 2.5),
+        ({"csv": "b"}, '\ufeff"a", "b"\r\n"x", "2"\r\n', "", 2.0),
+        ({"csv": "a", "row": "2"}, 'redis\n\ufeff"a", "b"\n2,3\n1,3\n', "", 2.0),
+        ({"find": r"rate=([0-9]+)"}, f"{'x' * 4000}rate=7{'x' * 4000}\n", "", 7.0),
         ({"find": "([0-9]+) KiB", "unit": "KiB"}, "7 KiB", "", 7168.0),
         ({"find": "([0-9]+) MB/s", "unit": "MB/s"}, "7 MB/s", "", 7e6),
         ({"find": "([0-9]+) Mbit", "unit": "Mbit/s"}, "8 Mbit", "", 1e6),
@@ -57,6 +63,10 @@ def test_a_figure_is_found_and_in_the_labs_unit(said: dict[str, Any], out: str, 
         ({"csv": "rps"}, REDIS, "there are 2 lines of CSV below the heads, not one; row names one"),
         ({"csv": "rps", "row": "DEL"}, REDIS, "there are 0 lines of CSV that begin with 'DEL', not one"),
         ({"csv": "rps"}, '"test","rps"\n', "there are 0 lines of CSV below the heads, not one"),
+        ({"csv": "p99"}, "t,p99,p99\nx,1,2\n", "the head 'p99' stands 2 times in its line, not once"),
+        ({"json": ".a"}, '[\n{"a": 1}\n]\n', "the JSON document has no .a"),
+        ({"json": ".a"}, '{"a": 1}\n[2]\n', "the command printed several JSON documents, not one"),
+        ({"find": r"rate=([0-9]+)"}, f"{'x' * 4096}rate=7\n", "nothing in the output matches"),
         ({"json": ".jobs[1]"}, FIO, "the JSON document has no .jobs[1]"),
         ({"json": ".jobs.read"}, FIO, "the JSON document has no .jobs.read"),
         ({"json": ".jobs"}, FIO, "is no number"),
@@ -115,5 +125,6 @@ def test_what_is_no_metric_in_a_record_is_left_out() -> None:
 def test_what_is_expected_may_stand_in_either_output() -> None:
     demand_printed("^done$", "a\ndone\n", "")
     demand_printed("^done$", "", "done")
+    demand_printed("^done$", "a\r\ndone\r\n", "")
     with pytest.raises(WorkloadError, match=r"^the output has nothing that '\^done\$' matches; its last output: no$"):
         demand_printed("^done$", "no\n", "")

@@ -144,13 +144,19 @@ def line_object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def only_document(text: str, origin: str) -> tuple[dict[str, Any], str]:
-    """The one JSON object that begins a line of `text`, and what was printed before it, such as a warning.
+_OBJECT = re.compile(r"^\{", re.MULTILINE)
+OBJECT_OR_ARRAY = re.compile(r'^(?:\{|\[\s*(?:$|[\[{"\]]|[0-9.eE+-]+\s*(?:,|\]?\s*$)))', re.MULTILINE)
+"""The beginning of a JSON document, and not of a line such as ``[INFO] ready``."""
+
+
+def only_document(text: str, origin: str, begins: re.Pattern[str] = _OBJECT) -> tuple[Any, str]:
+    """The one JSON document that begins a line of `text`, usually an object, and what was printed before it, such as a
+    warning.
 
     Raises WorkloadError for none and for several, for NaN, and for one that is nested too deeply to be read.
     """
-    starts = [0, *(place + 1 for place, one in enumerate(text) if one == "\n")]
-    start = next((place for place in starts if text.startswith("{", place)), None)
+    begun = begins.search(text)
+    start = None if begun is None else begun.start()
     try:
         if start is None:
             raise ValueError
@@ -159,7 +165,7 @@ def only_document(text: str, origin: str) -> tuple[dict[str, Any], str]:
         last = text.strip().split("\n")[-1].strip()[:200]
         why = " nested too deeply" if isinstance(error, RecursionError) else ""
         raise WorkloadError(f"{origin} should print a JSON document, but printed {last or 'nothing'}{why}") from error
-    if "\n{" in text[end:]:
+    if begins.search(text, end):
         raise WorkloadError(f"{origin} printed several JSON documents, not one")
     return document, text[:start].strip()
 

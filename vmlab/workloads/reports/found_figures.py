@@ -18,9 +18,11 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.metrics import Metric, Unit
-from vmlab.workloads.verification import only_document
+from vmlab.workloads.verification import OBJECT_OR_ARRAY, only_document
 
 _LONGEST = 1000
+_LONGEST_LINE = 4096
+"""Characters of a line in which is searched: a pattern such as `(?:.*) x` takes time by their square."""
 _STEP = re.compile(r'\.(?:"(?P<quoted>[^"]+)"|(?P<plain>[^."\[\]]+))|\[(?P<index>[0-9]{1,6})\]')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _UNITS = "1, 1/s, %, a time such as ms, a size such as MiB, or a rate such as MB/s or Mbit/s"
@@ -134,7 +136,7 @@ def found_metrics(said: Any) -> dict[str, FoundMetric]:
 
 def demand_printed(pattern: str, out: str, err: str) -> None:
     """Raises WorkloadError where neither output has what the pattern matches."""
-    if not any(re.search(pattern, text, re.MULTILINE) for text in (out, err)):
+    if not any(re.search(pattern, _searched(text), re.MULTILINE) for text in (out, err)):
         raise WorkloadError(f"the output has nothing that {_shown(pattern)} matches{last_lines(out, err)}")
 
 
@@ -163,13 +165,18 @@ def said_lines(lines: list[str]) -> str:
     return f"; its last output: {' | '.join(line[:200] for line in lines)}" if lines else ""
 
 
+def _searched(text: str) -> str:
+    """A text with the ends of lines of Unix, and with no line that is too long."""
+    return "\n".join(line[:_LONGEST_LINE] for line in text.replace("\r\n", "\n").split("\n"))
+
+
 def _shown(pattern: str) -> str:
     return f"'{pattern if len(pattern) <= 60 else f'{pattern[:59]}…'}'"
 
 
 def _matched(pattern: str, out: str, err: str) -> str:
     """The group of the only match, in the error output where the output has none. Raises ValueError."""
-    of_each = ([one[1] for one in re.finditer(pattern, text, re.MULTILINE)] for text in (out, err))
+    of_each = ([one[1] for one in re.finditer(pattern, _searched(text), re.MULTILINE)] for text in (out, err))
     found = next((those for those in of_each if those), [])
     if not found:
         raise ValueError(f"nothing in the output matches {_shown(pattern)}")
@@ -183,13 +190,16 @@ def _matched(pattern: str, out: str, err: str) -> str:
 def _in_csv(column: str, row: str | None, out: str) -> str:
     """The only field below a head, of the lines that begin with `row` where that is given. Raises ValueError."""
     try:
-        lines = [line for line in csv.reader(out.splitlines()) if line]
+        unmarked = (line.removeprefix("\ufeff") for line in out.splitlines())
+        lines = [line for line in csv.reader(unmarked, skipinitialspace=True) if line]
     except csv.Error as error:
         raise ValueError(f"the output is no CSV: {error}") from error
     at = next((number for number, line in enumerate(lines) if column in line), None)
     if at is None:
         raise ValueError(f"no line of the output has the head {column[:60]!r}")
     heads = lines[at]
+    if heads.count(column) > 1:
+        raise ValueError(f"the head {column[:60]!r} stands {heads.count(column)} times in its line, not once")
     below = [line for line in lines[at + 1 :] if len(line) == len(heads) and row in (None, line[0])]
     if len(below) != 1:
         where = "below the heads" if row is None else f"that begin with {row[:60]!r}"
@@ -201,7 +211,7 @@ def _in_csv(column: str, row: str | None, out: str) -> str:
 def _in_json(path: str, out: str) -> object:
     """What stands at a path of the only document. Raises ValueError."""
     try:
-        found: object = only_document(out, "the command")[0]
+        found: object = only_document(out, "the command", OBJECT_OR_ARRAY)[0]
     except WorkloadError as error:
         raise ValueError(str(error)) from error
     for step in _STEP.finditer(path):
