@@ -6,7 +6,9 @@ import fcntl
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,8 @@ from vmlab.model.jsonable import jsonable
 from vmlab.model.results import Measurement
 from vmlab.report.run.cell_text import cell_text
 from vmlab.store.reader import RunReader
+from vmlab.workloads.kinds.command import Command
+from vmlab.workloads.metrics import Metric
 
 
 def _document(path: Path) -> RunDocument:
@@ -225,3 +229,21 @@ def test_rates_of_one_part_of_a_run_are_not_known_to_have_been_measured_together
     assert found == {"put_block": None, "run_time": 0.9, "iops": 0.9}
     alone = over_tiles(measured[:1], ended[:1], directions)
     assert alone[0].overlap == 1.0
+
+
+def test_the_metrics_of_a_workload_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Mapping[str, Any]] = []
+
+    def declared(params: Mapping[str, Any]) -> Mapping[str, Metric]:
+        read.append(params)
+        return Command.metrics
+
+    monkeypatch.setattr(Command, "declared", declared)
+    directions = Directions({"mine": "command"}, {"mine": {"run": "make"}})
+    measured = [
+        Measurement(workload="mine", tile=1, guest="vm", metric=metric, value=5.0, unit=unit)
+        for metric, unit in (("run_time", "s"), ("rounds_per_second", "1/s"))
+    ]
+    for _ in range(3):
+        assert [one.more_is_better for one in over_tiles(measured, [], directions)] == [False, True]
+    assert read == [{"run": "make"}]

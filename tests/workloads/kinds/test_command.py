@@ -159,6 +159,7 @@ async def test_files_are_sent_and_both_guests_are_made_ready(
         (asked,) = (words for words in shell.commands if "command_client" in words)
         told = json.loads(asked[asked.index("{") :])
         assert (told["text"], told["stays"], told["user"]) == (text, True, "nobody")
+        assert told["group"] == f"load.{'prepare' if shell is source else 'prepare_to'}"
     records = given.model_dump(mode="json", by_alias=True)["files"]
     assert [one["path"] for one in records] == ["./bench.sh", "in/data.csv"]
     assert all(len(one["sha256"]) == 64 and "content" not in one for one in records)

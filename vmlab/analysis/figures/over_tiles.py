@@ -22,6 +22,8 @@ class Directions:
 
     kinds: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    _known: dict[str, Mapping[str, Metric]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """By workload, as a kind may read its parameters to know its metrics."""
 
     def more_is_better(self, workload: str, metric: str, unit: str) -> bool | None:
         """True where more is better, False where less is, None where neither is."""
@@ -36,8 +38,10 @@ class Directions:
         return declared is not None and declared.of_stage
 
     def _declared(self, workload: str, metric: str) -> Metric | None:
-        kind = kinds().get(self.kinds.get(workload, ""))
-        return None if kind is None else kind.declared(self.params.get(workload, {})).get(metric)
+        if workload not in self._known:
+            kind = kinds().get(self.kinds.get(workload, ""))
+            self._known[workload] = {} if kind is None else kind.declared(self.params.get(workload, {}))
+        return self._known[workload].get(metric)
 
 
 def unit_direction(unit: str) -> bool | None:

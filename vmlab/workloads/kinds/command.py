@@ -171,7 +171,7 @@ class Command(ToolWorkload[CommandParams]):
 
     async def rehearse(self, context: StagingContext) -> None:
         """Run a command that does nothing."""
-        nothing = self._options("true", f"{context.workload}-rehearsal")
+        nothing = self._options("true", f"{context.workload}.rehearsal")
         await ask(context.shell, _PROGRAM, nothing, deadline=_MARGIN)
 
     async def prepare(self, context: WorkloadContext) -> None:
@@ -193,7 +193,8 @@ class Command(ToolWorkload[CommandParams]):
     async def _make_ready(self, context: WorkloadContext, shell: Shell, key: str, text: str | None) -> None:
         if text is None:
             return
-        name = f"{context.workload}-{key}"
+        # No workload's name has a dot, so that none has this cgroup.
+        name = f"{context.workload}.{key}"
         options = self._options(_with_address(text, context), name, folder=context.workload) | {"stays": True}
         account = await ask(shell, _PROGRAM, options, deadline=self.params.timeout + _MARGIN)
         with read_from_a_guest(f"the client of {key}"):
@@ -241,10 +242,11 @@ class Command(ToolWorkload[CommandParams]):
         if params.time is not None and took < params.time:
             raise WorkloadError(f"the command ran for {took:.3f} s, and {params.time:.3f} s were asked for")
         found: dict[str, list[float]] = {}
+        metrics = found_metrics(params.metrics)
         for out, err in printed:
             if params.expect is not None:
                 demand_printed(params.expect, out, err)
-            for name, metric in found_metrics(params.metrics).items():
+            for name, metric in metrics.items():
                 found.setdefault(name, []).append(value_of(name, metric, out, err))
         means = {name: sum(values) / len(values) for name, values in found.items()}
         return {RUN_TIME: took, _ROUNDS: len(printed) / took, **means}
