@@ -77,6 +77,7 @@ def test_the_guest_has_what_the_domain_has() -> None:
         "emulator_pin": "0-1",
         "huge_pages": "2 MiB",
         "ksm": "false",
+        "firmware": "uefi",
         "cache": "none",
         "io": "native",
         "iothread": "true",
@@ -141,6 +142,14 @@ def test_a_limit_of_one_disk_does_not_become_one_of_both() -> None:
     text, file = written(with_two("", "<iotune><total_iops_sec>100</total_iops_sec></iotune>", ""))
     assert file.scenario.guests["vm"].limit_iops is None
     assert lines_of(text, "limit_iops")[0].startswith("# limit_iops: 100")
+
+
+def test_bursts_of_a_disk_are_those_of_the_lab() -> None:
+    limits = "<total_iops_sec>100</total_iops_sec><total_iops_sec_max>300</total_iops_sec_max>"
+    tune = f"<iotune>{limits}<total_iops_sec_max_length>5</total_iops_sec_max_length></iotune>"
+    _, file = written(guest_of_xml(with_disk(more=tune), "x.xml", "a test"))
+    guest = file.scenario.guests["vm"]
+    assert (guest.limit_iops, guest.limit_iops_burst, guest.limit_burst_length) == (100, 300, 5)
 
 
 def test_disks_that_share_an_iothread_share_it_in_the_lab() -> None:

@@ -140,11 +140,29 @@ def test_a_guest_started_by_hand() -> None:
         ("-device virtio-vga-gl", "guests of the lab have no screen"),
         ("-device vhost-user-fs-pci,chardev=c", "guests of the lab share no folder"),
         ("-device e1000,netdev=n", "the lab's network card is virtio"),
-        ("-drive if=pflash,file=/fw.fd", "without UEFI"),
+        ("-machine microvm", "the lab's boards are q35 and pc"),
     ],
 )
 def test_what_the_lab_cannot_copy_is_a_line(device: str, words: str) -> None:
     assert [line for line in by_hand(f"-m 64 -drive file=/no/a,if=virtio {device}").found.lacks if words in line]
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "value"),
+    [
+        ("-machine pc-i440fx-8.1+pve0", "machine", "pc"),
+        ("-drive if=pflash,file=/fw.fd", "firmware", "uefi"),
+        ("-machine q35,pflash0=f0", "firmware", "uefi"),
+    ],
+)
+def test_an_option_is_a_key(words: str, key: str, value: object) -> None:
+    assert keys(by_hand(f"-m 64 -drive file=/no/a,if=virtio {words}"))[key] == value
+
+
+def test_bursts_are_keys() -> None:
+    limits = "throttling.iops-total=50,throttling.iops-total-max=90,throttling.iops-total-max-length=4"
+    found = disk_keys(by_hand(f"-m 64 -drive file=/no/a,if=virtio,{limits}"))
+    assert [found[key] for key in ("limit_iops", "limit_iops_burst", "limit_burst_length")] == [50, 90, "4 s"]
 
 
 def test_pinned_threads_are_read_from_the_process(tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def test_a_guest_with_all_that_there_are_keys_for() -> None:
 
 def test_what_is_left_out_has_the_defaults_of_proxmox() -> None:
     guest = read("scsi1: local:100/vm-100-disk-1.qcow2,size=8G\nscsihw: virtio-scsi-pci\n")
-    assert keys(guest) == {"vcpus": 1, "cpu": "kvm64", "memory": "512 MiB"}
+    assert keys(guest) == {"vcpus": 1, "cpu": "kvm64", "memory": "512 MiB", "machine": "pc"}
+    assert guest.found.said["machine"].where == "no machine: Proxmox VE's i440fx"
     found = disk_keys(guest)
     assert [found[key] for key in ("cache", "io", "discard", "detect_zeroes", "format")] == [
         "none",
@@ -70,6 +71,9 @@ def test_what_is_left_out_has_the_defaults_of_proxmox() -> None:
         ("discard=on,detect_zeroes=0", "detect_zeroes", "off"),
         ("iops=300", "limit_iops", 300),
         ("mbps=1.5", "limit_bandwidth", "1536 KiB/s"),
+        ("iops=300,iops_max=400", "limit_iops_burst", 400),
+        ("mbps=1,mbps_max=2", "limit_bandwidth_burst", "2 MiB/s"),
+        ("mbps=1,mbps_max=2,bps_max_length=5", "limit_burst_length", "5 s"),
         ("queues=3", "queues", 3),
         ("iothread=1", "iothread", "iothread-virtio0"),
         ("size=104858K", "size", 104858 << 10),
@@ -87,6 +91,9 @@ def test_an_option_of_a_drive_is_a_key(option: str, key: str, value: object) -> 
         ("memory: current=2048", "memory", "2 GiB"),
         ("vcpus: 3", "vcpus", 3),
         ("affinity: 0,2-3", "pin", "0,2-3"),
+        ("machine: pc-i440fx-8.1+pve0", "machine", "pc"),
+        ("machine: viommu=virtio,type=pc", "machine", "pc"),
+        ("bios: ovmf", "firmware", "uefi"),
         ("hugepages: 1024", "huge_pages", "1 GiB"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_a_domain_with_all_that_there_are_keys_for() -> None:
         "vhost": True,
         "libvirt interface/driver/@rx_queue_size": "1024",
         "mtu": 9000,
+        "firmware": "uefi",
     }
     assert [disk.target for disk in guest.in_order()] == ["vda", "sda", "sdb"]
     assert disk_keys(guest) == {
@@ -61,7 +63,6 @@ def test_what_the_lab_cannot_copy_of_it_is_said_line_by_line() -> None:
     guest = read(WEB01)
     for words in (
         "<topology sockets='1' dies='1' cores='2' threads='2'/>: each virtual CPU",
-        "UEFI: ",
         "<tpm> tpm-crb: ",
         "<hostdev> pci domain=0x0000 bus=0x65: ",
         "<video> qxl: ",
@@ -114,12 +115,45 @@ def test_an_old_machine_type_has_one_queue() -> None:
         ("<memoryBacking><hugepages><page size='1' unit='G'/></hugepages></memoryBacking>", "huge_pages", "1 GiB"),
         ("<memoryBacking><locked/></memoryBacking>", "memory_lock", True),
         ("<numatune><memory mode='strict' nodeset='1'/></numatune>", "numa", 1),
+        ("<os><type machine='pc-i440fx-7.2'>hvm</type></os>", "machine", "pc"),
+        ("<os><type machine='pc'>hvm</type></os>", "machine", "pc"),
+        ("<os firmware='efi'><type machine='pc'>hvm</type></os>", "firmware", "uefi"),
+        ("<os><loader readonly='yes' type='pflash'>/f.fd</loader></os>", "firmware", "uefi"),
         ("<cputune><global_quota>50000</global_quota></cputune>", "libvirt cputune/global_quota", "50000"),
         ("<cputune><vcpupin vcpu='0' cpuset='0-3,^1'/><vcpupin vcpu='1' cpuset='0,2-3'/></cputune>", "pin", "0,2-3"),
     ],
 )
 def test_an_element_is_a_key(element: str, key: str, value: object) -> None:
-    assert keys(read(with_element(element)))[key] == value
+    text = with_element(element) if "<os" not in element else re.sub(r"<os>.*</os>", element, with_disk())
+    assert keys(read(text))[key] == value
+
+
+def test_board_and_firmware_that_the_lab_has_not_are_lines() -> None:
+    text = with_disk().replace("pc-q35-7.2", "microvm").replace("<os>", "<os><loader type='rom'>/b.bin</loader>")
+    guest = read(text)
+    assert not {"machine", "firmware"} & keys(guest).keys()
+    assert "<type machine='microvm'>hvm</type>: the lab's boards are q35 and pc" in guest.found.lacks
+    assert "<loader type='rom'>/b.bin</loader>: the lab's firmware is SeaBIOS or OVMF" in guest.found.lacks
+    secure = read(re.sub(r"<os>", "<os firmware='efi'><loader secure='yes'/>", with_disk()))
+    assert "<loader secure='yes'/>: the lab's UEFI has no secure boot" in secure.found.lacks
+
+
+def test_bursts_are_keys() -> None:
+    limits = {"total_iops_sec": 100, "total_iops_sec_max": 300, "total_iops_sec_max_length": 5}
+    limits |= {"total_bytes_sec": 1 << 20, "total_bytes_sec_max": 2 << 20, "total_bytes_sec_max_length": 7}
+    limits |= {"write_iops_sec_max": 9}
+    tune = "".join(f"<{name}>{value}</{name}>" for name, value in limits.items())
+    (disk,) = read(with_disk(more=f"<iotune>{tune}</iotune>")).disks
+    found = {key: said.value for key, said in disk.found.said.items() if key.startswith("limit_")}
+    assert found == {
+        "limit_iops": 100,
+        "limit_bandwidth": "1 MiB/s",
+        "limit_iops_burst": 300,
+        "limit_bandwidth_burst": "2 MiB/s",
+        "limit_burst_length": "5 s",
+    }
+    assert "vda: bps-max-length 7: the lab's bursts have one length, here 5 s" in disk.found.lacks
+    assert "vda: iops-write-max 9: the lab limits reads and writes together" in disk.found.lacks
 
 
 @pytest.mark.parametrize(

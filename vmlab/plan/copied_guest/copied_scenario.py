@@ -26,6 +26,9 @@ _FOR_ALL = {
     "detect_zeroes": "off",
     "limit_iops": None,
     "limit_bandwidth": None,
+    "limit_iops_burst": None,
+    "limit_bandwidth_burst": None,
+    "limit_burst_length": None,
 }
 """Keys of all disks, of which the data disk may have its own with ``data_``; what a disk has that says nothing."""
 _OF_DATA = {

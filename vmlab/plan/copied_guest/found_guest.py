@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,13 @@ OF_DRIVER = "driver/@"
 """Before the attributes of a disk's or a card's driver that a scenario sets by the key ``libvirt``."""
 MOST_VCPUS = 256
 """Of the lab's guests; a source may name any number."""
+_LIMITS = {
+    "iops": "limit_iops",
+    "bps": "limit_bandwidth",
+    "iops-max": "limit_iops_burst",
+    "bps-max": "limit_bandwidth_burst",
+}
+_LENGTHS = ("iops-max-length", "bps-max-length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +121,29 @@ def percent_of_each(quota: int, period: int) -> float | None:
     return int(share) if share.is_integer() else round(share, 2)
 
 
+def on_board(found: Findings, machine: str, where: str) -> None:
+    """Note QEMU's machine type, of which the lab has q35 unless another is said."""
+    if re.fullmatch(r"pc(-i440fx\b.*|-\d.*)?(\+.*)?", machine):
+        found.say("machine", "pc", where)
+    elif machine and "q35" not in machine:
+        found.lack(f"{where}: the lab's boards are q35 and pc")
+
+
 def limited(found: Findings, name: str, values: dict[str, int], where: str) -> None:
     """Note the limits of a disk: requests and bytes a second by ``iops`` and ``bps``, with ``-read`` or ``-write``
-    where they are of one direction, and ``-max`` for bursts.
+    where they are of one direction, ``-max`` for bursts, and ``-max-length`` for the seconds of these.
     """
-    for kind, key in (("iops", "limit_iops"), ("bps", "limit_bandwidth")):
-        if total := values.get(kind):
-            found.say(key, total if kind == "iops" else _rate(total), where)
-    for other in sorted(key for key, value in values.items() if value and key not in ("iops", "bps")):
-        found.lack(f"{name}: {other} {values[other]}: the lab limits reads and writes together, and has no bursts")
+    given = {key: value for key, value in values.items() if value}
+    for kind, key in _LIMITS.items():
+        if count := given.pop(kind, 0):
+            found.say(key, count if kind.startswith("iops") else _rate(count), where)
+    for key in _LENGTHS:
+        if length := given.pop(key, 0):
+            found.say("limit_burst_length", f"{length} s", where)
+            if (kept := found.value("limit_burst_length")) != f"{length} s":
+                found.lack(f"{name}: {key} {length}: the lab's bursts have one length, here {kept}")
+    for other in sorted(given):
+        found.lack(f"{name}: {other} {given[other]}: the lab limits reads and writes together")
 
 
 def _rate(count: int) -> str:

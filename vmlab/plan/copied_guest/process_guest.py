@@ -26,6 +26,7 @@ from vmlab.plan.copied_guest.found_guest import (
     exact_bytes,
     limited,
     of_feature,
+    on_board,
 )
 from vmlab.plan.copied_guest.xml_disks import queues_for
 from vmlab.system.mounts import read_cpu_list
@@ -101,8 +102,8 @@ def _cpus(options: QemuOptions, found: Findings) -> None:
     topology = [f"{key}={value}" for key, value in options.merged("cpus", "smp").items() if key in ("cores", "threads")]
     if any(not one.endswith("=1") for one in topology):
         found.lack(f"-smp {','.join(topology)}: each virtual CPU of the lab's guests is a socket")
-    if (machine := options.machine.get("type", "")) and "q35" not in machine:
-        found.lack(f"-machine {machine}: the lab's is q35")
+    machine = options.machine.get("type", "")
+    on_board(found, machine, f"-machine {machine}")
 
 
 def _memory(options: QemuOptions, found: Findings) -> None:
@@ -228,7 +229,7 @@ def _others(options: QemuOptions, found: Findings) -> None:
                 found.lack(f"-{name} {_cut(value)}: no key")
     firmware = [one for one in options.all("drive") if pairs(one, "file").get("if") == "pflash"]
     if firmware or any(key.startswith("pflash") for key in options.machine):
-        found.lack("pflash: guests of the lab boot their kernel without UEFI")
+        found.say("firmware", "uefi", "its flash (pflash)")
 
 
 def _disks(pid: int, options: QemuOptions, roots: Roots) -> Iterator[FoundDisk]:
@@ -325,7 +326,7 @@ def _throttled(one: QemuDisk, groups: Mapping[str, Mapping[str, Any]]) -> dict[s
         limits = [group.get("limits"), layer.get("throttling"), group]
         for part in limits:
             for key, value in part.items() if isinstance(part, Mapping) else ():
-                match = re.fullmatch(r"(?:x-)?(iops|bps)-(total|read|write)(-max)?", str(key))
+                match = re.fullmatch(r"(?:x-)?(iops|bps)-(total|read|write)(-max(?:-length)?)?", str(key))
                 if match is not None:
                     way = "" if match[2] == "total" else f"-{match[2]}"
                     found[f"{match[1]}{way}{match[3] or ''}"] = whole(str(value))

@@ -13,7 +13,15 @@ from typing import Any
 
 from vmlab.model.errors import ScenarioError
 from vmlab.model.quantities import whole
-from vmlab.plan.copied_guest.found_guest import Findings, FoundDisk, FoundGuest, exact_bytes, limited, of_feature
+from vmlab.plan.copied_guest.found_guest import (
+    Findings,
+    FoundDisk,
+    FoundGuest,
+    exact_bytes,
+    limited,
+    of_feature,
+    on_board,
+)
 
 _LINE = re.compile(r"([a-z][a-z0-9_-]*):(?: (.*))?", re.ASCII)
 _SECTION = re.compile(r"\[[^\]]+\]")
@@ -40,7 +48,7 @@ _OTHERS = {
     "hostpci": "a device of the host is passed through",
     "usb": "guests of the lab have no USB",
     "tpmstate": "guests of the lab have no TPM",
-    "efidisk": "guests of the lab boot their kernel without UEFI",
+    "efidisk": "the lab's UEFI keeps its variables in memory",
     "virtiofs": "guests of the lab share no folder with the host",
     "audio": "guests of the lab have no sound",
     "vga": "guests of the lab have no screen",
@@ -140,8 +148,8 @@ def _memory(said: Mapping[str, str], found: Findings) -> None:
     if said.get("numa") == "1":
         found.lack("numa: 1: guests of the lab have one node")
     machine = said.get("machine", "")
-    if "q35" not in machine:
-        found.lack(f"machine: {machine or 'not said, i440fx'}: the lab's is q35")
+    where = f"machine: {machine}" if machine else "no machine: Proxmox VE's i440fx"
+    on_board(found, _parts(machine, "type").get("type") or "pc", where)
 
 
 def _card(said: Mapping[str, str], found: Findings) -> None:
@@ -173,7 +181,7 @@ def _others(said: Mapping[str, str], found: Findings) -> None:
         if words is not None and not is_none and key != "numa":
             found.lack(f"{key}: {value}: {words}")
     if said.get("bios") == "ovmf":
-        found.lack("bios: ovmf: guests of the lab boot their kernel without UEFI")
+        found.say("firmware", "uefi", "bios: ovmf")
     if said.get("arch", "x86_64") != "x86_64":
         found.lack(f"arch: {said['arch']}: guests of the lab are x86_64")
 
@@ -256,13 +264,14 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
 def _limits(parts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """In bytes: ``mbps`` is MiB a second (`print_drive_commandline_full` of qemu-server)."""
     for key, value in parts.items():
-        match = re.fullmatch(r"(mbps|bps|iops)(_rd|_wr)?(_max)?(_length)?", key)
+        match = re.fullmatch(r"(mbps|bps|iops)(_rd|_wr)?(_max(_length)?)?", key)
         number = _number(value)
-        if match is None or number is None or match[4]:
+        if match is None or number is None:
             continue
         kind = "iops" if match[1] == "iops" else "bps"
         way = {"_rd": "-read", "_wr": "-write"}.get(match[2] or "", "")
-        yield f"{kind}{way}{'-max' if match[3] else ''}", round(number * (1 << 20 if match[1] == "mbps" else 1))
+        unit = 1 << 20 if match[1] == "mbps" and not match[4] else 1
+        yield f"{kind}{way}{(match[3] or '').replace('_', '-')}", round(number * unit)
 
 
 def _number(text: Any) -> float | None:

@@ -22,6 +22,7 @@ from vmlab.plan.copied_guest.found_guest import (
     cpu_ranges,
     exact_bytes,
     of_feature,
+    on_board,
     percent_of_each,
 )
 from vmlab.plan.copied_guest.xml_disks import attributes_of, found_disks, shown
@@ -109,9 +110,8 @@ def _cpus(root: etree._Element, count: int, found: Findings) -> None:
     arch = root.find("os/type")
     if arch is not None and arch.get("arch", "x86_64") != "x86_64":
         found.lack(f"{shown(arch, 'arch')}: guests of the lab are x86_64")
-    machine = "" if arch is None else arch.get("machine", "")
-    if machine and "q35" not in machine:
-        found.lack(f"machine='{machine}': the lab's is q35")
+    if arch is not None:
+        on_board(found, arch.get("machine", ""), shown(arch, "machine"))
 
 
 def _memory(root: etree._Element, count: int, found: Findings) -> None:
@@ -285,15 +285,25 @@ def _named(card: etree._Element) -> str:
 def _other(root: etree._Element, found: Findings) -> None:
     for device, words in _devices(root):
         found.lack(f"{device}: {words}")
-    loader, system = root.find("os/loader"), root.find("os")
-    if loader is not None or (system is not None and system.get("firmware") == "efi"):
-        found.lack("UEFI: guests of the lab boot their kernel without firmware's help")
+    _firmware(root, found)
     if (launch := root.find("launchSecurity")) is not None:
         found.lack(f"{shown(launch, 'type')}: the memory of the lab's guests is not encrypted")
     for element in root:
         if isinstance(element.tag, str) and element.tag.endswith("}commandline"):
             given = [str(one.get("value")) for one in element if one.get("value")]
             found.lack(f"<qemu:commandline> {' '.join(given)}: no key")
+
+
+def _firmware(root: etree._Element, found: Findings) -> None:
+    system, loader = root.find("os"), root.find("os/loader")
+    if system is not None and system.get("firmware") == "efi":
+        found.say("firmware", "uefi", "<os firmware='efi'>")
+    elif loader is not None and loader.get("type") == "pflash":
+        found.say("firmware", "uefi", shown(loader, "type"))
+    elif loader is not None:
+        found.lack(f"{shown(loader)}: the lab's firmware is SeaBIOS or OVMF")
+    if loader is not None and loader.get("secure") == "yes":
+        found.lack(f"{shown(loader, 'secure')}: the lab's UEFI has no secure boot")
 
 
 def _devices(root: etree._Element) -> Iterator[tuple[str, str]]:
