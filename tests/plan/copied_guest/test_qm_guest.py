@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plan.copied_guest.guests import VM100, disk_keys, keys
+from tests.plan.copied_guest.guests import ROOMY, VM100, disk_keys, keys
 from vmlab.model.errors import ScenarioError
+from vmlab.plan.copied_guest.copied_scenario import copied_scenario
 from vmlab.plan.copied_guest.found_guest import FoundGuest
 from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config, is_qm_config
+from vmlab.plan.copied_guest.trial import Trial
 
 
 def read(text: str) -> FoundGuest:
@@ -75,7 +77,9 @@ def test_what_is_left_out_has_the_defaults_of_proxmox() -> None:
         ("mbps=1,mbps_max=2", "limit_bandwidth_burst", "2 MiB/s"),
         ("mbps=1,mbps_max=2,bps_max_length=5", "limit_burst_length", "5 s"),
         ("queues=3", "queues", 3),
-        ("iothread=1", "iothread", "iothread-virtio0"),
+        *((f"iothread={yes}", "iothread", "iothread-virtio0") for yes in ("1", "on", "yes", "TRUE")),
+        *((f"detect_zeroes={yes}", "detect_zeroes", "on") for yes in ("1", "on", "yes", "true")),
+        ("detect_zeroes=off", "detect_zeroes", "off"),
         ("size=104858K", "size", 104858 << 10),
     ],
 )
@@ -94,6 +98,9 @@ def test_an_option_of_a_drive_is_a_key(option: str, key: str, value: object) -> 
         ("machine: pc-i440fx-8.1+pve0", "machine", "pc"),
         ("machine: viommu=virtio,type=pc", "machine", "pc"),
         ("bios: ovmf", "firmware", "uefi"),
+        ("memory: 2048\nhugepages: any", "huge_pages", "1 GiB"),
+        ("memory: 1536\nhugepages: any", "huge_pages", "2 MiB"),
+        ("numa: 1\nnuma0: cpus=0-3,hostnodes=1,memory=2048,policy=bind", "numa", 1),
         ("hugepages: 1024", "huge_pages", "1 GiB"),
     ],
 )
@@ -105,6 +112,37 @@ def test_a_disk_behind_another_controller_says_so() -> None:
     guest = read("cores: 1\nscsi0: a:b,size=1G,iothread=1\nsata0: a:c,size=1G\n")
     assert "scsi0: scsihw: lsi, as it is not said: the lab's is virtio-scsi" in guest.disks[0].found.lacks
     assert "bus" not in disk_keys(guest, 1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["cpus=0,hostnodes=0,policy=preferred", "cpus=0,hostnodes=0-1,policy=bind", "cpus=0,memory=512"],
+)
+def test_memory_that_is_not_bound_to_one_node_is_none_of_a_node(line: str) -> None:
+    guest = read(f"numa: 1\nnuma0: {line}\nvirtio0: a:b,size=1G\n")
+    assert "numa" not in keys(guest)
+    assert f"numa0: {line}: the lab takes a guest's memory from one node or from any" in guest.found.lacks
+
+
+def test_memory_bound_to_several_nodes_is_of_none() -> None:
+    text = "".join(f"numa{node}: cpus={node},hostnodes={node},memory=512,policy=bind\n" for node in (0, 1))
+    guest = read(f"numa: 1\n{text}virtio0: a:b,size=1G\n")
+    assert "numa" not in keys(guest)
+    assert len([line for line in guest.found.lacks if line.startswith("numa")]) == 3
+
+
+def test_a_disk_by_its_path_is_of_no_storage() -> None:
+    (disk,) = read("scsi0: /dev/disk/by-id/ata-X,size=1G\nscsihw: virtio-scsi-pci\n").disks
+    assert not [line for line in disk.found.lacks if "storage" in line]
+    assert "scsi0: it is /dev/disk/by-id/ata-X of its host; `backing` puts the data disk elsewhere" in disk.found.lacks
+    assert disk.found.said["format"].where == "scsi0: /dev/disk/by-id/ata-X, which has no file's ending"
+
+
+def test_the_name_of_a_disk_stands_once() -> None:
+    (disk,) = read("scsi0: a:b,size=1G\nscsihw: virtio-scsi-pci\n").disks
+    text = copied_scenario(read("scsi0: a:b,size=1G\nscsihw: virtio-scsi-pci\n"), Trial(ROOMY))
+    assert "# scsi0: size=1G" in text and "scsi0: scsi0" not in text
+    assert disk.found.said["size"].where == "size=1G"
 
 
 def test_the_text_is_known_by_its_form() -> None:

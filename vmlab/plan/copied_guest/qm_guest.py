@@ -33,7 +33,9 @@ _DISK = re.compile(r"(scsi|virtio|sata|ide)(\d+)", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)", re.ASCII)
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _FIRST = {"ide": "file", "sata": "file", "scsi": "file", "virtio": "file", "net": "model"}
-_PAGES = {"2": "2 MiB", "1024": "1 GiB", "any": "1 GiB"}
+_PAGES = {"2": "2 MiB", "1024": "1 GiB"}
+_SWITCHED_ON = ("1", "on", "yes", "true")
+"""`parse_boolean` of pve-common."""
 _LEVELS = "+popcnt +pni +sse4.1 +sse4.2 +ssse3"
 _V3 = f"+aes {_LEVELS} +avx +avx2 +bmi1 +bmi2 +f16c +fma +abm +movbe +xsave"
 _MODELS = {
@@ -54,7 +56,6 @@ _OTHERS = {
     "vga": "guests of the lab have no screen",
     "watchdog": "guests of the lab have no watchdog",
     "ivshmem": "guests of the lab share no memory",
-    "numa": "guests of the lab have one node",
     "args": "no key",
     "amd-sev": "the memory of the lab's guests is not encrypted",
     "intel-tdx": "the memory of the lab's guests is not encrypted",
@@ -143,13 +144,33 @@ def _memory(said: Mapping[str, str], found: Findings) -> None:
     balloon = whole(said.get("balloon"))
     if balloon and balloon != size:
         found.lack(f"balloon: {balloon}: the lab's guests keep all of their memory")
-    if (pages := said.get("hugepages")) in _PAGES:
-        found.say("huge_pages", _PAGES[str(pages)], f"hugepages: {pages}")
-    if said.get("numa") == "1":
-        found.lack("numa: 1: guests of the lab have one node")
+    if pages := said.get("hugepages"):
+        # Of any size it takes the largest of which the memory is a multiple (PVE/QemuServer/Memory.pm).
+        size_of_page = ("2" if size % 1024 else "1024") if pages == "any" else pages
+        found.say("huge_pages", _PAGES.get(size_of_page), f"hugepages: {pages}")
+    _node(said, found)
     machine = said.get("machine", "")
     where = f"machine: {machine}" if machine else "no machine: Proxmox VE's i440fx"
     on_board(found, _parts(machine, "type").get("type") or "pc", where)
+
+
+def _node(said: Mapping[str, str], found: Findings) -> None:
+    """Of one node of the guest, the node of the host to which its memory is bound."""
+    if not _is_on(said.get("numa")):
+        return
+    nodes = {key: _parts(value, "cpus") for key, value in said.items() if re.fullmatch(r"numa\d+", key)}
+    if len(nodes) != 1:
+        found.lack("numa: 1: guests of the lab have one node")
+    for key, parts in nodes.items():
+        host = parts.get("hostnodes", "")
+        if len(nodes) == 1 and parts.get("policy") == "bind" and host.isascii() and host.isdigit():
+            found.say("numa", whole(host), f"{key}: hostnodes={host},policy=bind")
+        else:
+            found.lack(f"{key}: {said[key]}: the lab takes a guest's memory from one node or from any")
+
+
+def _is_on(text: str | None) -> bool:
+    return text is not None and text.lower() in _SWITCHED_ON
 
 
 def _card(said: Mapping[str, str], found: Findings) -> None:
@@ -178,7 +199,7 @@ def _others(said: Mapping[str, str], found: Findings) -> None:
     for key, value in said.items():
         words = _OTHERS.get(key.rstrip("0123456789"))
         is_none = key == "vga" and value.startswith(("none", "serial"))
-        if words is not None and not is_none and key != "numa":
+        if words is not None and not is_none:
             found.lack(f"{key}: {value}: {words}")
     if said.get("bios") == "ovmf":
         found.say("firmware", "uefi", "bios: ovmf")
@@ -221,11 +242,13 @@ def _bus(disk: FoundDisk, bus: str, said: Mapping[str, str], parts: Mapping[str,
         own = whole(parts.get("queues"))
         where = f"{name}: queues={own}" if own else f"{name} has no queues=: QEMU's own number"
         disk.found.say("queues", own or max(1, min(vcpus, 64)), where)
-    if parts.get("iothread") == "1":
+    if _is_on(parts.get("iothread")):
         if bus == "scsi" and hardware != "virtio-scsi-single":
-            disk.found.lack(f"{name}: iothread=1: it needs scsihw: virtio-scsi-single, and does nothing")
+            disk.found.lack(
+                f"{name}: iothread={parts['iothread']}: it needs scsihw: virtio-scsi-single, and does nothing"
+            )
         else:
-            disk.found.say("iothread", f"iothread-{name}", f"{name}: iothread=1")
+            disk.found.say("iothread", f"iothread-{name}", f"{name}: iothread={parts['iothread']}")
 
 
 def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
@@ -239,12 +262,12 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
     found.say("io", parts.get("aio", "io_uring"), where("aio", "io_uring (native or threads on LVM)"))
     discard = parts.get("discard", "ignore")
     found.say("discard", "unmap" if discard == "on" else "ignore", where("discard", "ignore"))
-    zeroes = "on" if parts.get("detect_zeroes", "1") == "1" else "off"
+    zeroes = "on" if _is_on(parts.get("detect_zeroes", "1")) else "off"
     if zeroes == "on" and discard == "on":
         found.say("detect_zeroes", "unmap", f"{name}: discard=on, with which zeroes are discarded")
     else:
         found.say("detect_zeroes", zeroes, where("detect_zeroes", "1"))
-    found.say("size", _bytes(parts.get("size", "")), f"{name}: size={parts.get('size')}")
+    found.say("size", _bytes(parts.get("size", "")), f"size={parts.get('size')}")
     file = parts.get("file", "")
     ending = parts.get("format") or file.rpartition(".")[2]
     if ending in ("raw", "qcow2"):
@@ -252,13 +275,17 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
     elif ending == "vmdk":
         found.lack(f"{name}: vmdk: the lab's data disks are raw or qcow2")
     else:
-        found.say("format", "raw", f"{name}: {file}, a volume without a file's ending")
-    storage = file.partition(":")[0]
-    found.lack(f"{name}: /etc/pve/storage.cfg says where storage {storage} lies; `backing` puts the data disk there")
+        found.say("format", "raw", f"{name}: {file}, which has no file's ending")
+    storage, is_volume, _ = file.partition(":")
+    if is_volume and not file.startswith("/"):
+        words = f"/etc/pve/storage.cfg says where storage {storage} lies; `backing` puts the data disk there"
+    else:
+        words = f"it is {file} of its host; `backing` puts the data disk elsewhere"
+    found.lack(f"{name}: {words}")
     limited(found, name, dict(_limits(parts)), f"{name}: its limits")
-    for key in ("ro", "snapshot", "replicate", "shared"):
-        if parts.get(key) == "1" and key in ("ro", "snapshot"):
-            found.lack(f"{name}: {key}=1: the lab's disks are written")
+    for key in ("ro", "snapshot"):
+        if _is_on(parts.get(key)):
+            found.lack(f"{name}: {key}={parts[key]}: the lab's disks are written")
 
 
 def _limits(parts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
