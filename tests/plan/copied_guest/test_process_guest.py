@@ -111,14 +111,10 @@ def test_a_file_that_cannot_be_read_is_one_line() -> None:
 
 def test_a_guest_started_by_hand() -> None:
     guest = by_hand(
-        "-name a -m 1G -smp 2 -machine q35,mem-merge=off -overcommit mem-lock=on -mem-path /dev/hugepages "
+        "-name a -m 1G -smp 2 -machine q35,mem-merge=off -overcommit mem-lock=on "
         "-drive file=/no/a.img,if=virtio,cache=none,aio=native,format=raw,throttling.bps-total=1048576 -hdb /no/b.img"
     )
-    assert {key: keys(guest)[key] for key in ("ksm", "memory_lock", "huge_pages")} == {
-        "ksm": False,
-        "memory_lock": True,
-        "huge_pages": "2 MiB",
-    }
+    assert {key: keys(guest)[key] for key in ("ksm", "memory_lock")} == {"ksm": False, "memory_lock": True}
     by_target = {disk.target: disk for disk in guest.disks}
     drive = {said.key: said.value for said in by_target["drive0"].found.said.values()}
     assert drive == {
@@ -157,6 +153,24 @@ def test_what_the_lab_cannot_copy_is_a_line(device: str, words: str) -> None:
 )
 def test_an_option_is_a_key(words: str, key: str, value: object) -> None:
     assert keys(by_hand(f"-m 64 -drive file=/no/a,if=virtio {words}"))[key] == value
+
+
+@pytest.mark.parametrize(
+    ("path", "pages"),
+    [
+        ("/dev/hugepages/libvirt/qemu/1-web1G", "2 MiB"),
+        ("/dev/hugepages/1G/kvm/1-a", "1 GiB"),
+        ("/mnt/huge", "1 GiB"),
+        ("/dev/shm/hugepages1G", None),
+    ],
+)
+def test_the_size_of_pages_is_that_of_the_mount(path: str, pages: str | None, tmp_path: Path) -> None:
+    huge = (("/dev/hugepages", "2M"), ("/dev/hugepages/1G", "1024M"), ("/mnt/huge", "1024M"))
+    mounts = "".join(f"hugetlbfs {point} hugetlbfs rw,relatime,pagesize={size} 0 0\n" for point, size in huge)
+    RecordedHost(tmp_path).proc("42/mounts", f"tmpfs /dev/shm tmpfs rw 0 0\n{mounts}")
+    for words in (f"-mem-path {path}", f"-object memory-backend-file,id=m,size=1G,mem-path={path}"):
+        guest = read(QemuOptions(shlex.split(f"-m 1G -drive file=/no/a,if=virtio {words}")), tmp_path)
+        assert keys(guest).get("huge_pages") == pages
 
 
 def test_bursts_are_keys() -> None:

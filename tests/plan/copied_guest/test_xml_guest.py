@@ -128,6 +128,14 @@ def test_an_element_is_a_key(element: str, key: str, value: object) -> None:
     assert keys(read(text))[key] == value
 
 
+@pytest.mark.parametrize("mode", ["preferred", "interleave", "restrictive"])
+def test_memory_that_is_not_bound_is_none_of_a_node(mode: str) -> None:
+    guest = read(with_element(f"<numatune><memory mode='{mode}' nodeset='0'/></numatune>"))
+    assert "numa" not in keys(guest)
+    words = f"<memory mode='{mode}' nodeset='0'/>: the lab takes a guest's memory from one node (strict) or from any"
+    assert words in guest.found.lacks
+
+
 def test_board_and_firmware_that_the_lab_has_not_are_lines() -> None:
     text = with_disk().replace("pc-q35-7.2", "microvm").replace("<os>", "<os><loader type='rom'>/b.bin</loader>")
     guest = read(text)

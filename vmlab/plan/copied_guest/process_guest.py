@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from vmlab.plan.copied_guest.found_guest import (
     on_board,
 )
 from vmlab.plan.copied_guest.xml_disks import queues_for
-from vmlab.system.mounts import read_cpu_list
+from vmlab.system.mounts import mount_words, read_cpu_list
 from vmlab.telemetry.domains.open_disks import open_files, with_open_files
 from vmlab.telemetry.domains.qemu_arguments import node, pairs
 from vmlab.telemetry.domains.qemu_disks import QemuDisk, switch
@@ -63,8 +64,8 @@ _OTHERS = {
     "pc-dimm": "memory that is plugged in is part of the lab's guest from its start",
     "virtio-mem": "memory that is plugged in is part of the lab's guest from its start",
 }
-_HUGE = re.compile(r"hugepages|/dev/hugetlb")
-_PAGES = {"1048576kB": "1 GiB", "1G": "1 GiB", "2048kB": "2 MiB", "2M": "2 MiB"}
+_PAGES = {"1024M": "1 GiB", "1G": "1 GiB", "2M": "2 MiB"}
+"""As hugetlbfs has them among a mount's options."""
 _LONGEST = 70
 _VCPU = re.compile(r"CPU (\d+)/")
 
@@ -79,7 +80,7 @@ def guest_of_process(pid: int, options: QemuOptions, roots: Roots = THE_HOST) ->
     guest = FoundGuest(name, f"QEMU process {pid}", is_emulated=None if len(tried) > 1 else tried == ("tcg",))
     found = guest.found
     _cpus(options, found)
-    _memory(options, found)
+    _memory(options, found, _huge_mounts(roots.proc / str(pid) / "mounts"))
     _cpu_model(options, found)
     _threads(roots, pid, found, options.vcpus)
     _card(options, found)
@@ -106,17 +107,17 @@ def _cpus(options: QemuOptions, found: Findings) -> None:
     on_board(found, machine, f"-machine {machine}")
 
 
-def _memory(options: QemuOptions, found: Findings) -> None:
+def _memory(options: QemuOptions, found: Findings, mounts: Mapping[Path, str]) -> None:
     size, said = options.memory_bytes, _last(options, "m")
     found.say("memory", exact_bytes(size) if size else None, f"-m {said}" if said else "no -m")
     merges = [options.machine.get("mem-merge", "on")]
     if path := _last(options, "mem-path"):
-        _huge_pages(found, path, "-mem-path")
+        _huge_pages(found, path, "-mem-path", mounts)
     for one in options.nodes("object", "qom-type"):
         kind = str(one.get("qom-type", ""))
         if not kind.startswith("memory-backend-"):
             continue
-        _huge_pages(found, str(one.get("mem-path", "")), f"-object {kind}")
+        _huge_pages(found, str(one.get("mem-path", "")), f"-object {kind}", mounts)
         if switch(one.get("hugetlb")):
             page = str(one.get("hugetlbsize", "2M"))
             bytes_of_page = int(page) if page.isdigit() else size_in_bytes(page)
@@ -135,11 +136,20 @@ def _memory(options: QemuOptions, found: Findings) -> None:
         found.lack(f"{len(options.all('numa'))} -numa: guests of the lab have one node")
 
 
-def _huge_pages(found: Findings, path: str, where: str) -> None:
-    if not _HUGE.search(path):
-        return
-    size = next((value for word, value in _PAGES.items() if word in path), "2 MiB")
-    found.say("huge_pages", size, f"{where},mem-path={path}")
+def _huge_mounts(mounts: Path) -> dict[Path, str]:
+    """Where the process sees huge pages, with their size as the lab has it."""
+    with suppress(OSError):
+        found = {Path(point): options for _, point, kind, options, *_ in mount_words(mounts) if kind == "hugetlbfs"}
+        sizes = {point: re.search(r"pagesize=(\w+)", options) for point, options in found.items()}
+        return {point: _PAGES.get(size[1], "") for point, size in sizes.items() if size is not None}
+    return {}
+
+
+def _huge_pages(found: Findings, path: str, where: str, mounts: Mapping[Path, str]) -> None:
+    holders = [point for point in mounts if Path(path).is_relative_to(point)]
+    if holders:
+        size = mounts[max(holders, key=lambda point: len(point.parts))]
+        found.say("huge_pages", size or None, f"{where},mem-path={path}")
 
 
 def _cpu_model(options: QemuOptions, found: Findings) -> None:

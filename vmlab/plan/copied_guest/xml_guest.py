@@ -133,10 +133,10 @@ def _memory(root: etree._Element, count: int, found: Findings) -> None:
         _backing(backing, found)
     tuned = root.find("numatune/memory")
     if tuned is not None:
-        if (nodes := tuned.get("nodeset", "")).isdecimal():
+        if (nodes := tuned.get("nodeset", "")).isdecimal() and tuned.get("mode", "strict") == "strict":
             found.say("numa", whole(nodes), shown(tuned))
         else:
-            found.lack(f"{shown(tuned)}: the lab takes a guest's memory from one node or from any")
+            found.lack(f"{shown(tuned)}: the lab takes a guest's memory from one node (strict) or from any")
     if (cells := root.find("cpu/numa")) is not None:
         found.lack(f"<numa> with {len(cells)} cells: guests of the lab have one node")
     for limit in root.iterfind("memtune/*"):
