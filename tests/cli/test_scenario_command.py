@@ -196,5 +196,29 @@ def test_a_disk_is_named_in_one_way(capsys: Captured) -> None:
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
+def test_libvirt_is_asked_for_sizes_where_no_monitor_answers_for_it(domains: dict[str, FoundDomain]) -> None:
+    asked: list[str] = []
+
+    def size(target: str) -> int | None:
+        asked.append(target)
+        return 5 << 30
+
+    for name, found in domains.items():
+        domains[name] = found._replace(disk_bytes=size)
+    running, off = found_guest("on", "test:///default"), found_guest("off", "test:///default")
+    assert asked == ["vda"]
+    assert running.disks[0].found.value("size") is None and off.disks[0].found.value("size") == 5 << 30
+
+
+def test_a_size_that_libvirt_does_not_tell_is_left_out(domains: dict[str, FoundDomain]) -> None:
+    def hang(target: str) -> int | None:
+        raise OSError("has not answered for 15 s")
+
+    domains["off"] = domains["off"]._replace(disk_bytes=hang)
+    guest = found_guest("off", "test:///default")
+    assert guest.disks[0].found.value("size") is None
+    assert guest.found.lacks[-1] == "sizes: has not answered for 15 s"
+
+
 def _no_size(target: str) -> int | None:
     return None

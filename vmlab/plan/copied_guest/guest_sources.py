@@ -151,10 +151,14 @@ def guest_of_text(raw: bytes, name: str) -> FoundGuest:
 
 def _of_domain(domain: FoundDomain, source: str, uri: str, roots: Roots) -> FoundGuest:
     guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", f"domain {shorten(source)} of {uri}", roots)
-    for disk in guest.disks:
-        if "size" not in disk.found.said:
+    # Of one that runs libvirt would ask QEMU's monitor.
+    unknown = [] if guest.is_running else [disk for disk in guest.disks if "size" not in disk.found.said]
+    try:
+        for disk in unknown:
             size = _within_patience(partial(domain.disk_bytes, disk.target), uri)
             disk.found.say("size", size, "libvirt's blockInfo")
+    except OSError as error:
+        guest.found.lack(f"sizes: {error}")
     return guest
 
 
