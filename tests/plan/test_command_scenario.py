@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.called import ended
 from tests.plan.test_planning import HOST
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, command_scenario, guest_size
@@ -48,6 +49,40 @@ def test_any_text_of_a_shell_comes_back_as_it_is(text: str) -> None:
 def test_no_text_is_no_command() -> None:
     with pytest.raises(ScenarioError, match=r"workloads\.command\.run: needs a command for a shell"):
         make_plan(command_scenario(" ", USUAL_GUEST, Overrides(), 6), Overrides(), HOST)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = ended("run", "--command", "make", "--print-scenario", *words)
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_the_printed_scenario_has_what_the_options_change(capsys: pytest.CaptureFixture[str]) -> None:
+    changes = ("--set", "workloads.command.timeout=90 s", "--set", "guests.vm.data=1 GiB")
+    axes = ("--cache", "none,writeback", "--repeats", "3")
+    code, out, _ = printed(capsys, *changes, *axes, "--seed", "7", "--cold", "--allow-noise")
+    found = parse(out, "x", {}).value
+    assert (code, found["axes"], found["guests"]["vm"]["data"]) == (0, {"cache": ["none", "writeback"]}, "1 GiB")
+    assert found["workloads"]["command"] == {"kind": "command", "on": "vm", "run": "make", "timeout": "90 s"}
+    assert (found["repeats"], found["seed"], found["provision"], found["allow"]) == (3, 7, "cold", {"noise": True})
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--loop=30s",), "--print-scenario starts nothing, and a scenario does not say --loop"),
+        (("--size", "full"), "--print-scenario starts nothing, and a scenario does not say --size"),
+        (("--detach",), "--print-scenario starts nothing, and a scenario does not say --detach"),
+        (("--set", "workloads.command.no=1"), "workloads.command.no"),
+        (("--var", "N=1"), "<vmlab run --command> has no variable N"),
+    ],
+)
+def test_what_a_printed_scenario_cannot_say_is_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
+    code, out, err = printed(capsys, *words)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert line in err
 
 
 def test_a_guest_has_cpus_and_memory() -> None:

@@ -43,6 +43,7 @@ def metric(**said: Any) -> FoundMetric:
         ({"find": "([0-9]+) MB/s", "unit": "MB/s"}, "7 MB/s", "", 7e6),
         ({"find": "([0-9]+) Mbit", "unit": "Mbit/s"}, "8 Mbit", "", 1e6),
         ({"find": "([0-9]+) %", "unit": "%"}, "8 %", "", 8.0),
+        ({"find": "([0-9]+) runs", "unit": 1}, "8 runs", "", 8.0),
     ],
 )
 def test_a_figure_is_found_and_in_the_labs_unit(said: dict[str, Any], out: str, err: str, value: float) -> None:
@@ -103,6 +104,8 @@ def test_json_is_one_document(out: str) -> None:
         ({"json": ""}, "is no path into JSON"),
         ({"find": "(a)", "unit": "furlong"}, "is no unit; use 1, 1/s"),
         ({"find": "(a)", "unit": "ops/s"}, "is no unit"),
+        ({"find": "(a)", "unit": 2}, "unit"),
+        ({"find": "(a)", "unit": True}, "unit"),
     ],
 )
 def test_what_is_no_place_of_a_figure_is_refused(said: dict[str, Any], words: str) -> None:

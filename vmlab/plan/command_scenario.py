@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vmlab.model.quantities import parse_bytes
+from vmlab.plan.changes import apply_overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
 from vmlab.plan.scenario_file.written_text import written_text
 from vmlab.plan.terms import Overrides
@@ -37,7 +38,7 @@ def guest_size(text: str) -> GuestSize:
 def command_scenario(text: str, guest: GuestSize, overrides: Overrides, repeats: int) -> ScenarioFile:
     """The scenario, with the axes of the overrides; so many `repeats` where it compares something, and none are given.
 
-    Raises ScenarioError for what the workload does not take.
+    Raises ScenarioError for what the workload does not take, and UsageError for variables, which it does not have.
     """
     axes: dict[str, Any] = {"cache": overrides.cache, "tiles": overrides.tiles}
     given = {name: list(values) for name, values in axes.items() if values is not None}
@@ -51,4 +52,9 @@ def command_scenario(text: str, guest: GuestSize, overrides: Overrides, repeats:
         **({"axes": given} if given else {}),
         "repeats": overrides.repeats if isinstance(overrides.repeats, int) else usual,
     }
-    return read(GENERATED, written_text(values), {})
+    return read(GENERATED, written_text(values), overrides.variables or {})
+
+
+def as_changed(file: ScenarioFile, overrides: Overrides) -> ScenarioFile:
+    """The scenario with what the options change written in it. Raises ScenarioError and UsageError."""
+    return read(GENERATED, written_text(apply_overrides(file.document, overrides).value), {})

@@ -6,6 +6,7 @@ import re
 import sys
 
 import click
+from click.core import ParameterSource
 
 from vmlab.analysis.comparison.repeats_needed import repeats_needed
 from vmlab.analysis.document import run_document
@@ -30,12 +31,17 @@ from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import MOST_REPEATS, Outcome
 from vmlab.model.visible import visible_line
-from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, command_scenario, guest_size
+from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, as_changed, command_scenario, guest_size
 from vmlab.plan.planning import Overrides, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.notes import checked_note
 from vmlab.store.reader import RunReader
+
+_OF_THE_COMMAND = ("scenario", "command", "guest", "print_scenario")
+_ALLOWED = ("allow_overcommit", "allow_unsafe", "allow_noise", "allow_equal_weight")
+_CHANGED = ("tiles", "cache", "hosts", "repeats", "for_seconds", "again", "sets", "variables", "seed")
+_PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "cold"}
 
 
 @click.command()
@@ -87,6 +93,7 @@ def run(
     With --hosts every cell runs on each of these hosts, which are compared; see `vmlab hosts check`.
     """
     if print_scenario:
+        _demand_printable(click.get_current_context())
         write_text(_asked(scenario, command, guest, overrides, printed=True).text)
         return
     if (spread and overrides.hosts is None) or (unlike and not spread):
@@ -130,8 +137,18 @@ def _asked(
         return load_valid(scenario or "", overrides.variables)
     once = command_scenario(command, guest or USUAL_GUEST, overrides, 1)
     file = command_scenario(command, guest or USUAL_GUEST, overrides, repeats_needed(once.scenario).difference)
+    if printed:
+        file = as_changed(file, overrides)
     validate_all(file)
     return file
+
+
+def _demand_printable(asked: click.Context) -> None:
+    """Raises UsageError for an option that is no part of a scenario, with --print-scenario."""
+    for option in asked.command.params:
+        name = option.name or ""
+        if name not in _PRINTABLE and asked.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--print-scenario starts nothing, and a scenario does not say {option.opts[0]}")
 
 
 def _started_on_fleet(

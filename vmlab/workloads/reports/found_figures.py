@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_seconds
@@ -58,7 +66,13 @@ def _unit(text: str) -> str:
     return text
 
 
+def _one(said: object) -> object:
+    """YAML reads `unit: 1` as a number."""
+    return "1" if type(said) is int and said == 1 else said
+
+
 _AS_WORD = WithJsonSchema({"type": "string"})
+_AS_UNIT = WithJsonSchema({"anyOf": [{"type": "string"}, {"const": 1}]})
 Pattern = Annotated[str, AfterValidator(_pattern), _AS_WORD]
 """A regular expression of Python, in which ^ and $ are the ends of lines."""
 
@@ -77,7 +91,7 @@ class FoundMetric(WorkloadParams):
     """With `csv`: the first field of the line, where there are several below the heads."""
     path: Annotated[str, AfterValidator(_path), _AS_WORD] | None = Field(default=None, alias="json")
     """A path into the JSON document of the output, such as .qps.mean or .jobs[0].read.iops."""
-    unit: Annotated[str, AfterValidator(_unit), _AS_WORD] = "1"
+    unit: Annotated[str, BeforeValidator(_one), AfterValidator(_unit), _AS_UNIT] = "1"
     """What the number counts: 1, 1/s, %, s, ms, us, B, MiB, MB/s, Mbit/s and the like."""
     better: Literal["higher", "lower"] | None = None
     """Which end is better; a figure without one only describes the work."""
