@@ -179,6 +179,23 @@ def test_bursts_are_keys() -> None:
     assert [found[key] for key in ("limit_iops", "limit_iops_burst", "limit_burst_length")] == [50, 90, "4 s"]
 
 
+def test_limits_by_their_old_names_are_those_of_today() -> None:
+    limits = "iops_rd=10,iops_wr_max=20,bps=1048576,bps_max=2097152"
+    (disk,) = by_hand(f"-m 64 -drive file=/no/a,if=virtio,{limits}").disks
+    assert (disk.found.value("limit_bandwidth"), disk.found.value("limit_bandwidth_burst")) == ("1 MiB/s", "2 MiB/s")
+    for words in ("iops-read 10", "iops-write-max 20"):
+        assert f"drive0: {words}: the lab limits reads and writes together" in disk.found.lacks
+
+
+def test_caches_of_tables_and_mapped_queues() -> None:
+    words = "-m 64 -drive file=/no/a,format=qcow2,if=none,id=a,cache-size=2M,l2-cache-size=1M -device"
+    mapping = '{"driver": "virtio-blk-pci", "drive": "a", "iothread-vq-mapping": [{"iothread": "t0"}]}'
+    (disk,) = read(QemuOptions([*words.split(), mapping])).disks
+    assert disk.found.value("table_cache") == "2 MiB"
+    for words in ("l2-cache-size=1M: the lab's table_cache is", "iothread-vq-mapping: the lab's disk has one iothread"):
+        assert [line for line in disk.found.lacks if words in line]
+
+
 def test_pinned_threads_are_read_from_the_process(tmp_path: Path) -> None:
     host = RecordedHost(tmp_path)
     host.sys("devices/system/cpu/online", "0-7\n")

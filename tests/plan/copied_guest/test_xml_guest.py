@@ -119,6 +119,9 @@ def test_an_old_machine_type_has_one_queue() -> None:
         ("<os><type machine='pc'>hvm</type></os>", "machine", "pc"),
         ("<os firmware='efi'><type machine='pc'>hvm</type></os>", "firmware", "uefi"),
         ("<os><loader readonly='yes' type='pflash'>/f.fd</loader></os>", "firmware", "uefi"),
+        ("<features><acpi/><pmu state='off'/></features>", "libvirt features/pmu/@state", "off"),
+        ("<clock><timer name='hpet' present='no'/></clock>", "libvirt clock/timer[hpet]/@present", "no"),
+        ("<memtune><hard_limit unit='MiB'>2048</hard_limit></memtune>", "libvirt memtune/hard_limit", "2097152"),
         ("<cputune><global_quota>50000</global_quota></cputune>", "libvirt cputune/global_quota", "50000"),
         ("<cputune><vcpupin vcpu='0' cpuset='0-3,^1'/><vcpupin vcpu='1' cpuset='0,2-3'/></cputune>", "pin", "0,2-3"),
     ],
@@ -134,6 +137,36 @@ def test_memory_that_is_not_bound_is_none_of_a_node(mode: str) -> None:
     assert "numa" not in keys(guest)
     words = f"<memory mode='{mode}' nodeset='0'/>: the lab takes a guest's memory from one node (strict) or from any"
     assert words in guest.found.lacks
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        ("<features><hyperv><relaxed state='on'/><vapic/></hyperv></features>", "<hyperv/> with relaxed, vapic: "),
+        ("<features><apic eoi='on'/></features>", "<apic eoi='on'/>: "),
+        ("<clock offset='localtime'/>", "<clock offset='localtime'/>: the lab's clock is UTC"),
+        (
+            "<clock offset='utc'><timer name='kvmclock' present='yes'/></clock>",
+            "<timer name='kvmclock' present='yes'/>: ",
+        ),
+        ("<memtune><min_guarantee>9</min_guarantee></memtune>", "<min_guarantee>9</min_guarantee> of memtune: no key"),
+    ],
+)
+def test_tuning_that_is_not_copied_is_a_line(element: str, words: str) -> None:
+    assert [line for line in read(with_element(element)).found.lacks if line.startswith(words)]
+
+
+def test_what_every_guest_of_the_lab_has_is_no_line() -> None:
+    common = "<features><acpi/><apic/></features><clock offset='utc'/>"
+    assert read(with_element(common)).found.lacks == read(with_disk()).found.lacks
+
+
+def test_threads_and_groups_of_a_disk_are_lines() -> None:
+    text = with_disk(more="<throttlefilters><throttlefilter group='slow'/></throttlefilters>")
+    threads = "<iothreads><iothread id='1'/><iothread id='2'/></iothreads>"
+    (disk,) = read(text.replace("<driver name='qemu' />", f"<driver name='qemu'>{threads}</driver>")).disks
+    assert "vda: <iothreads> of 2: the lab's disk has one iothread" in disk.found.lacks
+    assert "vda: <throttlefilters> of slow: the lab's disks have limits of their own" in disk.found.lacks
 
 
 def test_board_and_firmware_that_the_lab_has_not_are_lines() -> None:

@@ -66,6 +66,8 @@ _OTHERS = {
 }
 _PAGES = {"1024M": "1 GiB", "1G": "1 GiB", "2M": "2 MiB"}
 """As hugetlbfs has them among a mount's options."""
+_LIMIT = re.compile(r"(?:x-)?(iops|bps)(?:[-_](total|read|write|rd|wr))?([-_]max(?:-length)?)?")
+_WAYS = {"read": "-read", "rd": "-read", "write": "-write", "wr": "-write"}
 _LONGEST = 70
 _VCPU = re.compile(r"CPU (\d+)/")
 
@@ -291,6 +293,11 @@ def _drive(made: FoundDisk, one: QemuDisk) -> None:
     zeroes = [str(layer["detect-zeroes"]) for layer in one.layers if "detect-zeroes" in layer]
     if zeroes and zeroes[0] in ("off", "on", "unmap"):
         found.say("detect_zeroes", zeroes[0], f"{name}: detect-zeroes={zeroes[0]}")
+    for layer in one.layers:
+        if size := size_in_bytes(str(layer.get("cache-size", ""))):
+            found.say("table_cache", exact_bytes(size), f"{name}: cache-size={layer['cache-size']}")
+        if "l2-cache-size" in layer:
+            found.lack(f"{name}: l2-cache-size={layer['l2-cache-size']}: the lab's table_cache is that of all tables")
     for layer in one.layers[:-1]:
         if layer.get("driver") == "copy-on-read" or isinstance(layer.get("backing"), dict | str):
             found.lack(f"{name}: it reads other files below it; the lab's data disk has nothing below it")
@@ -321,6 +328,8 @@ def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]
     found.say("queues", own or queues, f"{where},{key}={own}" if own else f"{name} has no {key}=: QEMU's own number")
     if thread := holder.get("iothread"):
         found.say("iothread", str(thread), f"{where},iothread={thread}")
+    if any(key.startswith("iothread-vq-mapping") for key in holder):
+        found.lack(f"{name}: iothread-vq-mapping: the lab's disk has one iothread")
     if (packed := switch(device.get("packed"))) is not None and bus == "virtio":
         found.say("packed", packed, f"{where},packed={device.get('packed')}")
     for option, path in (("event_idx", "event_idx"), ("queue-size", "queue_size")):
@@ -333,16 +342,11 @@ def _throttled(one: QemuDisk, groups: Mapping[str, Mapping[str, Any]]) -> dict[s
     found: dict[str, int] = {}
     for layer in one.layers:
         group = groups.get(str(layer.get("throttle-group")), {})
-        limits = [group.get("limits"), layer.get("throttling"), group]
-        for part in limits:
+        for part in (group.get("limits"), layer.get("throttling"), group, layer):
             for key, value in part.items() if isinstance(part, Mapping) else ():
-                match = re.fullmatch(r"(?:x-)?(iops|bps)-(total|read|write)(-max(?:-length)?)?", str(key))
-                if match is not None:
-                    way = "" if match[2] == "total" else f"-{match[2]}"
-                    found[f"{match[1]}{way}{match[3] or ''}"] = whole(str(value))
-        for key in ("iops", "bps"):
-            if key in layer:
-                found[key] = whole(str(layer[key]))
+                if (match := _LIMIT.fullmatch(str(key))) is not None:
+                    burst = (match[3] or "").replace("_", "-")
+                    found[f"{match[1]}{_WAYS.get(match[2], '')}{burst}"] = whole(str(value))
     return found
 
 

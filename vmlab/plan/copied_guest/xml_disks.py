@@ -113,6 +113,8 @@ def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, sa
     for key in _MORE:
         if key in said:
             found.say(f"{OF_DRIVER}{key}", said[key], where(key))
+    if threads := [] if driver is None else driver.findall("iothreads/iothread"):
+        found.lack(f"{name}: <iothreads> of {len(threads)}: the lab's disk has one iothread")
     for key in ("copy_on_read", "discard_no_unref"):
         if said.get(key) == "on":
             found.lack(f"{where(key)}: no key")
@@ -164,6 +166,8 @@ def _rest(disk: FoundDisk, element: etree._Element, named: DomainDisk, said: dic
     if named.backing:
         below = ", ".join(one.file for one in named.backing)
         found.lack(f"{name}: it reads {below} below it; the lab's data disk has nothing below it")
+    if groups := [one.get("group", "") for one in element.iterfind("throttlefilters/throttlefilter")]:
+        found.lack(f"{name}: <throttlefilters> of {', '.join(groups)}: the lab's disks have limits of their own")
     for tag, words in (
         ("shareable", "the lab's disks are of one guest"),
         ("encryption", "the lab's disks are not encrypted"),

@@ -38,6 +38,9 @@ _PAGES = {2**21: "2 MiB", 2**30: "1 GiB"}
 _OF_CARD = ("rx_queue_size", "tx_queue_size", "ioeventfd", "event_idx", "txmode", "page_per_vq")
 _ON_A_BRIDGE = ("bridge", "network")
 _GLOBAL = ("global_period", "global_quota", "emulator_period", "emulator_quota", "iothread_period", "iothread_quota")
+_FEATURES, _LABS_FEATURES = ("pmu", "vmport"), ("acpi", "apic")
+_TIMERS = ("hpet", "pit", "rtc")
+_LIMITS = ("hard_limit", "soft_limit", "swap_hard_limit")
 _UNITS = {"b": 1, "bytes": 1, "KiB": 2**10, "k": 2**10, "MiB": 2**20, "M": 2**20, "GiB": 2**30, "G": 2**30}
 _OTHER_DEVICES = {
     "hostdev": "a device of the host is passed through",
@@ -72,6 +75,7 @@ def guest_of_xml(text: str, file: Path | str, origin: str, roots: Roots = THE_HO
     _memory(root, domain.memory_bytes, guest.found)
     _cpu_model(root, guest.found)
     _cpu_time(root, guest.found)
+    _tuning(root, guest.found)
     _pinning(root, domain.vcpus, guest.found)
     _cards(root, guest.found)
     _other(root, guest.found)
@@ -139,8 +143,6 @@ def _memory(root: etree._Element, count: int, found: Findings) -> None:
             found.lack(f"{shown(tuned)}: the lab takes a guest's memory from one node (strict) or from any")
     if (cells := root.find("cpu/numa")) is not None:
         found.lack(f"<numa> with {len(cells)} cells: guests of the lab have one node")
-    for limit in root.iterfind("memtune/*"):
-        found.lack(f"{shown(limit)} of memtune: no key; `libvirt` takes memtune/hard_limit in KiB")
 
 
 def _backing(backing: etree._Element, found: Findings) -> None:
@@ -193,6 +195,33 @@ def _cpu_time(root: etree._Element, found: Findings) -> None:
             found.lack(f"{shown(other)}: no key")
     if weight := (root.findtext("blkiotune/weight") or "").strip():
         settings["blkiotune/weight"] = weight
+    _settings(found, settings, "the same elements of its XML")
+
+
+def _tuning(root: etree._Element, found: Findings) -> None:
+    """Features, timers and limits of the memory, as far as `libvirt` sets them and a guest has them without KVM."""
+    settings: dict[str, str] = {}
+    for feature in root.iterfind("features/*"):
+        tag, inner = str(feature.tag), ", ".join(str(one.tag) for one in feature.iterfind("*"))
+        if tag in _FEATURES and feature.get("state"):
+            settings[f"features/{tag}/@state"] = feature.get("state", "")
+        elif tag not in _LABS_FEATURES or feature.attrib:
+            found.lack(f"{shown(feature)}{f' with {inner}' if inner else ''}: not copied; `libvirt` sets features")
+    clock = root.find("clock")
+    if clock is not None and clock.get("offset", "utc") != "utc":
+        found.lack(f"{shown(clock)}: the lab's clock is UTC")
+    for timer in root.iterfind("clock/timer"):
+        if timer.get("name") in _TIMERS:
+            given = {key: value for key, value in attributes_of(timer).items() if key != "name"}
+            settings |= {f"clock/timer[{timer.get('name')}]/@{key}": value for key, value in given.items()}
+        else:
+            found.lack(f"{shown(timer)}: not copied; `libvirt` sets timers")
+    for limit in root.iterfind("memtune/*"):
+        count = whole(limit.text) * _UNITS.get(limit.get("unit", "KiB"), 0) >> 10
+        if limit.tag in _LIMITS and count:
+            settings[f"memtune/{limit.tag}"] = str(count)
+        else:
+            found.lack(f"{shown(limit)} of memtune: no key")
     _settings(found, settings, "the same elements of its XML")
 
 
