@@ -13,7 +13,7 @@ from lxml import etree
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEMA, TCG
 from vmlab.hypervisor.levers import machine_type, qemu_offers, uefi_firmware
-from vmlab.hypervisor.levers.guest_lever import RunningQemu
+from vmlab.hypervisor.levers.guest_lever import MISSING, RunningQemu
 from vmlab.hypervisor.levers.machine_type import EFI, LEVER, PRODUCT, VENDOR
 from vmlab.hypervisor.levers.qemu_offers import lacking_machine
 from vmlab.hypervisor.levers.uefi_firmware import uefi_loader
@@ -66,6 +66,17 @@ def test_the_firmware_is_qemus_flash_and_what_the_guest_started_by(asked: str, f
     assert firmware(flash, efi) == [True, True]
     assert firmware(other, efi) == [False, True]
     assert firmware(flash, "" if efi else "64\n") == [True, False]
+
+
+@pytest.mark.parametrize("asked", ["bios", "uefi"])
+def test_a_monitor_that_does_not_answer_proves_no_firmware(asked: str) -> None:
+    def monitor(command: str, arguments: dict[str, Any] | None = None) -> Any:
+        if arguments == {"path": "/machine", "property": "pflash0"}:
+            raise HypervisorError("qom-get: the monitor has not answered")
+        return "pc-q35-7.2-machine"
+
+    proofs = LEVER.prove(RunningQemu("web", 1, spec(firmware=asked).resources, Path("/proc/1"), monitor))
+    assert [(one.found, one.agrees) for one in proofs if one.lever == "firmware"] == [(MISSING, False)]
 
 
 def test_a_guest_that_cannot_be_asked_is_proved_by_qemu_alone() -> None:

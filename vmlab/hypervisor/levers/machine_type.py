@@ -23,6 +23,8 @@ EFI = "/sys/firmware/efi/fw_platform_size"
 _TYPES = {"q35": "pc-q35-", "pc": "pc-i440fx-"}
 _PRODUCTS = {"q35": "Q35", "pc": "i440FX"}
 """By value how QEMU's machine type begins, and what is in the name that the guest's kernel reads."""
+_NO_PROPERTY = "pflash0' not found"
+"""How QEMU's error ends (qom/object.c)."""
 
 
 class MachineLever(GuestLever):
@@ -52,7 +54,7 @@ class MachineLever(GuestLever):
         kind = str(qemu.monitor("qom-get", {"path": "/machine", "property": "type"}))
         by_type = next((name for name, begin in _TYPES.items() if kind.startswith(begin)), kind)
         yield qemu.proof("machine", qemu.asked.machine, by_type, f"QEMU's machine {kind}")
-        yield qemu.proof("firmware", qemu.asked.firmware, "uefi" if _has_flash(qemu) else "bios", "QEMU's flash")
+        yield qemu.proof("firmware", qemu.asked.firmware, _firmware(qemu), "QEMU's flash")
         if PRODUCT in qemu.inside:
             product = qemu.inside[PRODUCT].strip()
             by_product = next((name for name, part in _PRODUCTS.items() if part in product), product or MISSING)
@@ -62,12 +64,12 @@ class MachineLever(GuestLever):
             yield qemu.proof("firmware", qemu.asked.firmware, found, by)
 
 
-def _has_flash(qemu: RunningQemu) -> bool:
-    """Whether the machine has flash with firmware in it; QEMU has no such property of one without."""
+def _firmware(qemu: RunningQemu) -> str:
+    """``uefi`` where the machine has flash with firmware in it; QEMU has no such property of a machine without."""
     try:
-        return bool(qemu.monitor("qom-get", {"path": "/machine", "property": "pflash0"}))
-    except HypervisorError:
-        return False
+        return "uefi" if qemu.monitor("qom-get", {"path": "/machine", "property": "pflash0"}) else "bios"
+    except HypervisorError as error:
+        return "bios" if _NO_PROPERTY in str(error) else MISSING
 
 
 LEVER = MachineLever()
