@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import asyncssh
 import pytest
 
 from tests.plan.copied_guest.guests import VM100, WEB01, with_disk
@@ -189,11 +190,21 @@ def test_a_domain_that_was_started_while_its_disk_was_copied_is_refused(
     assert "domain off is running" in capsys.readouterr().err
 
 
-def test_a_disk_is_named_in_one_way(capsys: Captured) -> None:
-    words = ["image", "add", "mine", "--user", "root", "--key", "k"]
-    for more in ([], ["--disk", "a", "--domain", "b"], ["--disk", "a", "--connect", "b"]):
-        assert command_line([*words, *more]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 3
+@pytest.mark.parametrize(
+    "more", [[], ["--disk", "DISK", "--domain", "off"], ["--disk", "DISK", "--connect", "test:///default"]]
+)
+def test_a_disk_is_named_in_one_way(
+    more: list[str], domains: dict[str, FoundDomain], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """All else is in order."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    key, disk = tmp_path / "id", tmp_path / "disk.img"
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(key)
+    disk.write_bytes(bytes(510) + b"\x55\xaa" + bytes(512))
+    words = [str(disk) if word == "DISK" else word for word in more]
+    assert command_line(["image", "add", "mine", "--user", "root", "--key", str(key), *words]) == 2
+    told = "name the disk with --disk FILE, or with --domain DOMAIN, of which --connect says the libvirt"
+    assert capsys.readouterr().err == f"vmlab: {told}\n"
 
 
 def test_libvirt_is_asked_for_sizes_where_no_monitor_answers_for_it(domains: dict[str, FoundDomain]) -> None:

@@ -56,16 +56,22 @@ def _scenario(data: bytes) -> None:
 
 
 def _guest(data: bytes) -> None:
-    """The description of a guest, and the scenario that is made of it."""
+    """The description of a guest, and the scenario that is made of it, which is valid."""
     guest = guest_of_text(data, "fuzzed.xml")
     if guest.disks:
-        copied_scenario(guest, _AnyHost(ROOMY))
+        host = _AnyHost(ROOMY)
+        text = copied_scenario(guest, host)
+        assert (why := host.why_not(text)) is None, f"{why}\n{text}"
 
 
 class _AnyHost(Trial):
-    """Takes whatever is written for it."""
+    """Takes whatever is valid, without a plan for it."""
 
     def why_not(self, text: str) -> str | None:
+        try:
+            read(Path("copied.yaml"), text, {})
+        except VmlabError as error:
+            return str(error)
         return None
 
 
