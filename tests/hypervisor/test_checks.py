@@ -30,6 +30,10 @@ def test_everything_required_has_a_remedy() -> None:
     assert len({check.name for check in found}) == len(found)
     optional = {"KVM", "KSM", "RAPL", "CPU speed", "cgroups", "host.ksm", "host.thp", "host.read_ahead"}
     optional |= {
+        "host.scheduler",
+        "host.nr_requests",
+        "host.swappiness",
+        "host.dirty_ratio",
         "host.disk",
         "host.cpus",
         "host.memory",
