@@ -75,7 +75,6 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
         "50000000/s",
     )
     assert (blk["data_limit_iops_burst"], blk["data_limit_burst_length"]) == ("6000/s", "2 s")
-    assert (usual["data_limit_iops"], usual["data_limit_burst_length"]) == ("none", "none")
     assert (usual["allocation"], blk["allocation"]) == ("thin", "full")
     kept = [one for one in cells["blk"]["lever_proof"] if one["by"].startswith("query-blockstats")]
     assert [one["lever"] for one in kept] == ["data_limit_iops", "data_limit_bandwidth"]
