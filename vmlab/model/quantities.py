@@ -120,6 +120,14 @@ def format_bytes(count: float) -> str:
     return f"{size:.3g} EiB"
 
 
+def exact_bytes(count: int) -> str:
+    """Bytes as a scenario has them, without rounding: ``1536 MiB``."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count and not count % (1 << power):
+            return f"{count >> power} {unit}"
+    return f"{count} B"
+
+
 def about_seconds(seconds: float) -> str:
     """An estimate for people, with no more digits than it is accurate to: ``about 40 s``, ``about 4 min``, ``about 2.5
     h``.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 HugePages = Literal["none", "transparent", "2 MiB", "1 GiB"]
 RESERVED_BYTES: dict[str, int] = {"2 MiB": 2**21, "1 GiB": 2**30}
 """Bytes of the huge pages that a host reserves; of the others it takes what is free."""
+RESERVED_PAGES: dict[int, str] = {size: name for name, size in RESERVED_BYTES.items()}
 
 
 def pages_conflict(guest: GuestAttributes) -> str | None:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, DomainDisk
 from vmlab.model.errors import UsageError
-from vmlab.plan.copied_guest.found_guest import FoundDisk, exact_bytes
+from vmlab.model.quantities import exact_bytes
+from vmlab.plan.copied_guest.found_guest import FoundDisk
 from vmlab.system.file_system import filesystem_of
 from vmlab.system.given_file import open_given
 from vmlab.telemetry.domains.open_disks import path_seen_by

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vmlab.model.quantities import parse_bytes
+from vmlab.model.quantities import exact_bytes, parse_bytes
 from vmlab.model.run import CACHE_FLAGS, SWITCHABLE
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.model.visible import visible_line
-from vmlab.plan.copied_guest.found_guest import MOST_VCPUS, OF_DRIVER, FoundDisk, FoundGuest, Said, exact_bytes
+from vmlab.plan.copied_guest.found_guest import MOST_VCPUS, OF_DRIVER, FoundDisk, FoundGuest, Said
 from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.scenario_file.written_text import flow_text, written_text
 

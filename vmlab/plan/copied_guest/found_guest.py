@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.model.domain import UNKNOWN
+from vmlab.model.quantities import exact_bytes
 
 OF_DRIVER = "driver/@"
 """Before the attributes of a disk's or a card's driver that a scenario sets by the key ``libvirt``."""
@@ -98,14 +99,6 @@ def cpu_ranges(cpus: Collection[int]) -> str:
         else:
             parts.append([cpu, cpu])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
-
-
-def exact_bytes(count: int) -> str:
-    """Bytes as a scenario has them, without rounding: ``1536 MiB``."""
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count and not count % (1 << power):
-            return f"{count >> power} {unit}"
-    return f"{count} B"
 
 
 def of_feature(name: str, *, wanted: bool) -> str:

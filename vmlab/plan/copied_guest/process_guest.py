@@ -15,7 +15,8 @@ from typing import Any
 
 from vmlab.model.domain import UNKNOWN, DomainDisk
 from vmlab.model.errors import RefusedError
-from vmlab.model.quantities import whole
+from vmlab.model.quantities import exact_bytes, whole
+from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.found_guest import (
     MOST_VCPUS,
@@ -24,7 +25,6 @@ from vmlab.plan.copied_guest.found_guest import (
     FoundDisk,
     FoundGuest,
     cpu_ranges,
-    exact_bytes,
     limited,
     of_feature,
     on_board,
@@ -64,7 +64,6 @@ _OTHERS = {
     "pc-dimm": "memory that is plugged in is part of the lab's guest from its start",
     "virtio-mem": "memory that is plugged in is part of the lab's guest from its start",
 }
-_PAGES = {"1024M": "1 GiB", "1G": "1 GiB", "2M": "2 MiB"}
 """As hugetlbfs has them among a mount's options."""
 _LIMIT = re.compile(r"(?:x-)?(iops|bps)(?:[-_](total|read|write|rd|wr))?([-_]max(?:-length)?)?")
 _WAYS = {"read": "-read", "rd": "-read", "write": "-write", "wr": "-write"}
@@ -123,8 +122,7 @@ def _memory(options: QemuOptions, found: Findings, mounts: Mapping[Path, str]) -
         if switch(one.get("hugetlb")):
             page = str(one.get("hugetlbsize", "2M"))
             bytes_of_page = int(page) if page.isdigit() else size_in_bytes(page)
-            value = {2**21: "2 MiB", 2**30: "1 GiB"}.get(bytes_of_page)
-            found.say("huge_pages", value, f"-object {kind},hugetlb=on,hugetlbsize={page}")
+            found.say("huge_pages", RESERVED_PAGES.get(bytes_of_page), f"-object {kind},hugetlb=on,hugetlbsize={page}")
         nodes = one.get("host-nodes")
         nodes = str(nodes[0]) if isinstance(nodes, list) and len(nodes) == 1 else str(nodes)
         if one.get("policy") == "bind" and nodes.isdecimal():
@@ -143,7 +141,9 @@ def _huge_mounts(mounts: Path) -> dict[Path, str]:
     with suppress(OSError):
         found = {Path(point): options for _, point, kind, options, *_ in mount_words(mounts) if kind == "hugetlbfs"}
         sizes = {point: re.search(r"pagesize=(\w+)", options) for point, options in found.items()}
-        return {point: _PAGES.get(size[1], "") for point, size in sizes.items() if size is not None}
+        return {
+            point: RESERVED_PAGES.get(size_in_bytes(size[1]), "") for point, size in sizes.items() if size is not None
+        }
     return {}
 
 

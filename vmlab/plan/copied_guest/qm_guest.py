@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.model.errors import ScenarioError
-from vmlab.model.quantities import whole
+from vmlab.model.quantities import exact_bytes, whole
+from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.plan.copied_guest.found_guest import (
     Findings,
     FoundDisk,
     FoundGuest,
-    exact_bytes,
     limited,
     of_feature,
     on_board,
@@ -33,7 +33,6 @@ _DISK = re.compile(r"(scsi|virtio|sata|ide)(\d+)", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)", re.ASCII)
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _FIRST = {"ide": "file", "sata": "file", "scsi": "file", "virtio": "file", "net": "model"}
-_PAGES = {"2": "2 MiB", "1024": "1 GiB"}
 _SWITCHED_ON = ("1", "on", "yes", "true")
 """`parse_boolean` of pve-common."""
 _LEVELS = "+popcnt +pni +sse4.1 +sse4.2 +ssse3"
@@ -147,7 +146,7 @@ def _memory(said: Mapping[str, str], found: Findings) -> None:
     if pages := said.get("hugepages"):
         # Of any size it takes the largest of which the memory is a multiple (PVE/QemuServer/Memory.pm).
         size_of_page = ("2" if size % 1024 else "1024") if pages == "any" else pages
-        found.say("huge_pages", _PAGES.get(size_of_page), f"hugepages: {pages}")
+        found.say("huge_pages", RESERVED_PAGES.get(whole(size_of_page) << 20), f"hugepages: {pages}")
     _node(said, found)
     machine = said.get("machine", "")
     where = f"machine: {machine}" if machine else "no machine: Proxmox VE's i440fx"

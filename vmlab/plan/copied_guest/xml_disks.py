@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from lxml import etree
 
 from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
-from vmlab.model.quantities import whole
+from vmlab.model.quantities import exact_bytes, whole
 from vmlab.plan.copied_guest.below_disk import look_below
-from vmlab.plan.copied_guest.found_guest import OF_DRIVER, Findings, FoundDisk, exact_bytes, limited
+from vmlab.plan.copied_guest.found_guest import OF_DRIVER, Findings, FoundDisk, limited
 from vmlab.telemetry.source import Roots
 
 _BUSES = ("virtio", "scsi")

@@ -13,20 +13,20 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.model.errors import ScenarioError
-from vmlab.model.quantities import whole
+from vmlab.model.quantities import exact_bytes, whole
 from vmlab.model.scenarios.libvirt_paths import read_path
+from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.plan.copied_guest.found_guest import (
     MOST_VCPUS,
     Findings,
     FoundGuest,
     cpu_ranges,
-    exact_bytes,
     of_feature,
     on_board,
     percent_of_each,
 )
 from vmlab.plan.copied_guest.xml_disks import attributes_of, found_disks, shown
-from vmlab.telemetry.domains.libvirt_reader import domain_of_xml
+from vmlab.telemetry.domains.libvirt_reader import domain_of_xml, scaled_bytes
 from vmlab.telemetry.source import THE_HOST, Roots
 
 _TYPES = {"kvm": False, "qemu": True}
@@ -34,14 +34,12 @@ _TYPES = {"kvm": False, "qemu": True}
 _KINDS = {"lxc": "a container", "xen": "a guest of Xen", "bhyve": "a guest of bhyve", "hvf": "a guest of macOS"}
 _MODELS = {"host-passthrough": "host", "maximum": "max", "host-model": "host-model"}
 _LIKE_QEMU = "qemu64"
-_PAGES = {2**21: "2 MiB", 2**30: "1 GiB"}
 _OF_CARD = ("rx_queue_size", "tx_queue_size", "ioeventfd", "event_idx", "txmode", "page_per_vq")
 _ON_A_BRIDGE = ("bridge", "network")
 _GLOBAL = ("global_period", "global_quota", "emulator_period", "emulator_quota", "iothread_period", "iothread_quota")
 _FEATURES, _LABS_FEATURES = ("pmu", "vmport"), ("acpi", "apic")
 _TIMERS = ("hpet", "pit", "rtc")
 _LIMITS = ("hard_limit", "soft_limit", "swap_hard_limit")
-_UNITS = {"b": 1, "bytes": 1, "KiB": 2**10, "k": 2**10, "MiB": 2**20, "M": 2**20, "GiB": 2**30, "G": 2**30}
 _OTHER_DEVICES = {
     "hostdev": "a device of the host is passed through",
     "tpm": "guests of the lab have no TPM",
@@ -149,12 +147,12 @@ def _backing(backing: etree._Element, found: Findings) -> None:
     pages = backing.find("hugepages")
     if pages is not None:
         page = pages.find("page")
-        size = 2**21 if page is None else whole(page.get("size")) * _UNITS.get(page.get("unit", "KiB"), 0)
+        size = 2**21 if page is None else scaled_bytes(page.get("size"), page.get("unit"))
         where = shown(pages) if page is None else f"<hugepages>{shown(page, 'size', 'unit')}"
-        if size in _PAGES:
-            found.say("huge_pages", _PAGES[size], where)
+        if size in RESERVED_PAGES:
+            found.say("huge_pages", RESERVED_PAGES[size], where)
         else:
-            found.lack(f"{where}: the lab has pages of {' and '.join(_PAGES.values())}")
+            found.lack(f"{where}: the lab has pages of {' and '.join(RESERVED_PAGES.values())}")
     if (shared := backing.find("nosharepages")) is not None:
         found.say("ksm", False, shown(shared))
     if (locked := backing.find("locked")) is not None:
@@ -217,7 +215,7 @@ def _tuning(root: etree._Element, found: Findings) -> None:
         else:
             found.lack(f"{shown(timer)}: not copied; `libvirt` sets timers")
     for limit in root.iterfind("memtune/*"):
-        count = whole(limit.text) * _UNITS.get(limit.get("unit", "KiB"), 0) >> 10
+        count = scaled_bytes(limit.text, limit.get("unit")) >> 10
         if limit.tag in _LIMITS and count:
             settings[f"memtune/{limit.tag}"] = str(count)
         else:

@@ -292,9 +292,14 @@ def _vcpus(root: ElementTree.Element) -> int:
 
 
 def _memory(element: ElementTree.Element | None) -> int:
-    """With memory devices, which libvirt counts into it; 0 for a unit that libvirt does not have."""
-    unit = None if element is None else _UNIT.fullmatch(element.get("unit", "KiB").lower())
-    if element is None or unit is None:
+    """With memory devices, which libvirt counts into it."""
+    return 0 if element is None else scaled_bytes(element.text, element.get("unit"))
+
+
+def scaled_bytes(number: str | None, unit: str | None) -> int:
+    """Bytes of a size as libvirt writes it, in KiB without a unit; 0 for a unit that libvirt does not have."""
+    match = _UNIT.fullmatch((unit or "KiB").lower())
+    if match is None:
         return 0
-    base = 1000 if unit[3] == "b" else 1024
-    return whole(element.text) * (base ** ("kmgtpe".index(unit[2]) + 1) if unit[2] else 1)
+    base = 1000 if match[3] == "b" else 1024
+    return whole(number) * (base ** ("kmgtpe".index(match[2]) + 1) if match[2] else 1)
