@@ -21,7 +21,7 @@ run:  ## a database and a mail server on two real guests, cache none against wri
 test: setup  ## the tests but the exhaustive ones, real guests included; some 15 minutes on two CPUs
 	@$(TESTS) -m "not exhaustive" $(PYTEST)
 
-test-all: setup  ## every test but the nightly ones, which is what CI runs; some 35 minutes with `make check` on two CPUs
+test-all: setup  ## every test but the nightly ones, which is what CI runs
 	@$(TESTS) -m "not nightly" $(PYTEST)
 
 nightly: setup  ## the tests that `make test-all` leaves out

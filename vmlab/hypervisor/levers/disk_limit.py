@@ -26,7 +26,9 @@ _USUAL_LENGTH = 1
 _PART = 10
 """Without a burst QEMU takes a tenth of what the limit allows in a second at once."""
 _LARGEST_REQUEST = 64 * 2**20
-"""Bytes of a disk's request at most: QEMU merges up to 32 of a guest's (hw/block/virtio-blk.c), of up to 2 MiB each."""
+"""Bytes of a disk's request at most: QEMU merges up to 32 of a guest's (VIRTIO_BLK_MAX_MERGE_REQS), each of which Linux
+limits to 1,280 KiB by default (max_sectors_kb); and half as much besides, as other systems' may be larger.
+"""
 
 
 class DiskLimitLever(GuestLever):
