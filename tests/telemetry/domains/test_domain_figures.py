@@ -164,7 +164,15 @@ def test_the_rates_of_disks_by_hand(host: RecordedHost, libvirt: Libvirt) -> Non
     assert got["domain_disk_await_ms"] == pytest.approx(130 / 60)
     assert got["domain_disk_queue_depth"] == pytest.approx(0.13 / 2)
     assert disks["vdb"] == [0.0] * len(OF_DISK)
-    assert own[3:9] == disks["vda"]
+    assert own[3:12] == disks["vda"]
+    # Ten flushes of 40 ms together come beside them in two seconds.
+    flushed = {**libvirt_stats(1).figures, "block.0.fl.reqs": 10, "block.0.fl.times": 40_000_000}
+    before = {**libvirt_stats(0).figures, "block.0.fl.reqs": 0, "block.0.fl.times": 0}
+    got = dict(zip(OF_DISK, libvirt_rates(flushed, before, 2.0)[1]["vda"], strict=True))
+    assert got["domain_disk_flushes_per_second"] == 5
+    assert got["domain_disk_flush_depth"] == pytest.approx(0.02)
+    assert got["domain_disk_read_depth"] == pytest.approx(0.05)
+    assert got["domain_disk_queue_depth"] == pytest.approx(0.13 / 2 + 0.02)
 
 
 def test_a_domain_that_nowait_passed_over_costs_its_own_row_alone(host: RecordedHost, libvirt: Libvirt) -> None:

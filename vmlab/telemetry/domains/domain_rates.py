@@ -27,12 +27,17 @@ OF_DISK = (
     "domain_disk_write_bytes_per_second",
     "domain_disk_await_ms",
     "domain_disk_queue_depth",
+    "domain_disk_flushes_per_second",
+    "domain_disk_read_depth",
+    "domain_disk_flush_depth",
 )
-"""Of all disks together, and with ``[DOMAIN/TARGET]`` of each."""
+"""Of all disks together, and with ``[DOMAIN/TARGET]`` of each. What the depth of reads and that of flushes leave of the
+queue's is that of writes.
+"""
 OF_NETWORK = ("domain_network_receive_bytes_per_second", "domain_network_transmit_bytes_per_second")
 METRICS = (*OF_PROCESS, *OF_MEMORY, *OF_DISK, *OF_NETWORK)
-_BLOCK = ("rd.reqs", "wr.reqs", "rd.bytes", "wr.bytes", "rd.times", "wr.times", "fl.times")
-_OPTIONAL = ("fl.times",)
+_BLOCK = ("rd.reqs", "wr.reqs", "rd.bytes", "wr.bytes", "rd.times", "wr.times", "fl.reqs", "fl.times")
+_OPTIONAL = ("fl.reqs", "fl.times")
 
 Values = list[float]
 
@@ -109,7 +114,7 @@ def _grown(now: Mapping[str, Any], place: int, before: Mapping[str, Any], old: i
 def _disk(grown: Values | None, length: float) -> Values:
     if grown is None or length <= 0:
         return [NAN] * len(OF_DISK)
-    reads, writes, read_bytes, written, read_ns, write_ns, flush_ns = grown
+    reads, writes, read_bytes, written, read_ns, write_ns, flushes, flush_ns = grown
     requests = reads + writes
     waited = read_ns + write_ns
     return [
@@ -120,6 +125,9 @@ def _disk(grown: Values | None, length: float) -> Values:
         waited / requests / 1e6 if requests else 0.0,
         # Little's law: the time that all requests took together, over the time that passed.
         (waited + flush_ns) / length / 1e9,
+        flushes / length,
+        read_ns / length / 1e9,
+        flush_ns / length / 1e9,
     ]
 
 
