@@ -83,7 +83,12 @@ ANSWERED = {
         "most": "record_host.keep_bytes",
         "as_json": DOCUMENT,
     },
-    "advise": {"run": "open_run.name", "as_json": "Run.advice"},
+    "advise": {
+        "run": "open_run.name",
+        "as_json": "Run.advice",
+        "output": "Run.load_scenario",
+        "disk": "Run.load_scenario.disk",
+    },
     "resume": {
         "run": "resume_run.run",
         "invalid": "resume_run.invalid",

@@ -82,7 +82,7 @@ BAD = [
         "root: {password: secret}\nxyz: secret\n",
         ":1:1: is no scenario: it has none of its keys, which are name, summary, hypervisor, guests, workloads, "
         "provision, helper, host, axes, repeats, until, again, order, warm_up, warm, steady, seed, sizes, targets, "
-        "limits, table, reference, allow",
+        "limits, table, reference, recorded, allow",
     ),
     added("unknown key", "sedd: 3", ":7:1: unknown key 'sedd' in the scenario; did you mean 'seed'?"),
     added("duplicate key", "name: again", ":7:1: the key 'name' stands twice; the first is on line 1"),
@@ -151,6 +151,28 @@ BAD = [
         "name: x\nguests: {a: {memory: 512 MiB}}\n"
         "workloads: {disk: {kind: fio, on: a, rw: randrw, size: 8 MiB, read_percent: 40 %}}\n",
         ":3:77: workloads.disk.read_percent: needs a whole number without the sign %, not '40 %'",
+    ),
+    Bad(
+        "a rate of a mix",
+        "name: x\nguests: {a: {memory: 512 MiB}}\n"
+        "workloads: {disk: {kind: fio, on: a, rw: randrw, size: 8 MiB, time: 5 s, rate: 80/s}}\n",
+        ":3:19: workloads.disk: rate does not go with a mix of reads and writes: give each a workload of its own",
+    ),
+    Bad(
+        "flushes of reads",
+        "name: x\nguests: {a: {memory: 512 MiB}}\n"
+        "workloads: {disk: {kind: fio, on: a, rw: read, size: 8 MiB, fdatasync: 4}}\n",
+        ":3:19: workloads.disk: fdatasync needs writes alone",
+    ),
+    added(
+        "a recorded load without requests",
+        "recorded: {run: r, domain: d, disk: vda, phases: {load: {time: 5 s}}}",
+        ":7:57: recorded.phases.load: needs reads or writes",
+    ),
+    added(
+        "a recorded load of no phase",
+        "recorded: {run: r, domain: d, disk: vda, phases: {}}",
+        ":7:50: recorded.phases: needs at least one entry",
     ),
     Bad(
         "a line that is too deep",

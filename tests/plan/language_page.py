@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.host_settings import Host
 from vmlab.model.scenarios.lever import levers_of
+from vmlab.model.scenarios.recorded import Recorded, RecordedPhase, RecordedWay
 from vmlab.model.scenarios.reference import Claim, Needs, PublishedFigure, Reference, Restated, Unasked
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import Allow, Guest, Limits, Scenario
@@ -39,6 +40,9 @@ _MODELS: dict[str, type[BaseModel]] = {
     "unasked": Unasked,
     "allow": Allow,
     "until": Until,
+    "recorded": Recorded,
+    "phases": RecordedPhase,
+    "ways": RecordedWay,
 }
 
 

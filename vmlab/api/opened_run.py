@@ -94,9 +94,28 @@ class Run:
         return body
 
     def advice(self) -> dict[str, Any]:
-        """What ``vmlab advise --json`` prints: the document ``vmlab.advice``. Raises VmlabError for no recording."""
+        """What ``vmlab advise --json`` prints: the document ``vmlab.advice``.
+
+        Raises VmlabError for a run that is no recording and copies none.
+        """
+        from vmlab.analysis.advice.likeness import copied_document, copied_of
+
         with RunReader(self.path) as reader:
-            return advice_document(run_document(reader))
+            document = run_document(reader)
+            copied = copied_of(reader, document)
+        return advice_document(document) if copied is None else copied_document(copied)
+
+    def load_scenario(self, disk: str = "") -> str:
+        """The text that ``vmlab advise -o`` writes: a scenario that copies the load of a `disk` of this recording.
+
+        A disk is ``GUEST/DISK``. Raises VmlabError where there is no load to copy.
+        """
+        from vmlab.analysis.advice.load_scenario import load_scenario
+        from vmlab.lab.provision.host_support import host_for_plans
+        from vmlab.plan.copied_guest.trial import Trial
+
+        with RunReader(self.path) as reader:
+            return load_scenario(reader, run_document(reader), disk, Trial(host_for_plans()))[1]
 
     def _frame(self, table: Callable[[Exported], Tidy], cell: int | None) -> polars.DataFrame:
         with RunReader(self.path) as reader:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.analysis.advice.advice import CACHE_RUN, KSM_RUN, Advised, advise
+from vmlab.analysis.advice.advice import KSM_RUN, Advised, advise
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.document import unrun_document
 from vmlab.analysis.shape import (
@@ -22,6 +22,7 @@ from vmlab.model.results import Summary
 from vmlab.report.run.recording_text import advice_text
 
 MIB, GIB = 2**20, 2**30
+CACHE_RUN = "vmlab advise recording --disk db/vda -o try.yaml && vmlab run try.yaml"
 
 
 def figure(mean: float, area: float = 0.0) -> Summary:
@@ -61,7 +62,7 @@ def document(
         host |= {name: figure(value) for name, value in zip(names, ksm, strict=False)}
     recording = RecordingDocument(seconds, [domain], {"sda": below})
     cells = [CellDocument(cell=1, repeat=1, outcome="passed", host=host)]
-    run = replace(unrun_document("recording", {}).run, size="host")
+    run = replace(unrun_document("recording", {}).run, id="recording", size="host")
     return RunDocument(run=run, recording=recording, cells=cells)
 
 

@@ -12,6 +12,7 @@ from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Collected, Finished, WorkloadContext
 from vmlab.workloads.kinds.fio import Fio, FioParams
+from vmlab.workloads.reports.fio_report import demand_work, parse_fio
 
 MIB = 2**20
 COMMON: dict[str, Any] = {"engine": "posixaio", "size": 32 * MIB, "depth": 16, "jobs": 2, "end_fsync": True}
@@ -105,6 +106,30 @@ async def test_other_work_than_was_asked_for_fails(
         await replayed.collect(params, name, changed, into)
 
 
+def looked_at(captured: Path, name: str, syncs: int = 0, **more: str) -> None:
+    """A captured run as if it had been asked for some options more, and had counted so many flushes."""
+    report = parse_fio((captured / f"fio-{name}.json").read_text())
+    asked = {option: report.options[option] for option in ("rw", "bs", "numjobs", "iodepth")} | more
+    asked |= {option: report.options[option] for option in ("runtime", "io_size") if option in report.options}
+    demand_work(replace(report, options={**report.options, **more}, syncs=syncs), asked)
+
+
+def test_a_rate_that_was_exceeded_fails(captured: Path) -> None:
+    report = parse_fio((captured / "fio-randread.json").read_text())
+    each = round(report.read.bytes / report.read.seconds / 2)
+    looked_at(captured, "randread", rate=f"{each}")
+    with pytest.raises(WorkloadError, match="bytes a second, more than its rate of"):
+        looked_at(captured, "randread", rate=f"{each // 2}")
+    assert FioParams(rw="read", size=MIB, rate="12.5/s").most_bytes_per_second == 51_200
+
+
+def test_flushes_are_counted(captured: Path) -> None:
+    writes = parse_fio((captured / "fio-randwrite.json").read_text()).write.blocks
+    looked_at(captured, "randwrite", writes // 2, fdatasync="2")
+    with pytest.raises(WorkloadError, match=f"fio called fdatasync 10 times for {writes} writes"):
+        looked_at(captured, "randwrite", 10, fdatasync="2")
+
+
 async def test_buffered_reads_must_be_buffered(replayed: Replayed) -> None:
     asked = FioParams(rw="read", direct=False, **COMMON)
     collected = await replayed.collect(asked, "buffered", '"direct" : "1"', '"direct" : "0"')
@@ -175,6 +200,9 @@ def test_progress_is_the_last_percentage_of_a_line(captured: Path) -> None:
         ({"engine": "mmap"}, "direct must be false"),
         ({"rw": "randrw", "verify": True}, "does not go with a mix"),
         ({"rw": "write", "verify": True, "time": "2 s"}, "needs bytes, not time"),
+        ({"rw": "randrw", "rate": "80/s"}, "rate does not go with a mix"),
+        ({"fdatasync": 1}, "fdatasync needs writes alone"),
+        ({"rw": "write", "verify": True, "fdatasync": 1}, "goes with neither windowsaio nor verify"),
         ({"folder": "/data/../etc"}, "must be an absolute path"),
         ({"folder": "data:x"}, "must be an absolute path"),
     ],

@@ -19,8 +19,9 @@ The rules, which docs/how-to/own-hypervisor.md has in words:
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from vmlab.analysis.advice.disk_evidence import DiskEvidence, evidence_of
@@ -52,7 +53,8 @@ MORE = 1.5
 KSM_LITTLE_PERCENT, KSMD_MUCH_PERCENT = 1.0, 5.0
 """Percent of the host's memory that KSM saved, and of a CPU that ksmd used for it."""
 _NOTHING_BELOW = "nothing is known of the host's disk below its file"
-CACHE_RUN = "vmlab run tile --cache none,writeback --repeats 8"
+COPY_RUN = "vmlab advise {run} --disk {disk} -o try.yaml && vmlab run try.yaml"
+"""Measures a cache mode with the load that was recorded."""
 KSM_RUN = "vmlab run memory-sharing"
 
 
@@ -86,6 +88,7 @@ def advise(document: RunDocument) -> Advised:
         short = format_seconds(recording.seconds)
         return Advised((), (Advice("the recording", f"it is {short} long, and less than a minute says nothing"),))
     found = [_of_disk(evidence) for evidence in evidence_of(document)] + list(_of_ksm(document))
+    found = [(weight, _runnable(document.run.id, one)) for weight, one in found]
     found.sort(key=lambda one: one[0], reverse=True)
     given = tuple(one for _, one in found if one.run)
     return Advised(given, (*_of_cpus(recording.domains), *(one for _, one in found if not one.run)))
@@ -101,6 +104,12 @@ def demand_recording(document: RunDocument) -> None:
     """Raises UsageError for a run that is no recording of the host."""
     if document.recording is None:
         raise UsageError(f"{document.run.id} is no recording of the host; `vmlab record` makes one")
+
+
+def _runnable(run: str, advice: Advice) -> Advice:
+    """With the names of the recording and the disk in its command."""
+    disk = "/".join(advice.subject.rsplit(" ", 1))
+    return replace(advice, run=advice.run.format(run=shlex.quote(run), disk=shlex.quote(disk)))
 
 
 def _of_disk(disk: DiskEvidence) -> tuple[float, Advice]:
@@ -149,7 +158,7 @@ def _direct(disk: DiskEvidence) -> Advice:
         disk.name,
         f"cache {disk.cache} may cost this guest time: it leaves out the host's page cache, and the guest waited",
         (waits, f"{moved}: {taken}", *_busy(disk), f"{available} for a page cache"),
-        CACHE_RUN,
+        COPY_RUN,
     )
 
 
@@ -187,10 +196,10 @@ def _cached(disk: DiskEvidence) -> Advice:
         return Advice(disk.name, f"{read}, which is more: it was read for something else, too, such as a block job")
     if served >= MUCH_PERCENT:
         matters = f"cache {disk.cache} saves this guest reads: with none they would come from the disk"
-        return Advice(disk.name, matters, (why, *filter(None, [_waits(disk)]), *_busy(disk), *held), CACHE_RUN)
+        return Advice(disk.name, matters, (why, *filter(None, [_waits(disk)]), *_busy(disk), *held), COPY_RUN)
     if served <= LITTLE_PERCENT:
         matters = f"cache {disk.cache} serves next to none of its reads, and keeps them in the host's memory"
-        return Advice(disk.name, matters, (why, *_busy(disk), *held), CACHE_RUN)
+        return Advice(disk.name, matters, (why, *_busy(disk), *held), COPY_RUN)
     return Advice(disk.name, f"the page cache served {served:.0f} % of its reads, which is neither much nor nothing")
 
 

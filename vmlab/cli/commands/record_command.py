@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
+from pathlib import Path
 
 import click
 
 from vmlab.analysis.advice.advice import advice_document, demand_recording
 from vmlab.analysis.advice.advice import advise as advice_of
 from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import print_measured
@@ -26,10 +29,11 @@ from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
-from vmlab.model.visible import visible_values
+from vmlab.model.visible import visible_line, visible_values
 from vmlab.report.run.recording_text import advice_text
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
+from vmlab.system.given_file import new_file
 from vmlab.system.held_folder import suspect, why_lost
 
 _LOOK_SECONDS = 0.2
@@ -104,12 +108,43 @@ def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | No
 @click.command()
 @click.argument("run", default="last", metavar="[RUN]")
 @click.option("--json", "as_json", is_flag=True, help="Print advice and evidence as JSON.")
-def advise(run: str, as_json: bool) -> None:
-    """Say for which disks of this host's own guests the cache mode matters, and why, from the recording RUN."""
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a scenario that copies a disk's load.")
+@click.option("--disk", metavar="GUEST/DISK", default="", help="The disk to copy [default: the busiest with advice].")
+def advise(run: str, as_json: bool, output: Path | None, disk: str) -> None:
+    """Say for which disks of this host's own guests the cache mode matters, and why, from the recording RUN.
+
+    With -o it writes a scenario whose guest is like one of them, and whose fio works as that did on one disk. Of a run
+    of such a scenario it says whether the copy was like the recording, and what it answers.
+    """
+    from vmlab.analysis.advice.likeness import copied_document, copied_of
+    from vmlab.report.run.likeness_text import copied_text
+
+    if disk and output is None:
+        raise UsageError("--disk goes with -o")
+    if as_json and output is not None:
+        raise UsageError("--json does not go with -o, which writes a scenario")
     with RunReader(resolve_run(run)) as reader:
         document = run_document(reader)
+        if output is not None:
+            _copy(reader, document, disk, output)
+            return
+        copied = copied_of(reader, document)
     if as_json:
-        write_json(advice_document(document))
+        write_json(advice_document(document) if copied is None else copied_document(copied))
+    elif copied is not None:
+        write_text(copied_text(copied, page_width()).rstrip("\n"))
     else:
         demand_recording(document)
         write_text(advice_text(advice_of(visible_values(document)), page_width()).rstrip("\n"))
+
+
+def _copy(reader: RunReader, document: RunDocument, disk: str, output: Path) -> None:
+    """Write the scenario that copies the load of a disk."""
+    from vmlab.analysis.advice.load_scenario import load_scenario
+    from vmlab.lab.provision.host_support import host_for_plans
+    from vmlab.plan.copied_guest.trial import Trial
+
+    name, text = load_scenario(reader, document, disk, Trial(host_for_plans()))
+    with new_file(output) as file:
+        file.write(text.encode())
+    say(visible_line(f"the load of {name} is in {output}; measure it: vmlab run {shlex.quote(str(output))}"))

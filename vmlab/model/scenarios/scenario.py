@@ -17,6 +17,7 @@ from vmlab.model.run import HIGHEST_SEED, MOST_AXES, MOST_CELLS, MOST_OF_EACH, M
 from vmlab.model.scenarios.axis import RESERVED_NAMES, Axis, AxisName
 from vmlab.model.scenarios.guest import GuestAttributes
 from vmlab.model.scenarios.host_settings import Host
+from vmlab.model.scenarios.recorded import Recorded
 from vmlab.model.scenarios.reference import Claim, Reference
 from vmlab.model.scenarios.repetition import Order, Until, Warm, as_until
 from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
@@ -190,6 +191,8 @@ class Scenario(ScenarioPart):
     """How results are laid out; chosen from the axes where it is left out."""
     reference: Reference | None = None
     """Published figures that the scenario reproduces."""
+    recorded: Recorded | None = None
+    """The load of a disk that a recording has, which the workloads copy; `vmlab advise -o` writes it."""
     allow: Allow = Allow()
     """What is refused unless it is allowed here."""
 

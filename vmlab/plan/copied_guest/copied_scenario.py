@@ -5,8 +5,8 @@ of its disk at each point, and what is left out as comments with the reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vmlab.model.quantities import exact_bytes, parse_bytes
@@ -18,7 +18,8 @@ from vmlab.plan.copied_guest.found_guest import MOST_VCPUS, OF_DRIVER, FoundDisk
 from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.scenario_file.written_text import flow_text, written_text
 
-_VM, _WORK, _AXIS, _AS_IT_IS = "vm", "blocks", "setting", "as-it-is"
+VM, SETTING, AS_IT_IS = "vm", "setting", "as-it-is"
+_WORK = "blocks"
 _FOR_ALL = {
     "cache": "writeback",
     "io": "threads",
@@ -44,7 +45,7 @@ _OF_DATA = {
 }
 """Keys of the data disk alone, first those that exclude others."""
 _LIBVIRT = "libvirt "
-_OWN = re.compile(rf"^guest {_VM} has [a-z_]+: .*?, (?:but|and) ")
+_OWN = re.compile(rf"^guest {VM} has [a-z_]+: .*?, (?:but|and) ")
 """How a reason begins that is of one key of the guest, behind which it stands."""
 _SHARED = "shared"
 _LEAST_DATA, _MOST_FILE = 2**26, 2**30
@@ -56,6 +57,7 @@ _MEMORY = 1
 """The place of the memory among the lines that every guest has."""
 _SMALL_DATA = "1 GiB"
 _LONGEST_NAME = 31
+Keys = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +76,56 @@ class Line:
         return f"{said:<{_AT_COLUMN}}  # {_comment(words)}"
 
 
-def copied_scenario(guest: FoundGuest, trial: Trial) -> str:
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the guest does, on its data disk: `workloads`, and `axes` besides that of its settings, by the guest's keys.
+
+    `smoke` is what changes for that size. `target` is the disk of its own that the data disk copies, "" for the first
+    but the one that it boots from; `changes` are the settings of it that are tried, all that there are for (), and
+    `more` further keys of the scenario.
+    """
+
+    workloads: Callable[[Keys], dict[str, Keys]]
+    smoke: Keys
+    summary: str
+    metrics: tuple[str, ...] = ("iops",)
+    target: str = ""
+    heading: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    axes: Callable[[Keys], Mapping[str, list[Line]]] = lambda keys: {}
+    more: Keys = field(default_factory=dict)
+
+
+def copied_scenario(guest: FoundGuest, trial: Trial, work: Work | None = None) -> str:
     """The text, which this host can plan where it can plan anything: keys that it cannot have are comments.
 
-    The guest has a disk.
+    The guest has a disk. Without `work` it reads and writes blocks at random.
     """
     root, *others = guest.in_order()
-    data = others[0] if others else root
-    scenario = _Scenario(guest.name, list(_heading(guest, root, data, others[1:], trial)), data, trial)
+    target = work.target if work else ""
+    data = next((disk for disk in (root, *others) if disk.target == target), others[0] if others else root)
+    rest = [disk for disk in others if disk is not data]
+    words = f"A guest like {guest.name}, and at each point one change of its disk {data.target}."
+    smoke = {_WORK: {"size": "16 MiB", "time": "2 s"}}
+    work = work or Work(lambda keys: {_WORK: _blocks(keys)}, smoke, words)
+    scenario = _Scenario(guest.name, list(_heading(guest, root, data, rest, trial)), work, trial)
     scenario.take_size(list(_size(guest, root)))
     scenario.take_data(_data_size(root, data))
     for line in (*_of_guest(guest), *_of_disks(root, data), *_settings(guest, root, data)):
         scenario.take(line)
     for point in _points(scenario.keys(), data.target):
-        scenario.take_point(point)
+        if not work.changes or point.key in work.changes:
+            scenario.take_point(point)
     return scenario.text()
 
 
 class _Scenario:
     """A scenario that grows line by line; what would make it invalid, or unfit for this host, becomes a comment."""
 
-    def __init__(self, name: str, heading: list[str], data: FoundDisk, trial: Trial) -> None:
-        self._name, self._heading, self._data, self._trial = name, heading, data, trial
+    def __init__(self, name: str, heading: list[str], work: Work, trial: Trial) -> None:
+        self._name, self._heading, self._work, self._trial = name, [*heading, *work.heading], work, trial
         self._lines: list[Line] = []
-        self._points: list[Line] = [Line(_AS_IT_IS, {}, "as the lines above say")]
+        self._points: list[Line] = [Line(AS_IT_IS, {}, "as the lines above say")]
 
     def take_size(self, lines: list[Line]) -> None:
         """Begin with what every guest has, with less memory where this host has too little."""
@@ -144,27 +172,30 @@ class _Scenario:
         """All of it."""
         in_order = sorted(self._lines, key=lambda line: GUEST_ATTRIBUTES.index(line.key))
         of_guest = [line.text("    ") for line in in_order]
-        points = [point.text("      ") for point in self._points]
-        sides: dict[str, Any] = {"rows": _AXIS, "columns": [WORKLOADS, METRICS], "metrics": ["iops"]}
-        table = {**sides, "relative": "percent", "baseline": {_AXIS: _AS_IT_IS}}
+        work, more = self._work, self._work.axes(self.keys())
+        axes = {SETTING: self._points, **more}
+        rows = [*more, SETTING] if more else SETTING
+        sides: dict[str, Any] = {"rows": rows, "columns": [WORKLOADS, METRICS], "metrics": [*work.metrics]}
+        table = {**sides, "relative": "percent", "baseline": {SETTING: AS_IT_IS}}
         name = re.sub(r"[^a-z0-9]+", "-", f"like-{self._name.lower()}")[:_LONGEST_NAME].strip("-")
-        summary = f"A guest like {self._name}, and at each point one change of its disk {self._data.target}."
         lines = [
             *(f"# {_comment(words)}" for words in self._heading),
-            *written_text({"name": name, "summary": visible_line(summary)}).splitlines(),
+            *written_text({"name": name, "summary": visible_line(work.summary)}).splitlines(),
             "guests:",
-            f"  {_VM}:",
+            f"  {VM}:",
             *of_guest,
             "workloads:",
-            f"  {_WORK}: {flow_text(_work(self.keys()))}",
+            *(f"  {name}: {flow_text(keys)}" for name, keys in work.workloads(self.keys()).items()),
             "axes:",
-            f"  {_AXIS}:",
-            "    points:",
-            *points,
+        ]
+        for axis, points in axes.items():
+            lines += [f"  {axis}:", "    points:", *(point.text("      ") for point in points)]
+        lines += [
             f"repeats: {_REPEATS}",
             *(["allow: {unsafe_cache: true}"] if self._is_unsafe() else []),
             f"table: {flow_text(table)}",
-            f"sizes: {flow_text({'smoke': {_WORK: {'size': '16 MiB', 'time': '2 s'}, 'repeats': 1}})}",
+            f"sizes: {flow_text({'smoke': {**work.smoke, 'repeats': 1}})}",
+            *written_text(work.more).splitlines(),
         ]
         return "\n".join([*lines, ""])
 
@@ -176,17 +207,21 @@ def _comment(words: str) -> str:
     return visible_line(" ".join(words.split()))
 
 
-def _work(keys: dict[str, Any]) -> dict[str, Any]:
-    """fio on the data disk: as large as a quarter of it, at most 1 GiB."""
+def most_file_bytes(keys: Keys) -> int:
+    """How large a file on the data disk of a guest with these keys is: a quarter of it, at most 1 GiB."""
     size = parse_bytes(keys.get("data", "64 MiB"))
-    file = min(_MOST_FILE, max(2**24, size // 4 >> 20 << 20))
+    return min(_MOST_FILE, max(2**24, size // 4 >> 20 << 20))
+
+
+def _blocks(keys: Keys) -> dict[str, Any]:
+    """fio on the data disk."""
     return {
         "kind": "fio",
-        "on": _VM,
+        "on": VM,
         "rw": "randrw",
         "read_percent": 70,
         "block": "4 KiB",
-        "size": exact_bytes(file),
+        "size": exact_bytes(most_file_bytes(keys)),
         "depth": 8,
         "time": "10 s",
     }
@@ -197,7 +232,8 @@ def _heading(
 ) -> Iterator[str]:
     yield f"A guest like {guest.name}: {guest.origin}. Behind each line stands where it was read."
     if data is root:
-        yield f"{root.target} is its only disk. The data disk is like it: the lab's first is always virtio and qcow2."
+        which = "one of its disks" if others else "its only disk"
+        yield f"{root.target} is {which}. The data disk is like it: the lab's first is always virtio and qcow2."
     yield "`vmlab plan FILE` says how long it takes; `vmlab tune FILE` finds out what settings are worth together."
     lacks = [*guest.found.lacks, *root.found.lacks, *([] if data is root else data.found.lacks)]
     lacks += [f"{disk.target} ({disk.file}): the lab's guests have two disks" for disk in others]
@@ -295,7 +331,7 @@ def _points(keys: dict[str, Any], target: str) -> Iterator[Line]:
         return keys.get(f"data_{key}", keys.get(key, _FOR_ALL[key]))
 
     def point(name: str, where: str, **values: Any) -> Line:
-        return Line(name, {f"guests.{_VM}.data_{key}": value for key, value in values.items()}, where)
+        return Line(name, {f"guests.{VM}.data_{key}": value for key, value in values.items()}, where)
 
     cache, io = has("cache"), has("io")
     for mode in SWITCHABLE:

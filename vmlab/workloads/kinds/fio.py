@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
-from vmlab.model.units import Bytes, Seconds
+from vmlab.model.units import Bytes, Pace, Seconds
 from vmlab.workloads.contract import (
     Client,
     Finished,
@@ -83,6 +83,10 @@ class FioParams(WorkloadParams):
     """fio's ioengine. With the default, and direct, the depth reaches the disk; windowsaio is that of Windows."""
     direct: bool = True
     """Whether files are opened with O_DIRECT, past the page cache of the place where fio runs."""
+    rate: Pace | None = None
+    """Blocks that each job begins in a second at most, such as 80/s. Not in a mix."""
+    fdatasync: int = Field(default=0, ge=0, le=2**20)
+    """After how many writes each job calls fdatasync, which flushes the disk; 0: never."""
     end_fsync: bool = False
     """Whether each job calls fsync at its end, and its time counts."""
     read_percent: int = Field(default=50, ge=1, le=99)
@@ -114,6 +118,12 @@ class FioParams(WorkloadParams):
             raise ValueError("direct must be true with windowsaio: the lab cannot empty the file cache of Windows")
         if self.on_windows and self.folder != DATA_FOLDER:
             raise ValueError("folder does not go with windowsaio: its files lie below C:\\vmlab")
+        if self.rate is not None and self.mixed:
+            raise ValueError("rate does not go with a mix of reads and writes: give each a workload of its own")
+        if self.fdatasync and not self.writes:
+            raise ValueError("fdatasync needs writes alone")
+        if self.fdatasync and (self.on_windows or self.verify):
+            raise ValueError("fdatasync goes with neither windowsaio nor verify")
         if self.contents and (self.verify or self.mixed or self.writes):
             raise ValueError("contents needs reads, without verify: fio has its own for blocks that it writes or marks")
         return self
@@ -137,6 +147,11 @@ class FioParams(WorkloadParams):
     def each(self) -> int:
         """Bytes that each job moves, where no time ends it."""
         return self.bytes or self.size
+
+    @property
+    def most_bytes_per_second(self) -> int:
+        """Those of each job by its `rate`, as fio takes them; 0 without one."""
+        return 0 if self.rate is None else max(1, round(self.rate * self.block))
 
 
 def _metrics(prefix: str = "", words: str = "") -> dict[str, Metric]:
@@ -193,8 +208,9 @@ class Fio(ToolWorkload[FioParams]):
         params = self.params
         laid_out = params.size * params.jobs
         blocks = params.each * params.jobs // params.block
-        moving = params.time or (
-            blocks * _BLOCK_SECONDS[accelerator] + blocks * params.block / _BYTES_PER_SECOND[accelerator]
+        moving = params.time or max(
+            blocks * _BLOCK_SECONDS[accelerator] + blocks * params.block / _BYTES_PER_SECOND[accelerator],
+            0.0 if params.rate is None else params.each / params.block / params.rate,
         )
         return Footprint(disk_bytes=laid_out, seconds=3 + laid_out / _BYTES_PER_SECOND[accelerator] + moving)
 
@@ -252,6 +268,8 @@ class Fio(ToolWorkload[FioParams]):
         end = {"runtime": f"{params.time:g}"} if params.time else {"io_size": f"{params.each}"}
         mix = {"rwmixread": f"{params.read_percent}"} if params.mixed else {}
         verify = {"verify": "crc32c"} if params.verify else {}
+        rate = {"rate": f"{params.most_bytes_per_second}"} if params.rate is not None else {}
+        sync = {"fdatasync": f"{params.fdatasync}"} if params.fdatasync else {}
         return {
             "rw": params.rw,
             "bs": f"{params.block}",
@@ -266,6 +284,8 @@ class Fio(ToolWorkload[FioParams]):
             **end,
             **mix,
             **verify,
+            **rate,
+            **sync,
         }
 
     def _report(self, context: WorkloadContext) -> str:

@@ -21,6 +21,8 @@ _SLACK, _GRAIN = 1.02, 0.02
 """Blocks that are under way at the end are waited for; as a factor and in seconds."""
 _LEAST_SECONDS = 0.1
 """fio prints its times in whole milliseconds."""
+_OVER_RATE = 1.05
+"""By how much fio may be ahead of a rate, beside the blocks with which it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,15 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class FioReport:
-    """All jobs together. `error` is fio's errno, `options` what fio understood of its command line."""
+    """All jobs together. `error` is fio's errno, `options` what fio understood of its command line, `syncs` how many
+    calls of fsync and fdatasync it counted.
+    """
 
     error: int
     options: dict[str, str]
     read: Direction
     write: Direction
+    syncs: int
 
     def used(self, rw: str) -> dict[str, Direction]:
         """What an order of blocks, as fio calls it, is made of: reads, writes, or both."""
@@ -72,6 +77,8 @@ def parse_fio(text: str) -> FioReport:
             options={str(name): str(value) for name, value in options.items()},
             read=_direction(job["read"], "reads"),
             write=_direction(job["write"], "writes"),
+            # The number of their latencies: in `total_ios` fio has calls of fsync alone.
+            syncs=int(job.get("sync", {}).get("lat_ns", {}).get("N", 0)),
         )
     except KeyError as missing:
         raise WorkloadError(f"fio's JSON cannot be read: it has no {missing.args[0]!r}") from missing
@@ -165,6 +172,15 @@ def demand_work(report: FioReport, asked: Mapping[str, str]) -> None:
         raise WorkloadError(
             f"fio's blocks took {together:.3f} s together, more than {places} at a time have in its {seconds:.3f} s"
         )
+    if "rate" in asked:
+        most = jobs * int(asked["rate"])
+        moved = sum(one.bytes for one in used.values())
+        if moved > most * seconds * _OVER_RATE + (places + jobs) * int(asked["bs"]):
+            raise WorkloadError(f"fio moved {moved / seconds:.0f} bytes a second, more than its rate of {most}")
+    if "fdatasync" in asked:
+        least = max(0, report.write.blocks // int(asked["fdatasync"]) - places - jobs)
+        if report.syncs < least:
+            raise WorkloadError(f"fio called fdatasync {report.syncs} times for {report.write.blocks} writes")
     if "verify" in asked and "read" not in used:
         demand_equal("bytes that fio read again to verify them", report.read.bytes, report.write.bytes)
 

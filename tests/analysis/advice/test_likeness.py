@@ -1,0 +1,134 @@
+"""A copy is held against what was recorded, and answers where it is like it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.called import ended
+from tests.plan.copied_guest.guests import ROOMY
+from tests.plan.copied_guest.test_copied_load import BOTH, DAY, recorded, written
+from tests.store.stories import Story
+from vmlab.analysis.advice.likeness import Copied, LikeWay, copied_of
+from vmlab.analysis.document import run_document
+from vmlab.plan.planning import make_plan
+from vmlab.plan.terms import Overrides
+from vmlab.report.run.likeness_text import copied_text
+from vmlab.store.reader import RunReader
+
+RUN = "20261129-093000-like-web01-7f3a"
+SECONDS = 20
+LATENCY = {"as-it-is": 0.005, "cache-writeback": 0.001}
+
+
+def copy(folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: float = 5.2) -> None:
+    """A run that copied a load: at random as it is said, in sequence each request takes a tenth of that.
+
+    fio does nothing while it starts.
+    """
+    text, file = written(recorded(**phases))
+    plan = make_plan(file, Overrides(), ROOMY)
+    store = folder / RUN / "run.sqlite"
+    story = Story(store, run=RUN).begin_plan(plan)
+    story.writer.document("scenario.yaml", text)
+    story.writer.document("request", json.dumps({"overrides": {"variables": {}}}))
+    for cell in plan.cells:
+        story.start_plan_cell(cell)
+        of_order = 1.0 if cell.axes["access"] == "random" else 0.1
+        for one in cell.workloads:
+            story.ran(one.name, 1, 0.0, SECONDS + 2.0)
+        story.mono -= 2 * len(cell.workloads)
+        idle = {f"guest_disk_{name}[t1-vm]": 0.0 for name in FIGURES}
+        busy = {
+            "guest_disk_reads_per_second[t1-vm]": rate,
+            "guest_disk_writes_per_second[t1-vm]": 300.0,
+            "guest_disk_read_await_ms[t1-vm]": await_ms * of_order,
+            "guest_disk_write_await_ms[t1-vm]": 14.0 * of_order,
+        }
+        story.execute(SECONDS, [idle, idle, *[busy] * (SECONDS - 2)])
+        for one in cell.workloads:
+            story.took(one.name, 1, SECONDS)
+            latency = LATENCY[str(cell.axes["setting"])] * (1 + cell.repeat / 100)
+            story.measure(one.name, latency, "latency_mean", "s")
+            story.measure(one.name, rate, "iops", "1/s")
+        story.end_cell(wall=SECONDS)
+    story.end()
+
+
+FIGURES = ("reads_per_second", "writes_per_second", "read_await_ms", "write_await_ms")
+
+
+def copied(store: Path) -> Copied:
+    with RunReader(store) as reader:
+        found = copied_of(reader, run_document(reader))
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def like(tmp_path: Path) -> Path:
+    copy(tmp_path, {"load": DAY})
+    return tmp_path / RUN / "run.sqlite"
+
+
+def test_the_order_that_is_like_the_recording_answers(like: Path) -> None:
+    found = copied(like)
+    assert [(one.access, one.way, one.alike) for one in found.ways] == [
+        ("random", "reads", True),
+        ("sequential", "reads", False),
+    ]
+    (random, _) = found.ways
+    assert random.rate == pytest.approx(80.12)
+    assert random.latency == pytest.approx(0.0052)
+    assert found.alike == {"load": ["random"]} and found.is_likeness
+    assert {one.access for one in found.answers} == {"random"}
+    (answer,) = [one for one in found.answers if one.metric == "latency_mean"]
+    assert answer.difference.better and answer.difference.percent == pytest.approx(-80)
+
+
+def test_advice_and_answer_stand_side_by_side(like: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("advise", str(like)) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "advice: cache: none may cost" in text
+    assert (
+        "the copy is like the recording (rates within 10 % and mean latencies within a factor of 1.5): random" in text
+    )
+    assert "answer: random, cache-writeback, reads: latency mean -80.0 %" in text
+    assert "virsh edit web01, in <disk> vda: <driver name='qemu'" in text and "cache='writeback' io='threads'/>" in text
+    assert "--unsafe" in text
+    assert ended("advise", str(like), "--json") == 0
+    body = json.loads(capsys.readouterr().out)
+    assert body["schema"] == "vmlab.advice/1" and body["run"] == RUN
+    assert body["copied"]["is_likeness"] is True
+    assert [one["alike"] for one in body["copied"]["ways"]] == [True, False]
+
+
+@pytest.mark.parametrize(("rate", "await_ms"), [(60.0, 5.2), (100.0, 5.2), (80.0, 8.0), (80.0, 3.0)])
+def test_a_copy_that_is_not_like_it_answers_nothing(tmp_path: Path, rate: float, await_ms: float) -> None:
+    copy(tmp_path, {"load": DAY}, rate, await_ms)
+    found = copied(tmp_path / RUN / "run.sqlite")
+    assert not found.is_likeness and found.answers == ()
+    text = " ".join(copied_text(found, 120).split())
+    assert "is no likeness of the recording" in text and "answers nothing about it" in text
+    assert "answer:" not in text and "virsh" not in text
+
+
+def test_each_phase_is_held_against_its_own_part(tmp_path: Path) -> None:
+    copy(tmp_path, {"phase-1": DAY, "phase-2": BOTH})
+    found = copied(tmp_path / RUN / "run.sqlite")
+    # The copy reads 80 blocks a second in both, and phase 2 had 12.
+    assert found.alike == {"phase-1": ["random"], "phase-2": []}
+    assert not found.is_likeness
+    assert {one.phase for one in found.answers} == {"phase-1"}
+    writes = [one for one in found.ways if (one.phase, one.access, one.way) == ("phase-2", "random", "writes")]
+    assert [one.alike for one in writes] == [True]
+
+
+def test_a_rate_of_a_few_requests_is_no_better_than_one_of_them() -> None:
+    def slow(rate: float) -> bool:
+        return LikeWay("load", "random", "reads", 0.2, rate, 0.01, 0.01, seconds=20).alike
+
+    assert slow(0.25) and slow(0.16) and not slow(0.3)

@@ -1,0 +1,115 @@
+"""From a recording to the scenario that copies a disk of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.called import ended
+from tests.plan.copied_guest.guests import ROOMY
+from vmlab.analysis.advice.load_scenario import load_scenario
+from vmlab.analysis.document import run_document
+from vmlab.model.cell_event import CellStarted, PhaseEnded, PhaseStarted
+from vmlab.model.domain import Domain, DomainDisk
+from vmlab.model.errors import UsageError
+from vmlab.model.event import DomainsSeen, RunStarted
+from vmlab.model.run import OF_HOST, Phase
+from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
+from vmlab.plan.copied_guest.trial import Trial
+from vmlab.plan.scenario_file.loading import ScenarioFile, read
+from vmlab.store.reader import RunReader
+from vmlab.store.samples import SampleWriter
+from vmlab.store.writer import RunWriter
+from vmlab.telemetry.domains.domain_rates import OF_DISK
+
+NAME = "nobody-here-has-this-name"
+DISKS = {target: DomainDisk(target, f"/no/{target}", "raw", "none", True, "sda", "file") for target in ("vda", "vdb")}
+BY_LIBVIRT = Domain(NAME, "libvirt", 71, "uuid", 2, 2**30, "kvm", tuple(DISKS.values()))
+BY_PROCESS = Domain(NAME, "process", 71, "", 2, 2**30, "kvm", tuple(DISKS.values()))
+IDLE = (0.0,) * len(OF_DISK)
+BUSY = (80.0, 40.0, 80 * 4096.0, 40 * 8192.0, 10.0, 1.25, 10.0, 0.4, 0.05)
+"""80 reads of 4 KiB and 5 ms, 40 writes of 8 KiB and 20 ms, 10 flushes of 5 ms, in the order of `OF_DISK`."""
+
+
+def recording(
+    store: Path, domain: Domain = BY_LIBVIRT, metrics: Sequence[str] = OF_DISK, busy: Sequence[float] = BUSY
+) -> Path:
+    """Ninety seconds of a host with one guest: its second disk is busy, the first one idle."""
+    writer = RunWriter(store)
+    run = {"run": "r", "scenario": "recording", "size": OF_HOST, "seed": 0, "cells": 1, "expected_seconds": 0.0}
+    writer.append(RunStarted(**run, mono=0.0))  # type: ignore[arg-type]
+    writer.append(CellStarted(cell=1, axes={}, repeat=1, guests=0, mono=0.0))
+    writer.append(PhaseStarted(cell=1, phase=Phase.EXECUTE, mono=0.0))
+    writer.append(DomainsSeen(domains=[domain], mono=1.0))
+    names = [f"{metric}[{NAME}/{target}]" for target in DISKS for metric in metrics]
+    layout = SampleNames.of((*OWN_NAMES, *names))
+    own = [1.0 if name == "tick_length_seconds" else 0.0 for name in OWN_NAMES]
+    for second in range(1, 91):
+        values = (*own, *IDLE[: len(metrics)], *busy[: len(metrics)])
+        SampleWriter(writer)(Sample(float(second), float(second), 1.0, 0.0, layout, values))
+    writer.append(PhaseEnded(cell=1, phase=Phase.EXECUTE, seconds=90.0, mono=90.0))
+    writer.close()
+    return store
+
+
+def copied(store: Path, disk: str = "") -> tuple[str, ScenarioFile]:
+    with RunReader(store) as reader:
+        name, text = load_scenario(reader, run_document(reader), disk, Trial(ROOMY))
+    return name, read(Path("try.yaml"), text, {})
+
+
+def test_the_busiest_disk_is_copied_with_all_that_was_recorded_of_it(tmp_path: Path) -> None:
+    name, file = copied(recording(tmp_path / "r.sqlite"))
+    assert name == f"{NAME}/vdb"
+    recorded = file.scenario.recorded
+    assert recorded is not None and (recorded.run, recorded.domain, recorded.disk) == ("r", NAME, "vdb")
+    (phase,) = recorded.phases.values()
+    assert phase.reads is not None and phase.writes is not None
+    assert (phase.reads.rate, phase.reads.size, phase.writes.rate, phase.writes.size) == (80, 4096, 40, 8192)
+    assert phase.reads.latency == pytest.approx(0.005)
+    assert phase.writes.latency == pytest.approx(0.02)
+    assert (phase.time, phase.flushes) == (90, 10)
+    assert file.scenario.workloads["writes"].params["fdatasync"] == 4
+    # Its domain is not here, and the recording has the rest.
+    assert file.scenario.guests["vm"].vcpus == 2
+    assert "as no domain of that name" in file.text
+
+
+def test_a_disk_is_named_by_guest_and_target_or_by_its_guest(tmp_path: Path) -> None:
+    store = recording(tmp_path / "r.sqlite")
+    assert copied(store, NAME)[0] == copied(store, f"{NAME}/vdb")[0] == f"{NAME}/vdb"
+    with pytest.raises(UsageError, match="has less than one request in a second"):
+        copied(store, f"{NAME}/vda")
+    with pytest.raises(UsageError, match=f"r has no disk '{NAME}/vdx'; did you mean"):
+        copied(store, f"{NAME}/vdx")
+
+
+@pytest.mark.parametrize(
+    ("domain", "metrics", "why"),
+    [
+        (BY_PROCESS, (), "QEMU without libvirt tells bytes alone, and no requests with their times"),
+        (BY_LIBVIRT, (), "libvirt told nothing of it"),
+        (BY_LIBVIRT, OF_DISK[:6], "an older version recorded it; record it again"),
+    ],
+)
+def test_where_too_little_is_known_one_line_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], domain: Domain, metrics: Sequence[str], why: str
+) -> None:
+    store, output = recording(tmp_path / "r.sqlite", domain, metrics), tmp_path / "try.yaml"
+    assert ended("advise", str(store), "-o", str(output)) == 2
+    told = capsys.readouterr()
+    assert why in told.err and len(told.err.splitlines()) == 1 and told.out == ""
+    assert not output.exists()
+
+
+def test_the_command_writes_it_and_says_how_to_measure_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, output = recording(tmp_path / "r.sqlite"), tmp_path / "try me.yaml"
+    assert ended("advise", str(store), "--disk", f"{NAME}/vdb", "-o", str(output)) == 0
+    assert capsys.readouterr().err.endswith(f"measure it: vmlab run '{output}'\n")
+    assert ended("validate", str(output)) == 0
+    assert ended("advise", str(store), "--disk", NAME) == 2
+    assert "--disk goes with -o" in capsys.readouterr().err
+    assert ended("advise", str(store), "--json", "-o", str(output)) == 2
+    assert "--json does not go with -o" in capsys.readouterr().err

@@ -1,0 +1,124 @@
+"""A load falls into the phases that it had, with the rates of each; noise makes none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from vmlab.analysis.advice.recorded_load import LoadTick, load_ticks, phases_of
+from vmlab.model.sample import Sample, SampleNames
+from vmlab.telemetry.domains.domain_rates import OF_DISK, libvirt_rates
+
+Rates = tuple[float, int, float]
+"""Requests in a second, bytes of each, and seconds that each takes."""
+NOTHING: Rates = (0.0, 1, 0.0)
+
+
+def span(seconds: int, reads: Rates, writes: Rates = NOTHING, flushes: float = 0.0, seed: int = 1) -> list[LoadTick]:
+    """So many ticks of a second, each rate up to a fifth off."""
+    drawn = random.Random(seed)
+    found = []
+    for _ in range(seconds):
+        read, write = (rate * drawn.uniform(0.8, 1.2) for rate, _, _ in (reads, writes))
+        moved = (read * reads[1], write * writes[1])
+        found.append(LoadTick(1.0, read, write, *moved, flushes, read * reads[2], write * writes[2]))
+    return found
+
+
+def test_a_steady_load_is_one_phase_with_its_latency_by_littles_law() -> None:
+    (phase,) = phases_of(span(300, (80.0, 4096, 0.005), (40.0, 16384, 0.02), 10.0)).values()
+    assert phase.time == 300 and phase.reads is not None and phase.writes is not None
+    assert (phase.reads.size, phase.writes.size) == (4096, 16384)
+    assert phase.reads.rate == pytest.approx(80, rel=0.03)
+    assert phase.reads.latency == pytest.approx(0.005)
+    assert phase.writes.latency == pytest.approx(0.02)
+    assert phase.flushes == pytest.approx(10)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.floats(5, 2000),
+    st.floats(2.0, 20),
+    st.integers(30, 200),
+    st.integers(30, 200),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_two_rates_are_two_phases(rate: float, factor: float, first: int, second: int, reads: bool, seed: int) -> None:
+    low, high = (rate, 4096, 0.003), (rate * factor, 4096, 0.001)
+    parts = [span(first, low, seed=seed), span(second, high, seed=seed + 1)]
+    if not reads:
+        parts = [span(first, NOTHING, low, seed=seed), span(second, NOTHING, high, seed=seed + 1)]
+    phases = phases_of([*parts[0], *parts[1]])
+    assert list(phases) == ["phase-1", "phase-2"]
+    for phase, seconds, wanted in zip(phases.values(), (first, second), (low, high), strict=True):
+        way = phase.reads if reads else phase.writes
+        assert way is not None
+        assert abs(phase.time - seconds) <= 2
+        assert way.rate == pytest.approx(wanted[0], rel=0.1)
+        assert way.latency == pytest.approx(wanted[2], rel=0.1)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.floats(5, 2000), st.integers(20, 900), st.integers(0, 99))
+def test_noise_makes_no_phase(rate: float, seconds: int, seed: int) -> None:
+    assert list(phases_of(span(seconds, (rate, 8192, 0.002), (rate / 3, 4096, 0.001), seed=seed))) == ["load"]
+
+
+def test_another_size_at_the_same_rate_is_another_phase() -> None:
+    phases = phases_of([*span(60, (50.0, 4096, 0.001)), *span(60, (50.0, 65536, 0.001), seed=2)])
+    assert [phase.reads and phase.reads.size for phase in phases.values()] == [4096, 65536]
+
+
+def test_a_load_that_comes_again_is_one_phase_and_idle_time_is_none() -> None:
+    day, night = (100.0, 4096, 0.001), (20.0, 4096, 0.001)
+    idle = [LoadTick(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)] * 60
+    phases = phases_of([*idle, *span(60, day), *span(60, night, seed=2), *span(60, day, seed=3)])
+    assert [round(phase.time / 10) for phase in phases.values()] == [12, 6]
+    assert phases_of(idle) == {} == phases_of([])
+
+
+def test_a_day_is_parted_in_a_moment_and_into_four_phases_at_most() -> None:
+    rates = [10.0, 40.0, 160.0, 640.0, 2560.0, 10_240.0]
+    ticks = [tick for rate in rates for tick in span(4 * 3600, (rate, 4096, 0.0001), seed=int(rate))]
+    phases = phases_of(ticks)
+    assert len(phases) == 4
+    found = [phase.reads.rate for phase in phases.values() if phase.reads]
+    assert found == pytest.approx(rates[2:], rel=0.1)
+
+
+def counters(second: int, rates: Sequence[float]) -> dict[str, Any]:
+    """libvirt's answer after so many seconds of constant rates."""
+    reads, writes, flushes, read_ms, write_ms, flush_ms = rates
+    found: dict[str, Any] = {"block.count": 1, "block.0.name": "vda"}
+    for key, rate, size, ms in (("rd", reads, 4096, read_ms), ("wr", writes, 8192, write_ms)):
+        found |= {f"block.0.{key}.reqs": rate * second, f"block.0.{key}.bytes": rate * size * second}
+        found |= {f"block.0.{key}.times": rate * ms * 1_000_000 * second}
+    return found | {"block.0.fl.reqs": flushes * second, "block.0.fl.times": flushes * flush_ms * 1_000_000 * second}
+
+
+def test_from_libvirts_counters_to_a_phase() -> None:
+    names = SampleNames.of([f"{metric}[db/vda]" for metric in OF_DISK])
+    samples = []
+    for second in range(1, 31):
+        rates = (80, 40, 10, 5, 20, 3)
+        _, disks = libvirt_rates(counters(second, rates), counters(second - 1, rates), 1.0)
+        samples.append(Sample(float(second), float(second), 1.0, 0.0, names, disks["vda"]))
+    (phase,) = phases_of(load_ticks(samples, "db", "vda")).values()
+    assert phase.reads is not None and phase.writes is not None
+    assert (phase.reads.rate, phase.reads.size, phase.writes.rate, phase.writes.size) == (80, 4096, 40, 8192)
+    assert phase.reads.latency == pytest.approx(0.005)
+    assert phase.writes.latency == pytest.approx(0.02)
+    assert phase.flushes == 10
+    assert load_ticks(samples, "db", "vdb") == []
+
+
+def test_ticks_of_older_recordings_have_no_load() -> None:
+    old = [f"{metric}[db/vda]" for metric in OF_DISK[:6]]
+    sample = Sample(1.0, 1.0, 1.0, 0.0, SampleNames.of(old), [1.0] * len(old))
+    assert load_ticks([sample], "db", "vda") == []

@@ -1,0 +1,229 @@
+"""Whether a run that copied a recorded load showed that load, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.comparison.result_table import ResultTable
+from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.record.cell_timeline import CellTimeline
+from vmlab.analysis.record.coverage import instances_of
+from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.cell_event import CellStarted, WorkloadEnded, WorkloadStarted
+from vmlab.model.event import CellWithdrawn, RunStarted
+from vmlab.model.jsonable import jsonable
+from vmlab.model.run import RUN_TIME, Outcome
+from vmlab.model.sample import Sample
+from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
+from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
+from vmlab.plan.copied_guest.copied_load import ACCESS, PHASE, WORDS
+from vmlab.plan.copied_guest.copied_scenario import AS_IT_IS, SETTING, VM
+from vmlab.plan.scenario_file.loading import read
+from vmlab.store.reader import RunReader
+from vmlab.store.samples import read_samples
+
+_BEGINS, _ENDS = 0.75, 0.25
+"""Before the end of a client, as parts of fio's own time: a client starts fio, and ends after it, in unknown times."""
+
+
+@dataclass(frozen=True, slots=True)
+class LikeWay:
+    """The reads, or the writes, of a phase in one order of blocks: rates in a second and mean seconds, as they were
+    recorded and as QEMU saw them in the cells of the copy.
+    """
+
+    phase: str
+    access: str
+    way: str
+    recorded_rate: float
+    rate: float
+    recorded_latency: float
+    latency: float
+    seconds: float
+    """How long the copy was looked at; the rate of a few requests is no better than one of them."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether rate and latency are within the bounds."""
+        allowed = max(self.recorded_rate * RATE_WITHIN / 100, 1 / self.seconds)
+        near = abs(self.rate - self.recorded_rate) <= allowed
+        low, high = sorted((self.latency, self.recorded_latency))
+        return near and high <= LATENCY_WITHIN * low
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The difference of one figure between a changed setting and the recorded one."""
+
+    phase: str
+    access: str
+    setting: str
+    way: str
+    metric: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A run that copied a load. `alike` are the phases with the orders of blocks in which the copy was like it.
+
+    `changed` has for each setting the keys of the guest that it sets, and `answers` are those of copies that are alike.
+    """
+
+    run: str
+    recorded: Recorded
+    ways: tuple[LikeWay, ...]
+    answers: tuple[Answer, ...]
+    changed: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def alike(self) -> dict[str, list[str]]:
+        """By phase the orders in which all ways are alike; a phase without one has no likeness."""
+        found: dict[str, list[str]] = {}
+        for phase in self.recorded.phases:
+            orders = dict.fromkeys(one.access for one in self.ways if one.phase == phase)
+            own = [(order, [one for one in self.ways if (one.phase, one.access) == (phase, order)]) for order in orders]
+            found[phase] = [order for order, ways in own if all(one.alike for one in ways)]
+        return found
+
+    @property
+    def is_likeness(self) -> bool:
+        """Whether each phase is alike in some order."""
+        return all(self.alike.values())
+
+
+def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
+    """What a run says of the load that it copied; None where its scenario copies none. Raises StoreError."""
+    written = document.run.written
+    if written is None or "recorded:" not in written.text:
+        return None
+    file = read(Path(f"<{document.run.id}>"), written.text, written.variables, files={})
+    recorded, axis = file.scenario.recorded, file.scenario.axes.get(SETTING)
+    if recorded is None or axis is None:
+        return None
+    start, guest = f"guests.{VM}.", file.scenario.guests.get(VM)
+    kept = {"data_format": guest.data_format} if guest is not None and guest.data_format else {}
+    changed = {
+        name: {**kept, **{path.removeprefix(start): value for path, value in point.sets.items()}}
+        for name, point in axis.points.items()
+        if name != AS_IT_IS
+    }
+    ways = tuple(_ways(reader, document, recorded))
+    bare = Copied(document.run.id, recorded, ways, (), changed)
+    answers = tuple(one for one in _answers(document.tables) if one.access in bare.alike.get(one.phase, ()))
+    return Copied(document.run.id, recorded, ways, answers, changed)
+
+
+def copied_document(found: Copied) -> dict[str, Any]:
+    """The document ``vmlab.advice/1`` of a run that copied a load."""
+    recorded = found.recorded
+    ways = [{**asdict(one), "alike": one.alike} for one in found.ways]
+    return {
+        "schema": "vmlab.advice/1",
+        "run": found.run,
+        "copied": {
+            "recording": recorded.run,
+            "domain": recorded.domain,
+            "disk": recorded.disk,
+            "advice": recorded.advice,
+            "is_likeness": found.is_likeness,
+            "ways": ways,
+            "answers": [jsonable(one) for one in found.answers],
+        },
+    }
+
+
+def _answers(tables: Iterable[ResultTable]) -> Iterator[Answer]:
+    for table in tables:
+        for row, column, entry in table.each():
+            place = {**table.axes, **table.fixed, **dict(row), **dict(column)}
+            if entry.difference is not None and {ACCESS, SETTING, WORKLOADS, METRICS} <= place.keys():
+                yield Answer(
+                    phase=str(place.get(PHASE, LOAD)),
+                    access=str(place[ACCESS]),
+                    setting=str(place[SETTING]),
+                    way=str(place[WORKLOADS]),
+                    metric=str(place[METRICS]),
+                    difference=entry.difference,
+                )
+
+
+def _ways(reader: RunReader, document: RunDocument, recorded: Recorded) -> Iterator[LikeWay]:
+    """Those of the cells under the recorded settings, the mean over all of one phase and order."""
+    kinds = (RunStarted, CellStarted, WorkloadStarted, WorkloadEnded, CellWithdrawn)
+    timeline = RunTimeline.read(reader, kinds)
+    seen: dict[tuple[str, str], list[_Seen]] = {}
+    for cell in document.cells:
+        if counts(cell) and cell.outcome == Outcome.PASSED and cell.axes.get(SETTING) == AS_IT_IS:
+            place = str(cell.axes.get(PHASE, next(iter(recorded.phases)))), str(cell.axes.get(ACCESS))
+            if (found := _seen(reader, cell, timeline.cells[cell.cell])) is not None:
+                seen.setdefault(place, []).append(found)
+    for (phase, access), cells in sorted(seen.items()):
+        seconds = sum(one.seconds for one in cells)
+        for way, said in recorded.phases[phase].ways.items() if phase in recorded.phases else ():
+            requests = sum(one.requests[way] for one in cells)
+            yield LikeWay(
+                phase=phase,
+                access=access,
+                way=way,
+                recorded_rate=said.rate,
+                rate=requests / seconds,
+                recorded_latency=said.latency,
+                latency=sum(one.waited[way] for one in cells) / requests if requests else 0.0,
+                seconds=seconds,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What QEMU counted in some seconds of one cell, by way: requests, and the seconds that they took together."""
+
+    seconds: float
+    requests: dict[str, float]
+    waited: dict[str, float]
+
+
+def _seen(reader: RunReader, cell: CellDocument, known: CellTimeline) -> _Seen | None:
+    """In the middle of its workloads; None where they did not run."""
+    own = {one.workload: one.value for one in cell.measurements if one.metric == RUN_TIME and one.value is not None}
+    ends = {one.workload: one.span[1] for one in known.workloads.values() if one.span is not None}
+    if not ends or ends.keys() != own.keys():
+        return None
+    since = max(end - _BEGINS * own[name] for name, end in ends.items())
+    until = min(end - _ENDS * own[name] for name, end in ends.items())
+    samples = list(read_samples(reader, since, until)) if until > since else []
+    seconds, requests, waited = 0.0, dict.fromkeys(WORDS, 0.0), dict.fromkeys(WORDS, 0.0)
+    for sample in samples:
+        begin, end = sample.span_of("guest_disk_reads_per_second")
+        part = min(end, until) - max(begin, since)
+        figures = _figures(sample)
+        if part <= 0 or not figures or not all(one == one for pair in figures.values() for one in pair):
+            continue
+        seconds += part
+        for way, (rate, await_ms) in figures.items():
+            requests[way] += rate * part
+            waited[way] += rate * part * await_ms / 1000
+    return _Seen(seconds, requests, waited) if seconds > 0 else None
+
+
+def _figures(sample: Sample) -> dict[str, tuple[float, float]]:
+    """Rate and mean milliseconds of each way, over all guests; {} of a sample that has none."""
+    found: dict[str, tuple[float, float]] = {}
+    for way, word in WORDS.items():
+        names = instances_of([sample], f"guest_disk_{way}_per_second")
+        pairs = [(sample.get(name), sample.get(_await(name, way, word))) for name in names]
+        if not pairs:
+            return {}
+        rate = sum(one for one, _ in pairs)
+        found[way] = rate, sum(one * each for one, each in pairs) / rate if rate > 0 else rate
+    return found
+
+
+def _await(name: str, way: str, word: str) -> str:
+    return name.replace(f"{way}_per_second", f"{word}_await_ms", 1)

@@ -1,0 +1,107 @@
+"""A scenario whose guest is like a domain of a recording, and works as that did on one of its disks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from vmlab.analysis.advice.advice import Advice, advise, demand_recording
+from vmlab.analysis.advice.recorded_load import load_ticks, phases_of
+from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RunDocument
+from vmlab.model.errors import UsageError, VmlabError
+from vmlab.model.scenarios.recorded import Recorded
+from vmlab.model.visible import visible_line, visible_values
+from vmlab.plan.copied_guest.copied_load import load_work, recorded_guest
+from vmlab.plan.copied_guest.copied_scenario import copied_scenario
+from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.guest_sources import found_guest
+from vmlab.plan.copied_guest.trial import Trial
+from vmlab.plan.scenario_file.loading import STANDARD_INPUT
+from vmlab.plan.scenario_file.problems import meant, shorten
+from vmlab.store.reader import RunReader
+from vmlab.store.samples import samples
+
+_Disk = tuple[DomainDocument, DomainDiskDocument]
+
+
+def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Trial) -> tuple[str, str]:
+    """The disk as ``DOMAIN/TARGET``, and the scenario's text. Without a `disk` it is the one that has advice, and of
+    several, or where none has, the one with the most requests under way.
+
+    Raises UsageError for what is no recording, and where nothing tells what the disk's guest asked of it.
+    """
+    demand_recording(document)
+    domain, one = _named(document, disk) if disk else _busiest(document)
+    name = disk_name(domain, one)
+    phases = phases_of(load_ticks((sample for _, sample in samples(reader)), domain.name, one.target))
+    if not phases:
+        raise UsageError(_why_none(domain, one, name))
+    advice = next((given.matters for given in advise(visible_values(document)).advice if _is_of(given, name)), "")
+    recorded = Recorded.model_construct(
+        run=document.run.id,
+        domain=visible_line(domain.name),
+        disk=visible_line(one.target),
+        advice=advice,
+        phases=phases,
+    )
+    return name, copied_scenario(_guest(document.run.id, domain, one), trial, load_work(recorded))
+
+
+def disk_name(domain: DomainDocument, disk: DomainDiskDocument) -> str:
+    """By which users name a disk."""
+    return f"{domain.name}/{disk.target}"
+
+
+def _is_of(advice: Advice, name: str) -> bool:
+    return "/".join(advice.subject.rsplit(" ", 1)) == visible_line(name)
+
+
+def _all(document: RunDocument) -> Iterator[_Disk]:
+    for domain in document.recording.domains if document.recording else ():
+        yield from ((domain, disk) for disk in domain.disks)
+
+
+def _named(document: RunDocument, wanted: str) -> _Disk:
+    """``DOMAIN/TARGET``, or a domain, of which it is the busiest disk. Raises UsageError for neither."""
+    found = {disk_name(*one): one for one in _all(document)}
+    if wanted in found:
+        return found[wanted]
+    of_domain = [one for one in found.values() if one[0].name == wanted]
+    if not of_domain:
+        raise UsageError(f"{document.run.id} has no disk {shorten(wanted)!r}; {meant(wanted, found)}")
+    return max(of_domain, key=_under_way)
+
+
+def _busiest(document: RunDocument) -> _Disk:
+    found = list(_all(document))
+    if not found:
+        raise UsageError(f"{document.run.id} has no guest with a disk")
+    advised = advise(visible_values(document)).advice
+    return max(found, key=lambda one: (any(_is_of(given, disk_name(*one)) for given in advised), _under_way(one)))
+
+
+def _under_way(one: _Disk) -> float:
+    depth = one[1].figures.get("disk_queue_depth")
+    return -math.inf if depth is None else depth.mean
+
+
+def _why_none(domain: DomainDocument, disk: DomainDiskDocument, name: str) -> str:
+    if "disk_reads_per_second" not in disk.figures:
+        what = "QEMU without libvirt tells bytes alone" if domain.source == "process" else "libvirt told nothing of it"
+        return f"the load of {shorten(name)} cannot be copied: {what}, and no requests with their times"
+    if "disk_flushes_per_second" not in disk.figures:
+        return f"the load of {shorten(name)} cannot be copied: an older version recorded it; record it again"
+    return f"there is no load of {shorten(name)} to copy: it has less than one request in a second"
+
+
+def _guest(run: str, domain: DomainDocument, disk: DomainDiskDocument) -> FoundGuest:
+    """The domain as it is here now, or else as the recording has it."""
+    try:
+        guest = None if domain.name == STANDARD_INPUT else found_guest(domain.name)
+    except VmlabError:
+        guest = None
+    if guest is not None and any(one.target == disk.target for one in guest.disks):
+        return guest
+    disks = {one.target: one for one in domain.disks}
+    origin = f"the recording {run}, as no domain of that name with a disk {disk.target} is here"
+    return recorded_guest(domain.name, origin, (domain.vcpus, domain.memory_bytes), domain.accelerator, disks)

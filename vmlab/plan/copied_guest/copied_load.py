@@ -1,0 +1,204 @@
+"""The load of a recorded disk as workloads of fio: its reads and its writes apart, each with its own rate, size and
+depth, once at random and once in sequence, and a point of an axis for each phase.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from vmlab.model.domain import UNKNOWN, DomainDisk
+from vmlab.model.quantities import exact_bytes, format_bytes, format_seconds, parse_bytes
+from vmlab.model.run import SWITCHABLE
+from vmlab.model.scenarios.recorded import RATE_WITHIN, Recorded, RecordedPhase, RecordedWay
+from vmlab.plan.copied_guest.below_disk import look_below
+from vmlab.plan.copied_guest.copied_scenario import VM, Keys, Line, Work, most_file_bytes
+from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
+from vmlab.telemetry.source import THE_HOST, Roots
+
+ACCESS, PHASE, RANDOM, SEQUENTIAL = "access", "phase", "random", "sequential"
+LATENCY = "latency_mean"
+"""The metric that differs where the rates are the same."""
+WORDS = {"reads": "read", "writes": "write"}
+"""What fio calls the ways of a load."""
+_SECTOR, _PAGE, _MOST_BLOCK = 512, 4096, 2**24
+_MOST_DEPTH = 256
+_NOISE = 0.05
+"""Requests under way by which a mean may be above those that there were."""
+_SATURATED = RATE_WITHIN / 100 + 1
+"""How many times the mean number under way there may be places: so much faster the copy may be."""
+_IDLE = RecordedWay.model_construct(rate=0.1, size=_PAGE, latency=0.0)
+"""What stands for a way that a phase has not: fio cannot do nothing."""
+_LEAST_FILE = 2**26
+_LEAST_REQUESTS, _SHORTEST, _LONGEST = 100, 20, 60
+"""How many requests fio is given time for, and seconds of that."""
+
+
+def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
+    """fio's parameters for a way, and for so many flushes in a second beside it, which only writes may have.
+
+    It takes as many places as requests were under way on average (Little's law), rounded up. Where they were hardly
+    ever free, the disk set the rate: fio keeps them under way, and has no rate. Else each place is a job with its part
+    of the rate: one job would wait for all its blocks before it waits for its rate, so that few were under way.
+
+    O_DIRECT takes whole sectors, and the file system whole pages. Each flush comes after as many writes as there were
+    for one, and after each at most.
+    """
+    unit = _PAGE if way.size >= _PAGE - _SECTOR else _SECTOR
+    block = min(_MOST_BLOCK, max(unit, unit * round(way.size / unit)))
+    places = min(_MOST_DEPTH, max(1, math.ceil(way.depth - _NOISE)))
+    keys: dict[str, Any] = {"block": exact_bytes(block)}
+    if is_saturated(way):
+        keys["depth"] = places
+    else:
+        keys |= {"jobs": places, "rate": pace_text(way.rate / places)}
+    if flushes is not None:
+        keys["fdatasync"] = max(1, round(way.rate / flushes))
+    return keys
+
+
+def is_saturated(way: RecordedWay) -> bool:
+    """Whether the places that its requests take were hardly ever free."""
+    return way.depth * _SATURATED >= max(1, math.ceil(way.depth - _NOISE))
+
+
+def pace_text(rate: float) -> str:
+    """A rate as a scenario has it, with four figures or more: ``80.12/s``."""
+    digits = max(0, 4 - math.floor(math.log10(rate)) - 1) if rate > 0 else 0
+    text = f"{rate:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}/s"
+
+
+def load_work(recorded: Recorded) -> Work:
+    """What the guest of a scenario does that copies the load."""
+    ways = [name for name in WORDS if any(name in phase.ways for phase in recorded.phases.values())]
+    seconds = _seconds(recorded)
+    return Work(
+        partial(_workloads, recorded, ways, seconds),
+        {name: {"time": "2 s"} for name in ways},
+        f"The load of {recorded.domain}'s disk {recorded.disk}, as it was recorded, with each cache mode.",
+        metrics=(LATENCY, "iops"),
+        target=recorded.disk,
+        heading=tuple(_heading(recorded)),
+        changes=tuple(f"cache-{mode}" for mode in SWITCHABLE),
+        axes=partial(_axes, recorded, ways),
+        more={"recorded": recorded_keys(recorded)},
+    )
+
+
+def recorded_keys(recorded: Recorded) -> dict[str, Any]:
+    """The key ``recorded`` as a scenario has it."""
+    said = {name: getattr(recorded, name) for name in ("run", "domain", "disk", "advice") if getattr(recorded, name)}
+    return {**said, "phases": {name: _phase_keys(phase) for name, phase in recorded.phases.items()}}
+
+
+def _phase_keys(phase: RecordedPhase) -> dict[str, Any]:
+    ways = {
+        name: {"rate": pace_text(way.rate), "size": f"{way.size} B", "latency": f"{1000 * way.latency:.4f} ms"}
+        for name, way in phase.ways.items()
+    }
+    flushes = {} if phase.flushes is None else {"flushes": pace_text(phase.flushes)}
+    return {"time": f"{phase.time:.1f} s", **ways, **flushes}
+
+
+def _workloads(recorded: Recorded, ways: list[str], seconds: int, keys: Keys) -> dict[str, Keys]:
+    """Those of the first phase; the points of the axes change them."""
+    first = next(iter(recorded.phases.values()))
+    return {
+        name: {
+            "kind": "fio",
+            "on": VM,
+            "rw": f"rand{WORDS[name]}",
+            "time": f"{seconds} s",
+            **_of_way(first, name, keys),
+        }
+        for name in ways
+    }
+
+
+def _of_way(phase: RecordedPhase, name: str, keys: Keys) -> dict[str, Any]:
+    """A way of a phase, with files that are together no larger than what the phase moved."""
+    way = phase.ways.get(name, _IDLE)
+    found = fio_keys(way, phase.flushes if name == "writes" and way is not _IDLE else None)
+    block = parse_bytes(found["block"])
+    size = min(most_file_bytes(keys), max(_LEAST_FILE, int(way.rate * way.size * phase.time)))
+    return {**found, "size": exact_bytes(max(1, size // found.get("jobs", 1) // block) * block)}
+
+
+def _axes(recorded: Recorded, ways: list[str], keys: Keys) -> Mapping[str, list[Line]]:
+    orders = {
+        RANDOM: {f"workloads.{name}.rw": f"rand{WORDS[name]}" for name in ways},
+        SEQUENTIAL: {f"workloads.{name}.rw": WORDS[name] for name in ways},
+    }
+    words = {RANDOM: "nothing tells the order of its requests: at random here", SEQUENTIAL: "and in sequence here"}
+    found = {ACCESS: [Line(name, changes, words[name]) for name, changes in orders.items()]}
+    if len(recorded.phases) > 1:
+        phases = [Line(name, _point(one, ways, keys), _words(one)) for name, one in recorded.phases.items()]
+        found = {PHASE: phases, **found}
+    return found
+
+
+def _point(phase: RecordedPhase, ways: list[str], keys: Keys) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in ways:
+        own = _of_way(phase, name, keys)
+        # What another phase has and this one has not.
+        own = {"depth": 1, "jobs": 1, "rate": None, **({"fdatasync": 0} if name == "writes" else {}), **own}
+        found |= {f"workloads.{name}.{key}": value for key, value in own.items()}
+    return found
+
+
+def _words(phase: RecordedPhase) -> str:
+    """A phase as it was recorded."""
+    parts = [
+        f"{way.rate:.4g} {name}/s of {format_bytes(way.size)}, each {1000 * way.latency:.3g} ms"
+        for name, way in phase.ways.items()
+    ]
+    parts += [] if phase.flushes is None else [f"{phase.flushes:.3g} flushes/s"]
+    return f"recorded over {format_seconds(phase.time)}: {'; '.join(parts)}"
+
+
+def _heading(recorded: Recorded) -> Iterator[str]:
+    yield f"The load is that of {recorded.domain}'s disk {recorded.disk} in the recording {recorded.run}:"
+    yield from (f"- {_words(phase)}" for phase in recorded.phases.values())
+    yield (
+        "Nothing tells which blocks it read and wrote: files are as large as what it moved, 1 GiB at most, and each "
+        "load comes once at random and once in sequence."
+    )
+    yield (
+        "Rates are the recorded ones in each setting, so that the difference is in the latency; where as many requests "
+        "as fio has places were under way nearly all the time, the disk set the rate, and fio has none."
+    )
+    yield "`vmlab advise last` says after the run whether the copy is like the recording."
+
+
+def _seconds(recorded: Recorded) -> int:
+    """How long fio works in a cell: long enough for some requests of the slowest way."""
+    slowest = min(way.rate for phase in recorded.phases.values() for way in phase.ways.values())
+    return min(_LONGEST, max(_SHORTEST, math.ceil(_LEAST_REQUESTS / slowest)))
+
+
+def recorded_guest(
+    name: str,
+    origin: str,
+    size: tuple[int, int],
+    accelerator: str,
+    disks: Mapping[str, DomainDisk],
+    roots: Roots = THE_HOST,
+) -> FoundGuest:
+    """The guest as far as a recording has it, where its domain is not here any more; `size` are its vCPUs and bytes."""
+    guest = FoundGuest(name, origin, is_emulated=None if accelerator == UNKNOWN else accelerator == "tcg")
+    vcpus, memory = size
+    where = "the recording"
+    guest.found.say("vcpus", vcpus or None, where)
+    guest.found.say("memory", exact_bytes(memory) if memory else None, where)
+    for target, named in disks.items():
+        disk = FoundDisk(target, named.file or named.protocol, protocol=named.protocol)
+        disk.found.say("cache", None if named.cache == UNKNOWN else named.cache, f"{target}, in {where}")
+        disk.found.say("format", named.format if named.format in ("raw", "qcow2") else None, f"{target}, in {where}")
+        disk.found.say("bus", "virtio" if target.startswith("vd") else None, f"{target}, by its name")
+        look_below(disk, named, roots)
+        guest.disks.append(disk)
+    return guest

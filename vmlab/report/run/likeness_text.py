@@ -1,0 +1,103 @@
+"""A run that copied a recorded load, in words: the advice beside the answer, and what a change of the VM would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vmlab.analysis.advice.likeness import Answer, Copied, LikeWay
+from vmlab.model.run import CACHE_FLAGS, CACHE_MODES
+from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN
+from vmlab.model.visible import visible_line
+from vmlab.plan.copied_guest.copied_load import LATENCY
+from vmlab.report.blocks import Block, Column, Notes, Table, Text
+from vmlab.report.disk_lines import LIBVIRT, disk_lines
+from vmlab.report.run.shown_tables import metric_words
+from vmlab.report.verdicts import difference_words
+from vmlab.report.writers.text import text_lines
+
+_LOST = {
+    True: "the host's page cache no longer keeps what the guest reads again, and gives that memory back",
+    False: "data that the guest has not flushed are lost if the host crashes, as with a disk's own cache; with a QEMU "
+    "from before 4.0 libvirt refuses to migrate the running guest unless it is told --unsafe, and newer ones drop the "
+    "host's cache of the disk at the end of a migration",
+}
+"""By whether the changed mode leaves out the page cache."""
+
+
+def copied_text(found: Copied, width: int) -> str:
+    """All of it."""
+    return "\n".join(text_lines(list(_blocks(found)), width)) + "\n"
+
+
+def _blocks(found: Copied) -> Iterator[Block]:
+    recorded = found.recorded
+    place = f"{recorded.domain} {recorded.disk}, recorded in {recorded.run}, copied in {found.run}"
+    yield Text(visible_line(place))
+    yield Text(visible_line(f"advice: {recorded.advice or 'none, the figures carried none'}"))
+    if not found.ways:
+        yield Text("answer: none, as no cell under the recorded settings has passed")
+        return
+    yield _table(found)
+    yield Notes(list(_likeness(found)), tone="")
+    answers = [one for one in found.answers if one.metric == LATENCY or one.difference.proven]
+    yield Notes([f"answer: {_answer_words(found, one)}" for one in answers], tone="answer")
+    yield Notes(list(_changes(found)), tone="")
+
+
+def _table(found: Copied) -> Table:
+    def column(head: str, texts: Iterator[str]) -> Column:
+        return Column(head, list(texts))
+
+    ways = found.ways
+    return Table(
+        "under the recorded settings",
+        [_place(found, one.phase, one.access, one.way) for one in ways],
+        [
+            column("recorded/s", (f"{one.recorded_rate:.4g}" for one in ways)),
+            column("copy/s", (f"{one.rate:.4g}" for one in ways)),
+            column("recorded ms", (_ms(one.recorded_latency) for one in ways)),
+            column("copy ms", (_ms(one.latency) for one in ways)),
+            column("alike", (_yes(one) for one in ways)),
+        ],
+    )
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.3g}"
+
+
+def _yes(one: LikeWay) -> str:
+    return "yes" if one.alike else "no"
+
+
+def _place(found: Copied, *words: str) -> str:
+    return ", ".join(word for word in words if word != LOAD or len(found.recorded.phases) > 1)
+
+
+def _likeness(found: Copied) -> Iterator[str]:
+    """Which copies count; alike is a rate within some percent and a latency within a factor."""
+    bounds = f"rates within {RATE_WITHIN:g} % and mean latencies within a factor of {LATENCY_WITHIN:g}"
+    for phase, orders in found.alike.items():
+        named = f" of {phase}" if len(found.recorded.phases) > 1 else ""
+        if orders:
+            yield f"the copy{named} is like the recording ({bounds}): {' and '.join(orders)}"
+        else:
+            yield f"the copy{named} is no likeness of the recording ({bounds}), and answers nothing about it"
+
+
+def _answer_words(found: Copied, one: Answer) -> str:
+    place = _place(found, one.phase, one.access, one.setting, one.way)
+    return f"{place}: {metric_words(one.metric)} {difference_words(one.difference)}"
+
+
+def _changes(found: Copied) -> Iterator[str]:
+    """The lines that change the VM, for each setting that some answer proved to be better."""
+    better = dict.fromkeys(one.setting for one in found.answers if one.difference.better)
+    for setting in better:
+        keys = {name: value for name, value in found.changed.get(setting, {}).items() if name.startswith("data_")}
+        line = next((one.text for one in disk_lines(keys) if one.where == LIBVIRT), "")
+        recorded = found.recorded
+        yield visible_line(f"to change it: virsh edit {recorded.domain}, in <disk> {recorded.disk}: {line}")
+        mode = next((mode for mode in CACHE_MODES if mode == keys.get("data_cache")), None)
+        if mode is not None:
+            yield f"what is lost: {_LOST[CACHE_FLAGS[mode].direct]}"
