@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.metrics import Metric
-from vmlab.workloads.reports.found_figures import FoundMetric, demand_printed, found_metrics, value_of
+from vmlab.workloads.reports import pattern_search
+from vmlab.workloads.reports.found_figures import FoundMetric, Printed, figures_in, found_metrics
 
 REDIS = '"test","rps","avg_latency_ms"\n"SET","99009.90","0.265"\n"GET","101010.10","0.250"\n'
 READ = '{"iops": 1234.5, "clat_ns": {"percentile": {"99.000000": 7000}}}'
@@ -18,6 +19,10 @@ FIO = f'fio: warning\n{{"jobs": [{{"read": {READ}}}], "n": "12"}}\n'
 
 def metric(**said: Any) -> FoundMetric:
     return FoundMetric.model_validate(said)
+
+
+def value_of(found: FoundMetric, out: str, err: str = "") -> float:
+    return figures_in([Printed(out, err)], {"rate": found})["rate"]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,7 @@ def metric(**said: Any) -> FoundMetric:
     ],
 )
 def test_a_figure_is_found_and_in_the_labs_unit(said: dict[str, Any], out: str, err: str, value: float) -> None:
-    assert value_of("rate", metric(**said), out, err) == pytest.approx(value)
+    assert value_of(metric(**said), out, err) == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_a_figure_is_found_and_in_the_labs_unit(said: dict[str, Any], out: str, 
 )
 def test_a_figure_that_is_not_there_once_is_named(said: dict[str, Any], out: str, words: str) -> None:
     with pytest.raises(WorkloadError) as error:
-        value_of("rate", metric(**said), out, "")
+        value_of(metric(**said), out)
     said_so = str(error.value)
     assert said_so.startswith("metric rate: ") and words in said_so and "\n" not in said_so
 
@@ -86,7 +91,7 @@ def test_json_is_one_document(out: str) -> None:
     with pytest.raises(
         WorkloadError, match=r"^metric rate: the command (should print a|printed several) JSON document"
     ):
-        value_of("rate", metric(json=".x"), out, "")
+        value_of(metric(json=".x"), out)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +131,42 @@ def test_what_is_no_metric_in_a_record_is_left_out() -> None:
 
 
 def test_what_is_expected_may_stand_in_either_output() -> None:
-    demand_printed("^done$", "a\ndone\n", "")
-    demand_printed("^done$", "", "done")
-    demand_printed("^done$", "a\r\ndone\r\n", "")
+    for out, err in (("a\ndone\n", ""), ("", "done"), ("a\r\ndone\r\n", "")):
+        assert figures_in([Printed(out, err)], {}, "^done$") == {}
     with pytest.raises(WorkloadError, match=r"^the output has nothing that '\^done\$' matches; its last output: no$"):
-        demand_printed("^done$", "no\n", "")
+        figures_in([Printed("done", ""), Printed("no\n", "")], {}, "^done$")
+
+
+def test_figures_are_means_over_the_rounds_whatever_finds_them() -> None:
+    rounds = [Printed('n 1\n{"x": 4}\n', "m 7\n"), Printed('n 2\n{"x": 6}\n', "m 9\n")]
+    metrics = {"n": metric(find=r"n (\d+)"), "m": metric(find=r"m (\d+)"), "x": metric(json=".x")}
+    assert figures_in(rounds, metrics, "n (.)") == {"n": 1.5, "m": 8.0, "x": 5.0}
+    assert figures_in([], metrics, "n") == {}
+
+
+FOR_EVER = Printed("n 1\n" + "a" * 60 + "b\n", "")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expect"),
+    [({"n": metric(find=r"n (\d)"), "rate": metric(find="((?:a+)+)$")}, "n"), ({}, "((?:a+)+)$")],
+)
+def test_a_pattern_that_takes_for_ever_is_ended_and_named(
+    metrics: dict[str, FoundMetric], expect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pattern_search, "SECONDS", 2)
+    with pytest.raises(WorkloadError) as error:
+        figures_in([FOR_EVER], metrics, expect)
+    assert str(error.value) == (
+        "the search for '((?:a+)+)$' in 66 B of output took longer than 2 s, and was ended; a simpler pattern is needed"
+    )
+
+
+def test_a_pattern_of_a_record_that_is_none_is_a_fault_of_the_workload() -> None:
+    with pytest.raises(WorkloadError, match=r"^the search for '\(' in 66 B of output ended with 1$"):
+        figures_in([FOR_EVER], {}, "(")
+
+
+def test_json_is_looked_for_once_whatever_stands_behind_a_bracket() -> None:
+    with pytest.raises(WorkloadError, match=r"^metric rate: the command should print a JSON document, but printed \[1"):
+        value_of(metric(json=".x"), f"[1{' ' * 2_000_000}x\n")

@@ -67,10 +67,14 @@ class ToolWorkload(Workload[P]):
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """The tool ended well, its texts give figures, and what else there is agrees."""
+        # Imported late: who reads records loads the kinds, and runs nothing.
+        import asyncio
+
         demand_success(finished, self.tool)
         texts = await self.printed(context, finished)
         try:
-            values = self.figures(texts, finished.seconds)
+            # A user's patterns may take their time, for which nothing else in the runner waits.
+            values = await asyncio.to_thread(self.figures, texts, finished.seconds)
             more = await self.verified(context, finished)
         except WorkloadError as error:
             error.texts = texts

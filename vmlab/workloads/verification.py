@@ -145,8 +145,10 @@ def line_object(line: str) -> dict[str, Any] | None:
 
 
 _OBJECT = re.compile(r"^\{", re.MULTILINE)
-OBJECT_OR_ARRAY = re.compile(r'^(?:\{|\[\s*(?:$|[\[{"\]]|[0-9.eE+-]+\s*(?:,|\]?\s*$)))', re.MULTILINE)
-"""The beginning of a JSON document, and not of a line such as ``[INFO] ready``."""
+_NUMBERS = r"[0-9.eE+-]++\s*+(?:,|\]?+[ \t\r]*+$)"
+OBJECT_OR_ARRAY = re.compile(rf'^(?:\{{|\[(?:[ \t\r]*+$|\s*+(?:[\[{{"\]]|{_NUMBERS})))', re.MULTILINE)
+"""The beginning of a JSON document, and not of a line such as ``[INFO] ready``. Nothing of it is tried twice: what a
+command printed may have a million blanks behind a bracket."""
 
 
 def only_document(text: str, origin: str, begins: re.Pattern[str] = _OBJECT) -> tuple[Any, str]:

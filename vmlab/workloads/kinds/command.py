@@ -27,10 +27,10 @@ from vmlab.workloads.programs import ask, command, install
 from vmlab.workloads.reports.found_figures import (
     FoundMetric,
     Pattern,
-    demand_printed,
+    Printed,
+    figures_in,
     found_metrics,
     said_lines,
-    value_of,
 )
 from vmlab.workloads.sent_file import SentFile
 from vmlab.workloads.tool_workload import ToolWorkload
@@ -241,15 +241,8 @@ class Command(ToolWorkload[CommandParams]):
             raise WorkloadError(f"the command ran {len(printed)} times, and {params.rounds} were asked for")
         if params.time is not None and took < params.time:
             raise WorkloadError(f"the command ran for {took:.3f} s, and {params.time:.3f} s were asked for")
-        found: dict[str, list[float]] = {}
-        metrics = found_metrics(params.metrics)
-        for out, err in printed:
-            if params.expect is not None:
-                demand_printed(params.expect, out, err)
-            for name, metric in metrics.items():
-                found.setdefault(name, []).append(value_of(name, metric, out, err))
-        means = {name: sum(values) / len(values) for name, values in found.items()}
-        return {RUN_TIME: took, _ROUNDS: len(printed) / took, **means}
+        found = figures_in(printed, found_metrics(params.metrics), params.expect)
+        return {RUN_TIME: took, _ROUNDS: len(printed) / took, **found}
 
     def _demand_well(self, what: str, account: Mapping[str, Any]) -> None:
         """Raises WorkloadError for a command that did not end well by itself, and alone."""
@@ -277,12 +270,12 @@ def _with_address(text: str, context: WorkloadContext) -> str:
     return text if context.target is None else text.replace(_TO, context.peer_address)
 
 
-def _rounds(account: Mapping[str, Any], out: str, err: str) -> Iterator[tuple[str, str]]:
+def _rounds(account: Mapping[str, Any], out: str, err: str) -> Iterator[Printed]:
     """The output of each round, by the number of characters that it printed. Raises ValueError."""
     at = [0, 0]
     for lengths in account["rounds"]:
         end = [at[0] + int(lengths[0]), at[1] + int(lengths[1])]
-        yield out[at[0] : end[0]], err[at[1] : end[1]]
+        yield Printed(out[at[0] : end[0]], err[at[1] : end[1]])
         at = end
     if at != [len(out), len(err)]:
         raise ValueError("the output is not as long as it says")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.metrics import Metric, Unit
+from vmlab.workloads.reports.pattern_search import Searched, Sought, search, shown
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, only_document
 
 _LONGEST = 1000
@@ -148,24 +149,47 @@ def found_metrics(said: Any) -> dict[str, FoundMetric]:
     return found
 
 
-def demand_printed(pattern: str, out: str, err: str) -> None:
-    """Raises WorkloadError where neither output has what the pattern matches."""
-    if not any(re.search(pattern, _searched(text), re.MULTILINE) for text in (out, err)):
-        raise WorkloadError(f"the output has nothing that {_shown(pattern)} matches{last_lines(out, err)}")
+class Printed(NamedTuple):
+    """The output of one round, and its error output."""
+
+    out: str
+    err: str
 
 
-def value_of(name: str, metric: FoundMetric, out: str, err: str) -> float:
-    """The figure in the lab's unit. Raises WorkloadError with the metric's name."""
+def figures_in(
+    rounds: Sequence[Printed], metrics: Mapping[str, FoundMetric], expect: str | None = None
+) -> dict[str, float]:
+    """The mean of each metric over the rounds, in the lab's unit.
+
+    Raises WorkloadError where a round lacks what is expected, or a metric, with its name; and as `search` does.
+    """
+    sought = [] if expect is None else [Sought(expect, 1)]
+    sought += [Sought(one.find) for one in metrics.values() if one.find is not None]
+    texts = [_searched(text) for one in rounds for text in one] if sought else []
+    found = dict(zip(sought, search(sought, texts), strict=True))
+    values: dict[str, list[float]] = {}
+    for number, printed in enumerate(rounds):
+        streams = slice(2 * number, 2 * number + 2)
+        if expect is not None and not any(one.times for one in found[Sought(expect, 1)][streams]):
+            raise WorkloadError(f"the output has nothing that {shown(expect)} matches{last_lines(*printed)}")
+        for name, metric in metrics.items():
+            matches = found[Sought(metric.find)][streams] if metric.find is not None else []
+            values.setdefault(name, []).append(_value_of(name, metric, matches, printed))
+    return {name: sum(own) / len(own) for name, own in values.items()}
+
+
+def _value_of(name: str, metric: FoundMetric, matches: Sequence[Searched], printed: Printed) -> float:
+    """The figure of one round in the lab's unit. Raises WorkloadError with the metric's name."""
     try:
         if metric.find is not None:
-            said: object = _matched(metric.find, out, err)
+            said: object = _matched(metric.find, matches)
         elif metric.column is not None:
-            said = _in_csv(metric.column, metric.row, out)
+            said = _in_csv(metric.column, metric.row, printed.out)
         else:
-            said = _in_json(str(metric.path), out)
+            said = _in_json(str(metric.path), printed.out)
         return _number(said) * base_unit(metric.unit).factor
     except ValueError as error:
-        raise WorkloadError(f"metric {name}: {error}{last_lines(out, err)}") from error
+        raise WorkloadError(f"metric {name}: {error}{last_lines(*printed)}") from error
 
 
 def last_lines(out: str, err: str) -> str:
@@ -184,21 +208,16 @@ def _searched(text: str) -> str:
     return "\n".join(line[:_LONGEST_LINE] for line in text.replace("\r\n", "\n").split("\n"))
 
 
-def _shown(pattern: str) -> str:
-    return f"'{pattern if len(pattern) <= 60 else f'{pattern[:59]}…'}'"
-
-
-def _matched(pattern: str, out: str, err: str) -> str:
+def _matched(pattern: str, matches: Sequence[Searched]) -> str:
     """The group of the only match, in the error output where the output has none. Raises ValueError."""
-    of_each = ([one[1] for one in re.finditer(pattern, _searched(text), re.MULTILINE)] for text in (out, err))
-    found = next((those for those in of_each if those), [])
-    if not found:
-        raise ValueError(f"nothing in the output matches {_shown(pattern)}")
-    if len(found) > 1:
-        raise ValueError(f"{_shown(pattern)} matches {len(found)} times, not once")
-    if found[0] is None:
-        raise ValueError(f"the group of {_shown(pattern)} matched nothing")
-    return str(found[0])
+    found = next((one for one in matches if one.times), None)
+    if found is None:
+        raise ValueError(f"nothing in the output matches {shown(pattern)}")
+    if found.times > 1:
+        raise ValueError(f"{shown(pattern)} matches {found.times} times, not once")
+    if found.group is None:
+        raise ValueError(f"the group of {shown(pattern)} matched nothing")
+    return found.group
 
 
 def _in_csv(column: str, row: str | None, out: str) -> str:
