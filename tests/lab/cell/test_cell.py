@@ -18,11 +18,14 @@ from vmlab.model.cell_event import (
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.errors import WorkloadError
 from vmlab.model.event import Notice
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import Outcome
 from vmlab.telemetry.domains.neighbours import NeighbourCounters
 from vmlab.telemetry.host_counters import HostCounters
+from vmlab.workloads.contract import WorkloadContext
+from vmlab.workloads.kinds.cpu import Cpu
 
 
 async def test_a_cell_that_goes_well_has_all_phases_figures_and_raw_output(
@@ -133,6 +136,23 @@ async def test_a_guest_that_cannot_prepare_fails_the_cell_and_leaves_nothing(
     assert "scripted to fail" in lab.ended().reasons[0]
     assert lab.ended().wall_seconds is None
     assert lab.hypervisor.running == {}
+
+
+async def test_what_a_failing_prepare_printed_is_kept(
+    tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(workload: Cpu, context: WorkloadContext) -> None:
+        if context.workload == "slow":
+            error = WorkloadError("prepare exited with 5")
+            error.texts = {"errors of prepare": "all\nthat it printed\n"}
+            raise error
+
+    monkeypatch.setattr(Cpu, "prepare", fails)
+    lab = lab_of(tmp_path, captured_events)
+    assert await lab.cell().run() is Outcome.FAILED
+    assert lab.ended().reasons == ["tile 1 slow: prepare exited with 5"]
+    kept = [(output.workload, output.name, output.text) for _, output in lab.raw.kept]
+    assert kept == [("slow", "errors of prepare", "all\nthat it printed\n")]
 
 
 async def test_a_domain_that_does_not_start_fails_the_cell(tmp_path: Path, captured_events: int) -> None:

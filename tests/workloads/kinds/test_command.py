@@ -166,9 +166,16 @@ async def test_files_are_sent_and_both_guests_are_made_ready(
 
 
 async def test_a_prepare_that_fails_says_so(alone: WorkloadContext, source: FakeShell) -> None:
-    source.answers = {"command_client": says(account(status=5, last=["Unit redis not found."]))}
-    with pytest.raises(WorkloadError, match=r"^prepare exited with 5; its last output: Unit redis not found\.$"):
+    source.answers = {
+        "command_client": says(account(status=5, last=["Unit redis not found."])),
+        "cat /run/vmlab/command/load.prepare.err": says("all\nthat it printed\n"),
+    }
+    words = r"^prepare exited with 5; its last output: Unit redis not found\.$"
+    with pytest.raises(WorkloadError, match=words) as error:
         await Command(params(prepare="systemctl start redis")).prepare(alone)
+    assert error.value.texts == {"output of prepare": "", "errors of prepare": "all\nthat it printed\n"}
+    (asked,) = (words for words in source.commands if "command_client" in words)
+    assert json.loads(asked[asked.index("{") :])["kept"] == "/run/vmlab/command/load.prepare"
 
 
 async def test_a_user_that_the_guest_does_not_have_is_named(alone: WorkloadContext, source: FakeShell) -> None:

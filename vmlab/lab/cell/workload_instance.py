@@ -131,7 +131,12 @@ class WorkloadInstance:
 
     async def _prepare(self) -> None:
         with self._step(Part.PREPARE, "prepare"):
-            await self._workload.prepare(self.context)
+            try:
+                await self._workload.prepare(self.context)
+            except WorkloadError as error:
+                # The cell fails by it, and keeps its texts.
+                self._fail(error)
+                raise WorkloadError(f"{self.label}: {error}") from error
 
     async def _hold(self) -> None:
         client = self._workload.client(self.context)

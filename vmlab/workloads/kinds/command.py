@@ -195,10 +195,16 @@ class Command(ToolWorkload[CommandParams]):
             return
         # No workload's name has a dot, so that none has this cgroup.
         name = f"{context.workload}.{key}"
-        options = self._options(_with_address(text, context), name, folder=context.workload) | {"stays": True}
+        how = {"stays": True, "kept": f"{_KEPT}/{name}"}
+        options = self._options(_with_address(text, context), name, folder=context.workload) | how
         account = await ask(shell, _PROGRAM, options, deadline=self.params.timeout + _MARGIN)
-        with read_from_a_guest(f"the client of {key}"):
-            self._demand_well(key, account)
+        try:
+            with read_from_a_guest(f"the client of {key}"):
+                self._demand_well(key, account)
+        except WorkloadError as error:
+            out, err = await _kept(shell, name)
+            error.texts = {f"output of {key}": out, f"errors of {key}": err}
+            raise
 
     def _options(self, text: str, group: str, folder: str = "") -> dict[str, Any]:
         """What the client is told, to run a text once."""
@@ -224,8 +230,7 @@ class Command(ToolWorkload[CommandParams]):
 
     async def printed(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
         """What the client said of the rounds, and what these printed, also where they failed."""
-        kept = f"{_KEPT}/{context.workload}"
-        out, err = [(await context.source.run(["cat", f"{kept}.{end}"])).stdout for end in ("out", "err")]
+        out, err = await _kept(context.source, context.workload)
         return {"account": finished.stdout, "output": out, "errors": err}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
@@ -264,6 +269,12 @@ class Command(ToolWorkload[CommandParams]):
         """The rounds'; the client starts before and writes the output behind."""
         rounds = round(values[_ROUNDS] * values[RUN_TIME])
         return ToolTime(values[RUN_TIME], self.around[accelerator] + rounds * _A_ROUND[accelerator])
+
+
+async def _kept(shell: Shell, name: str) -> tuple[str, str]:
+    """What was printed under a name, as the client keeps it."""
+    out, err = [(await shell.run(["cat", f"{_KEPT}/{name}.{end}"])).stdout for end in ("out", "err")]
+    return out, err
 
 
 def _with_address(text: str, context: WorkloadContext) -> str:
