@@ -14,6 +14,8 @@ from vmlab.analysis.compared_runs import noise_of
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Verdict
+from vmlab.analysis.comparison.gate import Condition
+from vmlab.analysis.comparison.judging import judge
 from vmlab.analysis.comparison.meetings import Side, sides_by_axis
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
@@ -270,3 +272,57 @@ def test_a_comparison_reads_whether_the_disk_was_busy(tmp_path: Path) -> None:
     assert list(read.cells[0].host) == ["disk_util_percent"]
     (warning,) = [text for text in compare(sides_by_axis(read)).warnings if "disk" in text]
     assert warning.startswith("the disk was busy for at most 5.0 % of the time")
+
+
+def _of_a_command(path: Path, unit: str, better: str | None, kind: str = "command") -> RunDocument:
+    """A run whose scenario says what its metric `rate` is."""
+    metrics = {"rate": {"find": "(a)", "unit": unit, "better": better}, "size": {"find": "(b)", "unit": "B"}}
+    workload = {"kind": kind, "run": "true", "metrics": metrics}
+    story = Story(path / "run.sqlite", run=path.name).begin({}, said={"workloads": {"web": workload}})
+    for repeat in (1, 2):
+        story.start_cell({}, repeat)
+        story.execute(10.0)
+        story.measure("web", 9.0)
+        story.measure("web", 7.0, "rate", unit)
+        story.measure("web", 70.0, "size", "B")
+        story.end_cell(wall=10.0)
+    with RunReader(story.end()) as reader:
+        return run_document(reader)
+
+
+@pytest.mark.parametrize(
+    ("unit", "better", "words"),
+    [
+        ("s", "lower", "old: in 1/s, more is better; new: in s, less is better"),
+        ("1/s", "lower", "old: in 1/s, more is better; new: in 1/s, less is better"),
+        ("1/s", None, "old: in 1/s, more is better; new: in 1/s, neither end is better"),
+    ],
+)
+def test_a_metric_that_means_something_else_now_is_not_compared(
+    tmp_path: Path, unit: str, better: str | None, words: str
+) -> None:
+    documents = [_of_a_command(tmp_path / "old", "1/s", "higher"), _of_a_command(tmp_path / "new", unit, better)]
+    sides = [Side.of(document.run.id, document) for document in documents]
+    found = compare(sides)
+    line = f"web rate is not compared, as it is not the same: {words}"
+    assert line in found.warnings
+    assert {row.metric for row in found.rows if row.workload == "web"} == {"run_time", "size"}
+    with pytest.raises(UsageError, match=f"^--metric 'rate': {line}$"):
+        compare(sides, chosen=["rate"])
+    with pytest.raises(UsageError, match=f"^--fail-if 'web.rate < -5 %': {line}$"):
+        judge(found, [Condition.parse("web.rate < -5 %")])
+
+
+def test_a_metric_that_means_the_same_is_compared(tmp_path: Path) -> None:
+    found = _compared(*(_of_a_command(tmp_path / name, "1/s", "higher") for name in ("old", "new")))
+    assert {row.metric for row in found.rows if row.workload == "web"} == {"run_time", "rate", "size"}
+    assert not any("not compared" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_record_that_does_not_tell_a_workloads_kind_does_not_tell_better_ends(tmp_path: Path, first: int) -> None:
+    known = _of_a_command(tmp_path / "old", "B", "lower")
+    unknown = _of_a_command(tmp_path / "new", "B", "lower", kind="gone")
+    found = _compared(*((known, unknown) if first == 0 else (unknown, known)))
+    (rate,) = (row for row in found.rows if row.metric == "rate")
+    assert rate.more_is_better is False and found.unlike == {}

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain
 
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.comparison.comparison import AT_BEST, INDEX, Comparison, Noise, Row
-from vmlab.analysis.comparison.conditions import Differing, differing
+from vmlab.analysis.comparison.comparison import AT_BEST, INDEX, Comparison, Named, Noise, Row
+from vmlab.analysis.comparison.conditions import Differing, differing, named_labels
 from vmlab.analysis.comparison.families import asked_metrics, with_differences
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.meetings import Meeting, Side, meetings_of, place_of
@@ -60,27 +60,28 @@ def compare(
         raise UsageError("the runs have no cell with the same axes; name cells to compare, such as last:1 last:2")
     baseline, parts = sides[0].run, [part for side in sides for part in side.parts]
     asked = asked_metrics(baseline)
+    of_runs = [list(chain.from_iterable(own)) for own in zip(*(one.of_runs for one in meetings), strict=True)]
+    unlike = _unlike(parts, of_runs)
     rows: list[Row] = []
     indexed: list[Indexed] = []
     overall: list[Overall] = []
     for meeting in meetings:
         timed = timed_of(meeting.cells, baseline.throughput)
-        here, index, of_all = _at(meeting, timed, baseline, noise, chosen)
+        here, index, of_all = _at(meeting, timed, unlike, baseline, noise, chosen)
         rows += with_differences(here, asked, timed, noise, chosen=bool(chosen))
         indexed += filter(None, [index])
         overall += filter(None, [of_all])
     results = tuple(row for row in rows if not row.fixed)
-    of_runs = [list(chain.from_iterable(own)) for own in zip(*(one.of_runs for one in meetings), strict=True)]
     passed = [_passed(meetings, place) for place in range(len(sides))]
     timed = timed_of(list(chain.from_iterable(of_runs)), baseline.throughput)
-    _demand_known(chosen, results, meetings, timed)
+    _demand_known(chosen, results, meetings, timed, unlike)
     alone = tuple(_alone(sides, meetings))
     differs = tuple(differing([part.run for part in parts], [(one.axes, one.of_runs) for one in meetings]))
     doubts = noise.doubts(sides[0].label, baseline) if noise else ()
     return Comparison(
         labels=tuple(side.label for side in sides),
         rows=results,
-        warnings=(*_warnings(parts, [axes for axes, _ in alone], differs), *doubts),
+        warnings=(*unlike.values(), *_warnings(parts, [axes for axes, _ in alone], differs), *doubts),
         differs=differs,
         noise=noise,
         workloads=tuple(workloads_of([cell for part in parts for cell in part.cells])),
@@ -96,14 +97,46 @@ def compare(
         overall=tuple(overall),
         timed=timed,
         fixed=tuple(row for row in rows if row.fixed),
+        unlike=unlike,
     )
 
 
+def _unlike(parts: Sequence[Side], of_runs: Sequence[Sequence[CellDocument]]) -> dict[Named, str]:
+    """A line for each figure that has another unit, or another better end, in some of the runs than in others.
+
+    A scenario says what its own metrics are, and may have said otherwise before. A record that does not tell the kind
+    of a workload does not tell better ends.
+    """
+    taken = [
+        (over.workload in part.run.throughput, part.label, over)
+        for part, cells in zip(parts, of_runs, strict=True)
+        for over in chain.from_iterable(cell.over_tiles for cell in cells)
+    ]
+    found: dict[Named, dict[tuple[str, bool | None], dict[str, None]]] = {}
+    for known, label, over in sorted(taken, key=lambda one: not one[0]):
+        meanings = found.setdefault((over.workload, over.metric), {})
+        of_unit = (one for one in meanings if one[0] == over.unit)
+        meaning = (over.unit, over.more_is_better) if known else next(of_unit, (over.unit, over.more_is_better))
+        meanings.setdefault(meaning, {})[label] = None
+    words = {True: "more is better", False: "less is better", None: "neither end is better"}
+    return {
+        (workload, metric): f"{workload} {metric} is not compared, as it is not the same: "
+        + "; ".join(f"{named_labels([*labels])}: in {unit}, {words[more]}" for (unit, more), labels in meanings.items())
+        for (workload, metric), meanings in found.items()
+        if len(meanings) > 1
+    }
+
+
 def _at(
-    meeting: Meeting, timed: Mapping[str, str], baseline: RunPart, noise: Noise | None, chosen: Sequence[str]
+    meeting: Meeting,
+    timed: Mapping[str, str],
+    unlike: Collection[Named],
+    baseline: RunPart,
+    noise: Noise | None,
+    chosen: Sequence[str],
 ) -> tuple[list[Row], Indexed | None, Overall | None]:
     """The rows of one place without their differences, its tile index, and its overall figure."""
-    rows, index = list(_rows(meeting, timed)), _index(meeting, baseline)
+    rows, index = list(_rows(meeting, timed, unlike)), _index(meeting, baseline)
     order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in rows))}
     rows.sort(key=lambda row: (order[row.workload], row.metric != timed.get(row.workload), row.fixed))
     firsts = _parts(rows, chosen or (baseline.table.metrics if baseline.table else ()) or (RUN_TIME,), timed)
@@ -144,12 +177,18 @@ def _is_chosen(row: Row, name: str, timed: Mapping[str, str]) -> bool:
 
 
 def _demand_known(
-    chosen: Sequence[str], rows: Sequence[Row], meetings: Sequence[Meeting], timed: Mapping[str, str]
+    chosen: Sequence[str],
+    rows: Sequence[Row],
+    meetings: Sequence[Meeting],
+    timed: Mapping[str, str],
+    unlike: Mapping[Named, str],
 ) -> None:
     """Raises UsageError for the first figure that none of the `rows` is, with those that there are."""
     for name in chosen:
         if not any(_is_chosen(row, name, timed) for row in rows):
-            every = [row for meeting in meetings for row in _rows(meeting, timed) if not row.fixed]
+            if line := next((line for one, line in unlike.items() if name in (one[1], ".".join(one))), None):
+                raise UsageError(f"--metric {quoted(name)}: {line}")
+            every = [row for meeting in meetings for row in _rows(meeting, timed, unlike) if not row.fixed]
             own = [row for row in every if name.startswith(f"{row.workload}.")]
             there = ", ".join(dict.fromkeys(row.metric for row in own or every))
             raise UsageError(f"--metric {quoted(name)}: no cell that is compared has this figure; there are {there}")
@@ -197,17 +236,21 @@ def _asked_here(asked: Collection[str], rows: Sequence[Row], timed: Mapping[str,
     return tuple(found) or (RUN_TIME, WALL_SECONDS)
 
 
-def _rows(meeting: Meeting, timed: Mapping[str, str]) -> Iterator[Row]:
-    """The rows of one place; `timed` are the workloads of fixed duration there, whose run time is fixed.
+def _rows(meeting: Meeting, timed: Mapping[str, str], unlike: Collection[Named]) -> Iterator[Row]:
+    """The rows of one place, but for figures that are `unlike`; `timed` are the workloads of fixed duration there.
 
-    A fixed time is the same however fast the host was, so nothing is taken out of it.
+    Their time is fixed, and the same however fast the host was, so nothing is taken out of it.
     """
     cells = meeting.cells
     follow = following_of(cells) if speed_span(meeting.passed) else frozenset()
     for workload in workloads_of(cells):
         taken = [over for cell in cells for over in cell.over_tiles if over.workload == workload]
         its_own = [[(run, as_of(workload, those)) for run, those in side] for side in meeting.sides]
-        for (metric, unit), more in {(over.metric, over.unit): over.more_is_better for over in taken}.items():
+        known = {(over.metric, over.unit): over.more_is_better for over in taken if over.more_is_better is not None}
+        for metric, unit in dict.fromkeys((over.metric, over.unit) for over in taken):
+            if (workload, metric) in unlike:
+                continue
+            more = known.get((metric, unit))
             fixed = workload in timed and metric == RUN_TIME
             row = Row(meeting.axes, workload, metric, unit, (), more, fixed=fixed)
             follows = workload in follow and workload not in timed

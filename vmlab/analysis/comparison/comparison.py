@@ -24,6 +24,8 @@ AT_BEST = "at best speed"
 """The label of rows in which the CPUs' speed is taken out."""
 Key = tuple[str, str, str]
 """A workload (or the total wall clock), a metric, and the label of the row."""
+Named = tuple[str, str]
+"""A workload (or the total wall clock) and a metric."""
 _WITHOUT_MEANING = ("seed",)
 """Conditions that may differ between a control run and those that its noise is used for."""
 
@@ -146,7 +148,8 @@ class Comparison:
     guests of each run that is compared, None for a run in which only the host worked. `timed` has the throughput of
     each workload of fixed duration, and the total wall clock where all workloads are of one; their times are `fixed`
     rows, which no table has. `chosen` are the names of the figures that a user asked for, instead of the scenario.
-    `overall` has the figure over all workloads at each place that has several.
+    `overall` has the figure over all workloads at each place that has several. `unlike` has the figures that are not
+    compared, as their unit or their better end is another on another side, with the warning that says so.
     """
 
     labels: tuple[str, ...]
@@ -168,6 +171,7 @@ class Comparison:
     fixed: tuple[Row, ...] = ()
     chosen: tuple[str, ...] = ()
     overall: tuple[Overall, ...] = ()
+    unlike: Mapping[Named, str] = field(default_factory=dict)
 
     @property
     def judged(self) -> list[Row]:

@@ -47,7 +47,7 @@ class Differing:
         having: dict[str, list[str]] = {}
         for label, value in zip(labels, self.values, strict=True):
             having.setdefault(value, []).append(label)
-        sides = ", ".join(f"{_named(alike)} {_cut(value)}" for value, alike in having.items())
+        sides = ", ".join(f"{named_labels(alike)} {_cut(value)}" for value, alike in having.items())
         return f"{self.what} differs{where}: {sides}"
 
 
@@ -69,7 +69,8 @@ def value_words(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
 
 
-def _named(labels: Sequence[str]) -> str:
+def named_labels(labels: Sequence[str]) -> str:
+    """The sides that have something in common: the first one, and how many more."""
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
 
 

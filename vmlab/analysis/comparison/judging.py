@@ -64,9 +64,12 @@ def _rows(comparison: Comparison, figures: Sequence[Sequence[str]]) -> list[Row]
 
 
 def _figure(comparison: Comparison, condition: Condition) -> tuple[str, str]:
-    """The workload and the metric that a condition names."""
-    known = [(row.workload, row.metric) for row in comparison.judged]
-    return figure_of_condition(condition, known, comparison.timed, comparison.workloads)
+    """The workload and the metric that a condition names. Raises UsageError for one that is not the same on all sides."""
+    known = [*((row.workload, row.metric) for row in comparison.judged), *comparison.unlike]
+    found = figure_of_condition(condition, known, comparison.timed, comparison.workloads)
+    if line := comparison.unlike.get(found):
+        raise UsageError(f"{condition.named}: {line}")
+    return found
 
 
 def figure_of_condition(
