@@ -11,6 +11,7 @@ from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
 from vmlab.analysis.comparison.difference import Sides, differences
 from vmlab.analysis.comparison.gate import Condition, State
 from vmlab.analysis.comparison.judging import figure_of_condition, judge, level_readings
+from vmlab.analysis.comparison.overall import OVERALL
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, OneReading
 from vmlab.analysis.statistics.descriptive import spread, standard_deviation
 from vmlab.analysis.statistics.rank_test import signed_rank
@@ -186,6 +187,24 @@ def test_a_condition_names_a_figure_of_its_own_workload_and_the_run_time_where_i
     for wrong, own in (("web.size", "run_time, latency_p95"), ("mail.latency_p95", "run_time, size")):
         with pytest.raises(UsageError, match=f"has no such figure; it has {own}$"):
             figure(f"{wrong} > 0 %")
+
+
+def test_a_metric_that_one_workload_alone_has_is_named_by_itself() -> None:
+    assert [figure(f"{name} < -5 %") for name in ("size", "latency_p95")] == [("mail", "size"), ("web", "latency_p95")]
+    assert figure("wall_seconds > 20 s") == (WALL_CLOCK, WALL_SECONDS)
+    # A workload of this name comes first.
+    assert figure("size > 0 %", [*KNOWN, ("size", "run_time")]) == ("size", "run_time")
+    with pytest.raises(
+        UsageError, match=r"^--fail-if 'run_time > 0 %': several workloads .*; say one of mail\.run_time, web\.run_time$"
+    ):
+        figure("run_time > 0 %")
+    with pytest.raises(UsageError, match=r"several workloads have this figure; say one of mail\.run_time, web\.run_time$"):
+        figure("run_time > 0 %", [one for one in KNOWN if one != ("web", "run_time")], web="iops")
+    with pytest.raises(UsageError, match="web works for a fixed time"):
+        figure("run_time > 0 %", [("web", "iops")], web="iops")
+    for unknown in ("rate", OVERALL):
+        with pytest.raises(UsageError, match="no such workload; there are mail, web"):
+            figure(f"{unknown} < -5 %")
 
 
 def test_the_tile_index_is_a_figure_only_where_it_was_worked_out() -> None:

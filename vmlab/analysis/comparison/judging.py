@@ -80,10 +80,13 @@ def figure_of_condition(
 ) -> tuple[str, str]:
     """The workload and the metric that a condition names, of those that are `known`.
 
-    `workloads` may have more names, of workloads without any figure; `timed` is as `Comparison.timed`. Raises
-    UsageError for any other figure, and for the run time of a workload of fixed duration.
+    A metric that one workload alone has needs no workload. `workloads` may have more names, of workloads without any
+    figure; `timed` is as `Comparison.timed`. Raises UsageError for any other figure, and for the run time of a workload
+    of fixed duration.
     """
     workload, _, metric = condition.figure.partition(".")
+    if not metric and workload not in (WALL_CLOCK, *workloads, *(of for of, _ in known), *timed):
+        workload, metric = _owner(condition, known, timed), workload
     metric = metric or (WALL_SECONDS if workload == WALL_CLOCK else RUN_TIME)
     if condition.figure == OVERALL and (OVERALL, OVERALL) in known and OVERALL not in workloads:
         if condition.level:
@@ -99,6 +102,20 @@ def figure_of_condition(
     if metrics and metric not in metrics:
         raise UsageError(f"{condition.named}: {workload} has no such figure; it has {_list(metrics)}")
     return workload, metric
+
+
+def _owner(condition: Condition, known: Sequence[tuple[str, str]], timed: Mapping[str, str]) -> str:
+    """The workload of a figure that is named by its metric alone; that name where none has it.
+
+    Raises UsageError, with what may be meant, where several have it.
+    """
+    name = condition.figure
+    of_time = [of for of in timed if name == (WALL_SECONDS if of == WALL_CLOCK else RUN_TIME)]
+    owners = list(dict.fromkeys([*(of for of, one in known if one == name != OVERALL), *of_time]))
+    if len(owners) > 1:
+        meant = _list([f"{of}.{name}" for of in owners])
+        raise UsageError(f"{condition.named}: several workloads have this figure; say one of {meant}")
+    return owners[0] if owners else name
 
 
 def _fixed_words(condition: Condition, workload: str, timed: Mapping[str, str]) -> str:
