@@ -561,6 +561,17 @@ def test_a_plan_says_what_a_condition_takes(capsys: pytest.CaptureFixture[str], 
     assert command_line(["plan", "mine.yaml", *options]) == 0
     line = "  primes > +10 %: 8 repeats in one run (--repeats 8), or 6 runs a side\n"
     assert line in capsys.readouterr().out
+    needed = []
+    for condition in ("primes > +10 %", "overall < -5 %", "tile index.tile_index < -5 %"):
+        assert command_line(["plan", "mine.yaml", "--json", "--fail-if", condition]) == 0
+        (one,) = json.loads(capsys.readouterr().out)["plan"]["gate"]
+        needed.append({name: one[name] for name in ("repeats", "runs")})
+    assert needed == [needed[0]] * 3
+    assert command_line(["plan", "mine.yaml", "--fail-if", "overall > 20 s"]) == 2
+    assert "the overall figure is a ratio to the baseline" in capsys.readouterr().err
+    (tmp_path / "one.yaml").write_text(PLANNED.replace(", primes: {kind: cpu, on: host, threads: 1}", ""))
+    assert command_line(["plan", "one.yaml", "--fail-if", "overall < -5 %"]) == 2
+    assert "no such workload; there are disk" in capsys.readouterr().err
     (tmp_path / "mine.yaml").write_text(PLANNED.partition("axes:")[0])
     assert command_line(["plan", "mine.yaml", *options]) == 0
     out = capsys.readouterr().out

@@ -194,12 +194,10 @@ def test_a_metric_that_one_workload_alone_has_is_named_by_itself() -> None:
     assert figure("wall_seconds > 20 s") == (WALL_CLOCK, WALL_SECONDS)
     # A workload of this name comes first.
     assert figure("size > 0 %", [*KNOWN, ("size", "run_time")]) == ("size", "run_time")
-    with pytest.raises(
-        UsageError, match=r"^--fail-if 'run_time > 0 %': several workloads .*; say one of mail\.run_time, web\.run_time$"
-    ):
+    several = r"^--fail-if 'run_time > 0 %': several workloads .*; say one of mail\.run_time, web\.run_time$"
+    with pytest.raises(UsageError, match=several):
         figure("run_time > 0 %")
-    with pytest.raises(UsageError, match=r"several workloads have this figure; say one of mail\.run_time, web\.run_time$"):
-        figure("run_time > 0 %", [one for one in KNOWN if one != ("web", "run_time")], web="iops")
+    assert figure("run_time > 0 %", [one for one in KNOWN if one != ("web", "run_time")], web="iops")[0] == "mail"
     with pytest.raises(UsageError, match="web works for a fixed time"):
         figure("run_time > 0 %", [("web", "iops")], web="iops")
     for unknown in ("rate", OVERALL):

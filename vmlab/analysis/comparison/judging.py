@@ -64,7 +64,7 @@ def _rows(comparison: Comparison, figures: Sequence[Sequence[str]]) -> list[Row]
 
 
 def _figure(comparison: Comparison, condition: Condition) -> tuple[str, str]:
-    """The workload and the metric that a condition names. Raises UsageError for one that is not the same on all sides."""
+    """The workload and the metric that a condition names. Raises UsageError for one that is `unlike`."""
     known = [*((row.workload, row.metric) for row in comparison.judged), *comparison.unlike]
     found = figure_of_condition(condition, known, comparison.timed, comparison.workloads)
     if line := comparison.unlike.get(found):
@@ -111,7 +111,7 @@ def _owner(condition: Condition, known: Sequence[tuple[str, str]], timed: Mappin
     """
     name = condition.figure
     of_time = [of for of in timed if name == (WALL_SECONDS if of == WALL_CLOCK else RUN_TIME)]
-    owners = list(dict.fromkeys([*(of for of, one in known if one == name != OVERALL), *of_time]))
+    owners = list(dict.fromkeys(of for of, one in known if one == name != OVERALL)) or of_time
     if len(owners) > 1:
         meant = _list([f"{of}.{name}" for of in owners])
         raise UsageError(f"{condition.named}: several workloads have this figure; say one of {meant}")

@@ -8,17 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import log1p
 from statistics import median
 from typing import TYPE_CHECKING
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.compare import compare
+from vmlab.analysis.comparison.comparison import INDEX
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.families import asked_of
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import figure_of_condition
 from vmlab.analysis.comparison.meetings import sides_by_axis
+from vmlab.analysis.comparison.overall import OVERALL
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS, Figure, workloads_of
 from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
@@ -31,6 +34,7 @@ from vmlab.analysis.statistics.sample_size import (
     readings_needed,
 )
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
+from vmlab.analysis.tiles.throughput import TILE_INDEX
 from vmlab.model.errors import UsageError
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.workloads.registry import kinds
@@ -156,11 +160,13 @@ def gate_needed(plan: Plan, conditions: Sequence[Condition]) -> list[GateNeeded]
     Raises UsageError for a figure that no workload of the plan gives.
     """
     cells = {tuple(cell.axes.items()): cell for cell in plan.cells}
-    known = dict.fromkeys(figure for cell in cells.values() for figure in _figures(cell))
+    figures = {place: [*_figures(cell, plan.table.metrics)] for place, cell in cells.items()}
+    known = dict.fromkeys(chain.from_iterable(figures.values()))
     timed = _timed(plan.cells)
-    asked = [(one, figure_of_condition(one, list(known), timed)) for one in conditions]
+    names = dict.fromkeys(one.name for cell in plan.cells for one in cell.workloads)
+    asked = [(one, figure_of_condition(one, list(known), timed, list(names))) for one in conditions]
     axis = next((name for name in plan.scenario.axes if len({dict(place).get(name) for place in cells}) > 1), None)
-    inside, between = _asked_about(cells, asked, axis), _asked_about(cells, asked, None)
+    inside, between = _asked_about(figures, asked, axis), _asked_about(figures, asked, None)
     return [
         GateNeeded(
             one,
@@ -171,36 +177,46 @@ def gate_needed(plan: Plan, conditions: Sequence[Condition]) -> list[GateNeeded]
     ]
 
 
-def _asked_about(cells: dict[_Place, CellPlan], asked: Sequence[tuple[Condition, _Figure]], axis: str | None) -> int:
+def _asked_about(
+    figures: Mapping[_Place, Sequence[_Figure]], asked: Sequence[tuple[Condition, _Figure]], axis: str | None
+) -> int:
     """How many differences and levels all conditions ask about together, over which each of them is corrected.
 
-    With an `axis` its values are compared with the first one, else two groups of runs at each place.
+    With an `axis` its values are compared with the first one, else two groups of runs at each place. `figures` are
+    those of each place.
     """
-    places: dict[_Place, list[CellPlan]] = {}
-    for place, cell in cells.items():
-        places.setdefault(tuple(one for one in place if one[0] != axis), []).append(cell)
+    places: dict[_Place, list[Sequence[_Figure]]] = {}
+    for place, those in figures.items():
+        places.setdefault(tuple(one for one in place if one[0] != axis), []).append(those)
     total = 0
     named = dict.fromkeys((figure, bool(one.level)) for one, figure in asked)
-    for those in places.values():
-        candidates = len(those) - 1 if axis is not None else 1
-        figures = set(_figures(those[0]))
-        total += candidates * sum(figure in figures for figure, _ in named)
+    for each in places.values():
+        candidates = len(each) - 1 if axis is not None else 1
+        there = set(chain.from_iterable(each))
+        total += candidates * sum(figure in there for figure, _ in named)
     return max(1, total)
 
 
-def _figures(cell: CellPlan) -> Iterator[_Figure]:
-    """Each figure of a cell that a comparison has differences of."""
+def _figures(cell: CellPlan, asked: Sequence[str]) -> Iterator[_Figure]:
+    """Each figure of a cell that a comparison has differences of; its overall figure is of the `asked` metrics."""
     first = [one for one in cell.workloads if one.tile == 1]
     timed = _timed([cell])
+    parts = 0
     for one in first:
         kind = kinds()[one.kind]
         params = one.params.model_dump()
         left_out = kind.left_out(params)
-        for name in kind.declared(params):
-            if name not in left_out and not (one.name in timed and name == RUN_TIME):
-                yield one.name, name
+        fixed = {RUN_TIME} if one.name in timed else set()
+        own = {name: found for name, found in kind.declared(params).items() if name not in left_out | fixed}
+        yield from ((one.name, name) for name in own)
+        named = (own.get(first_metric(metric, one.name, timed)) for metric in asked or (RUN_TIME,))
+        parts += any(found is not None and found.better is not None for found in named)
     if WALL_CLOCK not in timed:
         yield WALL_CLOCK, WALL_SECONDS
+    if len(first) > 1 or cell.tiles > 1:
+        yield INDEX, TILE_INDEX
+    if parts > 1:
+        yield OVERALL, OVERALL
 
 
 def _timed(cells: Sequence[CellPlan]) -> dict[str, str]:
