@@ -62,6 +62,14 @@ def asked(url: str, **headers: str) -> tuple[int, str, str]:
         return error.code, error.headers["Content-Type"], error.read().decode()
 
 
+def test_values_of_plugins_whose_names_end_up_alike_have_families_of_their_own() -> None:
+    names = SampleNames.of(("fan.rpm", "fan_rpm", "fan_rpm[0]"))
+    text = sample_text(SAMPLE._replace(layout=names, values=(1.0, 2.0, 3.0)))
+    families = {one.name: one.samples for one in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
+    values = {name: [one.value for one in samples] for name, samples in families.items()}
+    assert values == {"vmlab_fan_rpm": [1.0], "vmlab_fan_rpm_2": [2.0, 3.0]}
+
+
 def test_a_scrape_is_openmetrics_of_the_newest_sample(server: MetricsServer) -> None:
     server.take(SAMPLE._replace(values=(1.0,) * len(NAMES)))
     server.take(SAMPLE)

@@ -167,6 +167,33 @@ def test_prometheus_reads_hostile_labels(tmp_path: Path) -> None:
     assert [one.labels["axis_setup"] for one in times.samples] == ['a "b"\n,\\', "<c>&"]
 
 
+NAMED_ALIKE = {
+    "latency": (1.0, "s", "vmlab_latency_seconds"),
+    "latency_seconds": (2.0, "1", "vmlab_latency_seconds_2"),
+    "run_info": (3.0, "1", "vmlab_run_info_2"),
+    "p99.9": (4.0, "s", "vmlab_p99_9_seconds"),
+    "p99_9": (5.0, "s", "vmlab_p99_9_2_seconds"),
+    "rate": (6.0, "1/s", "vmlab_rate_per_second"),
+    "rate_per_second": (7.0, "1/s", "vmlab_rate_per_second_2_per_second"),
+}
+
+
+def test_metrics_whose_names_end_up_alike_have_families_of_their_own(tmp_path: Path) -> None:
+    told = Story(tmp_path / "run.sqlite").begin({})
+    told.start_cell({})
+    told.measure("job", 9.0)
+    for metric, (value, unit, _) in NAMED_ALIKE.items():
+        told.measure("job", value, metric, unit)
+    told.end_cell("passed", [], wall=10.0)
+    file = BytesIO()
+    with RunReader(told.end()) as reader:
+        openmetrics.write_measurements([Exported(reader)], file)
+    found = {family.name: [one.value for one in family.samples] for family in parsed(file)}
+    assert {name: found[name] for _, _, name in NAMED_ALIKE.values()} == {
+        name: [value] for value, _, name in NAMED_ALIKE.values()
+    }
+
+
 def test_junit_has_a_case_for_each_workload_and_cell(tmp_path: Path) -> None:
     file = BytesIO()
     with RunReader(story(tmp_path).end("failed", 1, "2 cells did not pass")) as reader:

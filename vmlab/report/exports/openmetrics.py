@@ -12,7 +12,7 @@ from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of
-from vmlab.report.exports.openmetrics_names import END, PART, family_of, head_of, labels_text
+from vmlab.report.exports.openmetrics_names import END, PART, RUN_INFO, FamilyNames, head_of, labels_text
 from vmlab.report.exports.tidy import AXIS, LABELS, RUN_COLUMNS, Exported, labels_of, measurements, of_run
 from vmlab.report.exports.tidy_tables import cell_text
 from vmlab.store.reader import RunReader
@@ -36,6 +36,7 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
     documents = [run.document() for run in runs]
     is_fleet = any(document.run.hosts for document in documents)
     left_out = _OF_RUN - ({"run"} if run_label else set()) - ({"host"} if is_fleet else set())
+    names = FamilyNames()
     families: dict[tuple[str, str], list[str]] = {}
     met = Counter[str]()
     for row in table.rows:
@@ -48,7 +49,7 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
             for name, one in named.items()
             if one is not None and name not in _VALUE_COLUMNS and name not in left_out
         }
-        family, unit = family_of(str(named["metric"]), str(named["unit"]))
+        family, unit = names.of(str(named["metric"]), str(named["unit"]))
         series = f"{family}{labels_text(labels)}"
         met[series] += 1
         if met[series] > 1:
@@ -80,12 +81,13 @@ def _write_points(
 ) -> None:
     layouts = (layout for run in runs for layout in run.reader.sample_layouts().values())
     names = dict.fromkeys(name for layout in layouts for name in layout.names)
+    families = FamilyNames()
     metrics: dict[str, list[str]] = {}
     for name in names:
         metrics.setdefault(split_name(name)[0], []).append(name)
     _write(file, *_infos(documents, timed=True))
     for metric, those in metrics.items():
-        family, unit = family_of(metric, unit_of(metric))
+        family, unit = families.of(metric, unit_of(metric))
         _write(file, head_of(family, unit))
         for name in those:
             for run, reader, spans, places in known:
@@ -96,7 +98,7 @@ def _write_points(
 def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator[str]:
     """Runs as labels of a gauge, of a fleet each host, with the time of their beginning where all lines have times."""
     # A gauge and not an info: the parser of textfile collectors knows the types of the older format alone.
-    yield head_of("vmlab_run_info", "")
+    yield head_of(RUN_INFO, "")
     for document in {document.run.id: document for document in documents}.values():
         hosts: list[str | None] = [one.name for one in document.run.hosts]
         for host in hosts or [None]:
@@ -105,7 +107,7 @@ def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator
             labels |= labels_of(document)
             began = values["started"]
             time = f" {began.timestamp():.3f}" if timed and isinstance(began, datetime) else ""
-            yield f"vmlab_run_info{labels_text(labels)} 1{time}\n"
+            yield f"{RUN_INFO}{labels_text(labels)} 1{time}\n"
 
 
 def _points(

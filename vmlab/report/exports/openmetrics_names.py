@@ -9,6 +9,8 @@ from vmlab.model.sample import Sample, split_name, unit_of
 from vmlab.model.visible import visible
 
 END = "# EOF\n"
+RUN_INFO = "vmlab_run_info"
+"""The family whose labels say what a run was."""
 PART = "part"
 """The label with the CPU, disk or guest that a figure of the host is of: Prometheus uses ``instance`` itself."""
 _SUFFIXES = {
@@ -23,11 +25,32 @@ _SUFFIXES = {
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\\t"})
 
 
-def family_of(metric: str, unit: str) -> tuple[str, str]:
-    """Name and unit of a metric family; its name ends with its unit, as the format demands."""
-    suffix = _SUFFIXES.get(unit, "")
+class FamilyNames:
+    """Gives each metric in each unit a family of its own: of those that would be called alike, later ones are numbered.
+
+    Users name metrics, too: ``latency`` in seconds and a plain ``latency_seconds``, say, or ``run_info``.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[str, str]] = {}
+        self._taken = {RUN_INFO}
+
+    def of(self, metric: str, unit: str) -> tuple[str, str]:
+        """Name and unit of a metric's family; its name ends with its unit, as the format demands."""
+        if (metric, unit) not in self._known:
+            suffix, number = _SUFFIXES.get(unit, ""), 1
+            name = _family(metric, suffix)
+            while name in self._taken:
+                number += 1
+                name = _family(f"{metric}_{number}", suffix)
+            self._taken.add(name)
+            self._known[metric, unit] = name, suffix
+        return self._known[metric, unit]
+
+
+def _family(metric: str, suffix: str) -> str:
     name = f"vmlab_{_safe(metric)}"
-    return (name if not suffix or name.endswith(f"_{suffix}") else f"{name}_{suffix}"), suffix
+    return name if not suffix or name.endswith(f"_{suffix}") else f"{name}_{suffix}"
 
 
 def head_of(family: str, unit: str) -> str:
@@ -57,11 +80,12 @@ def sample_text(sample: Sample) -> str:
 
 
 def _gauges(sample: Sample) -> Iterator[str]:
+    names = FamilyNames()
     families: dict[tuple[str, str], list[str]] = {}
     for name, value in zip(sample.layout.names, sample.values, strict=True):
         if value == value:
             metric, part = split_name(name)
-            key = family_of(metric, unit_of(metric))
+            key = names.of(metric, unit_of(metric))
             labels = labels_text({} if part is None else {PART: part})
             families.setdefault(key, []).append(f"{key[0]}{labels} {float(value)!r}\n")
     for (family, unit), lines in families.items():
