@@ -75,6 +75,9 @@ def test_each_setting_is_read_back_from_the_running_guest(home: Home, tmp_path: 
         "50000000/s",
     )
     assert (blk["data_limit_iops_burst"], blk["data_limit_burst_length"]) == ("6000/s", "2 s")
+    # What no point sets but for the data disk alone is proved where it is not set, too.
+    assert [usual[f"data_{key}"] for key in ("limit_iops", "limit_bandwidth", "limit_iops_burst")] == ["none"] * 3
+    assert (usual["data_io"], usual["data_detect_zeroes"]) == ("threads", "off")
     assert (usual["allocation"], blk["allocation"]) == ("thin", "full")
     kept = [one for one in cells["blk"]["lever_proof"] if one["by"].startswith("query-blockstats")]
     assert [one["lever"] for one in kept] == ["data_limit_iops", "data_limit_bandwidth"]

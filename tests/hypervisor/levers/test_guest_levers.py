@@ -246,6 +246,25 @@ def test_limits_and_zeroes_are_those_that_qemu_says_of_each_disk(tmp_path: Path)
     ]
 
 
+DATA_ALONE = ["data_io", "data_iothread", "data_detect_zeroes", "data_limit_iops", "data_limit_burst_length"]
+
+
+@pytest.mark.parametrize("meddled", [False, True])
+def test_a_key_of_the_data_disk_that_other_cells_set_is_proved_too(tmp_path: Path, meddled: bool) -> None:
+    inserted = {"iops": 700, "iops_max": 900, "detect_zeroes": "on"} if meddled else {"iops": 0, "detect_zeroes": "off"}
+    blocks = [{"qdev": "/machine/peripheral/virtio-disk1/virtio-backend", "inserted": inserted}]
+    answers = {"query-version": VERSION, "query-block": blocks, "query-iothreads": []}
+    links = {(f"virtio-disk{number}", "iothread"): "/objects/iothread1" if meddled else "" for number in (0, 1)}
+    made = Made(tmp_path / "qemu", answers, links)
+    if meddled:
+        made.opened("anon_inode:[io_uring]")
+    shown = ("io_uring", "iothread1", "on", "700/s", "1 s") if meddled else ("threads", "none", "off", "none", "none")
+    assert sorted(found(made, DATA_ALONE, **DATA)) == sorted(
+        (key, usual, one, not meddled)
+        for key, usual, one in zip(DATA_ALONE, ("threads", "none", "off", "none", "none"), shown, strict=True)
+    )
+
+
 def test_bursts_are_those_that_qemu_says_and_last_a_second_unless_told(tmp_path: Path) -> None:
     inserted = {"iops": 5, "iops_max": 9, "iops_max_length": 1, "bps": 600, "bps_max": 700, "bps_max_length": 4}
     blocks = [{"qdev": "/machine/peripheral/virtio-disk0/virtio-backend", "inserted": inserted}]

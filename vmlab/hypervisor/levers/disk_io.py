@@ -42,10 +42,9 @@ class DiskIoLever(GuestLever):
         shown, by = set(_shown(qemu)), _BY
         if _has_rings_anyway(qemu):
             shown, by = {one for one in shown if one == "native"} | (wanted & {"io_uring"}), _NOT_OF_RINGS
-        for key, own in (("io", asked.io), ("data_io", asked.data_io)):
-            if own is not None:
-                found = own if shown == wanted else " and ".join(sorted(shown)) or "threads"
-                yield qemu.proof(key, own, found, by, agrees=shown == wanted)
+        for key, own in {qemu.key_of("io", place): asked.of_disk("io", place) for place in _of_host(asked)}.items():
+            found = own if shown == wanted else " and ".join(sorted(shown)) or "threads"
+            yield qemu.proof(key, own, found, by, agrees=shown == wanted)
 
 
 def _of_host(asked: GuestResources) -> list[DiskPlace]:

@@ -44,7 +44,7 @@ class IoThreadLever(GuestLever):
             found = str(qemu.property(device, "iothread")).rpartition("/")[2] or _NONE
             if found in threads and qemu.cpu_seconds(threads[found]) < _WORKED:
                 found = f"{found}, which has not worked"
-            yield qemu.proof(qemu.asked.key_of("iothread", place), wanted, found, _BY)
+            yield qemu.proof(qemu.key_of("iothread", place), wanted, found, _BY)
 
 
 def iothread_number(asked: GuestResources, name: str) -> int:

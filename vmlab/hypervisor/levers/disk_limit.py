@@ -58,11 +58,11 @@ class DiskLimitLever(GuestLever):
                 for each, name in ((key, field), (f"{key}_burst", f"{field}_max")):
                     found = inserted.get(name) or None
                     wanted = asked.of_disk(each, place)
-                    yield qemu.proof(asked.key_of(each, place), _words(wanted), _words(found), "query-block")
+                    yield qemu.proof(qemu.key_of(each, place), _words(wanted), _words(found), "query-block")
                 if inserted.get(f"{field}_max"):
                     lengths.add(inserted.get(f"{field}_max_length", _USUAL_LENGTH))
             found_lengths = " and ".join(f"{one} s" for one in sorted(lengths)) or _NONE
-            yield qemu.proof(asked.key_of(_LENGTH, place), _length_words(asked, place), found_lengths, "query-block")
+            yield qemu.proof(qemu.key_of(_LENGTH, place), _length_words(asked, place), found_lengths, "query-block")
 
 
 def is_limited(asked: GuestResources) -> bool:

@@ -25,7 +25,7 @@ class DetectZeroesLever(GuestLever):
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """By what QEMU says of the node that the device is on."""
         for place in qemu.asked.disk_places:
-            key = qemu.asked.key_of("detect_zeroes", place)
+            key = qemu.key_of("detect_zeroes", place)
             found = str(qemu.inserted(place).get("detect_zeroes", "missing"))
             yield qemu.proof(key, qemu.asked.of_disk("detect_zeroes", place), found, "query-block")
 

@@ -11,7 +11,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -50,7 +50,8 @@ class Monitor(Protocol):
 @dataclass(frozen=True, slots=True)
 class RunningQemu:
     """The QEMU of a guest, whose `process` is its folder below a /proc, and what was `asked` of it. `described` is
-    libvirt's XML of it, `cpus` are those that guests may use here, `inside` is what files of the guest hold.
+    libvirt's XML of it, `cpus` are those that guests may use here, `inside` is what files of the guest hold. `keys` are
+    those that are proved, as any cell of the run sets them.
     """
 
     guest: str
@@ -61,6 +62,11 @@ class RunningQemu:
     described: Callable[[], str] = str
     cpus: frozenset[int] = frozenset()
     inside: Mapping[str, str] = field(default_factory=dict)
+    keys: frozenset[str] = frozenset()
+
+    def key_of(self, key: str, disk: DiskPlace) -> str:
+        """The key that a disk's value of `key` is proved by: that of the data disk alone where any cell sets that."""
+        return own if disk == "data" and (own := f"data_{key}") in self.keys else self.asked.key_of(key, disk)
 
     def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
         """A proof for it, which agrees where the words are equal unless `agrees` is given."""
@@ -165,4 +171,5 @@ def files_inside(keys: Collection[str]) -> list[str]:
 def proofs(qemu: RunningQemu, keys: Collection[str]) -> list[LeverProof]:
     """The proofs of those of `keys` that are levers, as `GuestLever.prove` gives them."""
     having = [lever for lever in all_levers() if not set(lever.keys).isdisjoint(keys)]
+    qemu = replace(qemu, keys=frozenset(keys))
     return [proof for lever in having for proof in lever.prove(qemu) if proof.lever in keys]
