@@ -11,6 +11,7 @@ from vmlab.cli.commands.run_commands import _printed
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
+from vmlab.store.reader import RunReader
 
 RUN = "20261121-143000-tile-aaaa"
 
@@ -28,3 +29,24 @@ def test_a_user_of_a_busy_host_is_shown_what_helps(
     told = capsys.readouterr().err
     helped = f"`vmlab resume {RUN} --invalid` measures them once more, and --allow-noise accepts other load"
     assert (helped in told) == (code == ExitCode.INVALID)
+
+
+@pytest.mark.parametrize("code", [ExitCode.INVALID, ExitCode.PASSED])
+def test_the_record_of_a_run_that_has_ended_is_read_once(
+    code: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    story = Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none"]})
+    story.start_cell({"cache": "none"})
+    story.end_cell("invalid", ["the host was busy"])
+    story.end()
+    opened: list[Path] = []
+    read = RunReader.__init__
+
+    def counted(reader: RunReader, path: Path) -> None:
+        opened.append(path)
+        read(reader, path)
+
+    monkeypatch.setattr(RunReader, "__init__", counted)
+    assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code) == code
+    assert len(opened) == 1 and "the host was busy" in capsys.readouterr().out

@@ -6,6 +6,7 @@ import math
 import time
 
 from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.output import page_width, write_figures, write_json
@@ -160,10 +161,14 @@ def say_killed(folder: RunFolder, ended: RunEnded | None) -> bool:
     return bool(why)
 
 
-def print_measured(folder: RunFolder, *, as_json: bool) -> None:
-    """Print what a run measured, as `vmlab show` does."""
+def document_of(folder: RunFolder) -> RunDocument:
+    """The run as it is recorded. Raises UsageError where there is no record, StoreError for a damaged one."""
     with RunReader(folder.store) as reader:
-        document = run_document(reader)
+        return run_document(reader)
+
+
+def print_measured(document: RunDocument, *, as_json: bool) -> None:
+    """Print what a run measured, as `vmlab show` does."""
     if as_json:
         write_json(jsonable(document))
     else:

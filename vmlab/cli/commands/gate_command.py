@@ -13,7 +13,7 @@ from vmlab.analysis.statistics.random_effects import FEWEST_RUNS
 from vmlab.cli.commands.upkeep_commands import give_text
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import follow, print_measured, started
+from vmlab.cli.one_run import document_of, follow, print_measured, started
 from vmlab.cli.options import concurrent_option, overrides_without, wait_option
 from vmlab.cli.output import page_width, write_figures, write_json
 from vmlab.lab.process.removed_runs import demand_free, keep_night
@@ -135,5 +135,5 @@ def _measured(
                 say(visible_line(f"run {folder.id} goes on without its note: {error}"))
         code = follow(folder, interrupted)
     if not as_json and folder.store.exists():
-        print_measured(folder, as_json=False)
+        print_measured(document_of(folder), as_json=False)
     return folder.store, code

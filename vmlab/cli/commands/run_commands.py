@@ -9,13 +9,13 @@ import click
 from click.core import ParameterSource
 
 from vmlab.analysis.comparison.repeats_needed import repeats_needed
-from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.counted_cells import is_final
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.upkeep_commands import give, give_text
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import follow, print_measured, say_killed, started
+from vmlab.cli.one_run import document_of, follow, print_measured, say_killed, started
 from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
 from vmlab.cli.output import OutputLost, write_json, write_text
 from vmlab.cli.progress import WaitingLine
@@ -36,7 +36,6 @@ from vmlab.plan.planning import Overrides, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.notes import checked_note
-from vmlab.store.reader import RunReader
 
 _OF_THE_COMMAND = ("scenario", "command", "guest", "print_scenario")
 _ALLOWED = ("allow_overcommit", "allow_unsafe", "allow_noise", "allow_equal_weight")
@@ -248,33 +247,33 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
     A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its
     own exit code.
     """
+    # Read once: a run of many cells takes a while.
+    document = document_of(folder) if code == ExitCode.PASSED or folder.store.exists() else None
     invalid = code == ExitCode.INVALID
-    code = code if code != ExitCode.PASSED else _by_targets(folder)
+    if document is not None and code == ExitCode.PASSED:
+        code = _by_targets(document)
     try:
-        if folder.store.exists():
-            print_measured(folder, as_json=as_json)
+        if document is not None:
+            print_measured(document, as_json=as_json)
     except OutputLost:
         say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
         if code == ExitCode.PASSED:
             raise
     if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) and not is_fleet(folder.path):
         say(f"`vmlab resume {folder.id}` measures the cells that are left")
-    if invalid and _has_invalid_cells(folder):
+    if invalid and document is not None and _has_invalid_cells(document):
         again = "" if is_fleet(folder.path) else f"`vmlab resume {folder.id} --invalid` measures them once more, and "
         say(f"vmlab: invalid cells are not compared; {again}--allow-noise accepts other load")
     return code
 
 
-def _has_invalid_cells(folder: RunFolder) -> bool:
+def _has_invalid_cells(document: RunDocument) -> bool:
     """Whether the last attempt at some cell is invalid; a run that lacks repeats for want of time has none."""
-    with RunReader(folder.store) as reader:
-        return any(is_final(cell) and cell.outcome == Outcome.INVALID for cell in run_document(reader).cells)
+    return any(is_final(cell) and cell.outcome == Outcome.INVALID for cell in document.cells)
 
 
-def _by_targets(folder: RunFolder) -> ExitCode:
+def _by_targets(document: RunDocument) -> ExitCode:
     """Of a run that passed, the exit code by its targets: PASSED unless the run was started with `--targets`."""
-    with RunReader(folder.store) as reader:
-        document = run_document(reader)
     cells = [cell for cell in document.cells if is_final(cell)]
     if not document.run.targets_decide:
         return ExitCode.PASSED
