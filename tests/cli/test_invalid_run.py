@@ -43,9 +43,9 @@ def test_the_record_of_a_run_that_has_ended_is_read_once(
     opened: list[Path] = []
     read = RunReader.__init__
 
-    def counted(reader: RunReader, path: Path) -> None:
+    def counted(reader: RunReader, path: Path, host: str | None = None) -> None:
         opened.append(path)
-        read(reader, path)
+        read(reader, path, host)
 
     monkeypatch.setattr(RunReader, "__init__", counted)
     assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code) == code

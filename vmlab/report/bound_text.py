@@ -10,9 +10,8 @@ from vmlab.analysis.cell_shape import (
     MovedDocument,
     TrafficDocument,
 )
-from vmlab.analysis.figures.counted_cells import counts, is_final
 from vmlab.analysis.figures.figure import figure_of
-from vmlab.analysis.record.bound import bound_over, idle_disk_words
+from vmlab.analysis.record.bound import bound_cells, bound_over, idle_disk_words
 from vmlab.analysis.record.traffic import traffic_over
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import Outcome
@@ -34,8 +33,7 @@ def resource_word(resource: str) -> str:
 def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
     """The text of one of `ROWS` for cells that share a column."""
     if row == "at its limit":
-        counted = [cell.bound_by for cell in cells if is_final(cell)]
-        found = [bound.resource for bound in counted if bound is not None]
+        found = [cell.bound_by.resource for cell in bound_cells(cells) if cell.bound_by is not None]
         return ", ".join(map(resource_word, dict.fromkeys(found))) or NOT_MEASURED
     figure = figure_of(cells, lambda cell: _guests_bytes(cell, row))
     return format_bytes(figure.spread.mean) if figure.spread else NOT_MEASURED
@@ -66,16 +64,15 @@ def _traffic_words(traffic: TrafficDocument) -> str:
 
 def limits_section(cells: Sequence[CellDocument]) -> Section:
     """What bound the cells of each point, and whether the disk mattered where cache modes are compared."""
-    known = [cell for cell in cells if cell.bound_by is not None]
+    known = bound_cells(cells)
     points: dict[str, list[CellDocument]] = {}
     for cell in known:
-        if counts(cell) and cell.outcome == Outcome.PASSED:
-            points.setdefault(axes_words(cell.axes), []).append(cell)
+        points.setdefault(axes_words(cell.axes), []).append(cell)
     if len(points) > _MOST_POINTS:
         said = [_counted(known)]
     else:
         said = [f"{place or 'all cells'}: {'; '.join(_point_words(those))}" for place, those in points.items()]
-    note = idle_disk_words(known) if points else None
+    note = idle_disk_words(cells) if points else None
     return Section("what bound the cells", [Notes([*said, *([note] if note else [])], tone="")])
 
 
@@ -83,8 +80,10 @@ def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:
     """The sentences of one point, over its repeats."""
     bounds = [cell.bound_by for cell in cells if cell.bound_by is not None]
     found = bound_over(bounds)
-    alike = sum(one.resource == found.resource for one in bounds)
-    yield found.sentence + (f" (so in {alike} of {plural(len(bounds), 'cell')})" if alike < len(bounds) else "")
+    counted = Counter(one.resource for one in bounds)
+    alike = f"so in {counted.pop(found.resource)} of {plural(len(bounds), 'cell')}"
+    others = ", ".join(f"{resource_word(name)} in {count}" for name, count in counted.most_common())
+    yield found.sentence + (f" ({alike}, {others})" if others else "")
     traffic = [cell.disk_traffic for cell in cells if cell.disk_traffic is not None]
     if traffic and (moved := traffic_over(traffic)).sentence:
         yield _traffic_words(moved)
@@ -139,6 +138,10 @@ def _did(outcome: str, count: int) -> str:
 
 
 def _counted(cells: Sequence[CellDocument]) -> str:
-    counts = Counter(cell.bound_by.resource for cell in cells if cell.bound_by is not None)
-    parts = [f"{resource_word(name)} in {count}" for name, count in counts.most_common()]
+    parts = [f"{resource_word(name)} in {count}" for name, count in bound_counts(cells).most_common()]
     return f"at its limit, of {plural(len(cells), 'cell')}: {', '.join(parts)}; `vmlab show RUN:CELL` has the evidence"
+
+
+def bound_counts(cells: Sequence[CellDocument]) -> Counter[str]:
+    """How many of `bound_cells` each resource bound."""
+    return Counter(cell.bound_by.resource for cell in bound_cells(cells) if cell.bound_by is not None)

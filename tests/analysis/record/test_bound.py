@@ -20,7 +20,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.jsonable import jsonable
 from vmlab.model.results import Summary
 from vmlab.model.sample import GUESTS_DISKS_READ, GUESTS_READ, Sample, SampleNames
-from vmlab.report.bound_text import limits_section
+from vmlab.report.bound_text import limits_section, traffic_row
+from vmlab.report.page.answer import answers
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.run_page import run_table
 from vmlab.report.writers.text import text_lines
@@ -245,8 +246,39 @@ def test_repeats_of_a_point_have_one_line_with_their_means_and_sums() -> None:
     assert title == "what bound the cells"
     assert writeback.startswith(
         "cache writeback: the host's disk was at its limit for 67 % of the time (on average 64 % busy); "
-        "the CPUs were 6.7 % busy (so in 2 of 3 cells); "
+        "the CPUs were 6.7 % busy (so in 2 of 3 cells, nothing in 1); "
         "the guests read 100 MiB, the host's disk read 25 MiB: 75 % served from the host's memory"
     )
     assert none.startswith("cache none: the host's disk was at its limit for 100 % of the time")
     assert "in 1 of" not in none
+
+
+def test_the_summary_and_each_point_count_the_same_cells(recorded: RunDocument) -> None:
+    of_a, of_b = ({**IDLE, f"guest_cpu_percent[t1-{name}]": 99.0} for name in "ab")
+    ended = [(IDLE, "passed"), (IDLE, "passed"), (of_a, "passed"), (BUSY, "passed"), (of_b, "passed")]
+    ended += [(WAITING, "invalid"), (WAITING, "failed")]
+    cells = [
+        CellDocument(
+            cell=number, repeat=number, outcome=outcome, bound_by=bound_by(ticks(values), span(1), {"a": 1, "b": 1})
+        )
+        for number, (values, outcome) in enumerate(ended, start=1)
+    ]
+    _, _, said = text_lines([limits_section(cells)], 10_000)
+    assert said.startswith("as written: the processors of t1-a were at their limit: 99 % busy;")
+    assert said.endswith("(so in 3 of 5 cells, nothing in 2)")
+    summary = answers(replace(recorded, cells=cells))
+    assert [line for line in summary if "limit" in line] == [
+        "None of the host's resources was at its limit in 2 of 5 cells.",
+        "CPU was at its limit in 3 of 5 cells.",
+    ]
+    assert traffic_row("at its limit", cells) == "nothing, CPU"
+    # Of a run without any cell that passed the others tell it.
+    (line,) = (line for line in answers(replace(recorded, cells=cells[5:])) if "limit" in line)
+    assert line == "Disk was at its limit in 2 of 2 cells."
+
+
+def test_of_resources_that_bound_as_many_cells_one_at_its_limit_is_named() -> None:
+    cells = list(of_repeats({}, (IDLE, moved(0, 0)), (BUSY, moved(0, 0))))
+    _, _, said = text_lines([limits_section(cells)], 10_000)
+    assert said.startswith("as written: the host's CPUs were at their limit")
+    assert "(so in 1 of 2 cells, nothing in 1)" in said

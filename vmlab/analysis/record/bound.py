@@ -8,11 +8,12 @@ from statistics import fmean
 from typing import Any
 
 from vmlab.analysis.cell_shape import BoundDocument, CellDocument
-from vmlab.analysis.figures.counted_cells import is_final
+from vmlab.analysis.figures.counted_cells import is_final, was_switched
 from vmlab.analysis.record.coverage import SMALLEST_COVER, Window, covered, instances_of
 from vmlab.model.axes import axes_words
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
+from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample, split_name
 from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy, seconds_within
 
@@ -99,15 +100,27 @@ def bound_by(samples: Sequence[Sample], window: Window, vcpus: Mapping[str, int]
     return _document(resource, _HOST if resource != "none" else "", evidence, _SENTENCES[resource](evidence))
 
 
+def bound_cells(cells: Sequence[CellDocument]) -> list[CellDocument]:
+    """Those of `cells` by which is said what bound them: the ones that passed, or where none did, all last attempts."""
+    known = [one for one in cells if one.bound_by is not None and is_final(one) and not was_switched(one)]
+    return [one for one in known if one.outcome == Outcome.PASSED] or known
+
+
 def bound_over(cells: Sequence[BoundDocument]) -> BoundDocument:
     """What bound several cells, such as the repeats of one point: the commonest resource and the means of the evidence.
 
-    `cells` is not empty.
+    Of resources that bound as many, one that was at its limit comes before none. `cells` is not empty.
     """
     names = dict.fromkeys(name for one in cells for name in one.evidence)
     evidence = {name: fmean(one.evidence.get(name, 0.0) for one in cells) for name in names}
-    (((resource, where), _),) = Counter((one.resource, one.where) for one in cells).most_common(1)
+    counted = Counter(one.resource for one in cells)
+    resource = max(counted, key=lambda name: (counted[name], name != "none"))
+    ((where, _),) = Counter(one.where for one in cells if one.resource == resource).most_common(1)
     if where not in ("", _HOST):
+        # In other cells another guest was the busiest one.
+        evidence["guest_cpu_busy_percent"] = fmean(
+            one.evidence["guest_cpu_busy_percent"] for one in cells if one.where == where
+        )
         return _of_guest(where, evidence)
     return _document(resource, where, evidence, _SENTENCES[resource](evidence))
 

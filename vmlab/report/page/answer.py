@@ -9,14 +9,13 @@ from typing import NamedTuple
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.result_table import Head, ResultTable
-from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.report.bound_text import resource_word
+from vmlab.report.bound_text import bound_counts, resource_word
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.run.shown_tables import head_words, metric_words, value_words
@@ -191,13 +190,10 @@ def _summed_up(known: Sequence[Difference]) -> str:
 
 
 def _limits(document: RunDocument) -> Iterator[str]:
-    counted = [cell.bound_by for cell in document.cells if is_final(cell)]
-    bound = [one.resource for one in counted if one is not None]
-    if bound:
-        for name in dict.fromkeys(bound):
-            word = "none of the host's resources" if name == "none" else resource_word(name)
-            cells = f"{bound.count(name)} of {plural(len(bound), 'cell')}"
-            yield f"{capital(word)} was at its limit in {cells}."
+    bound = bound_counts(document.cells)
+    for name, count in bound.items():
+        word = "none of the host's resources" if name == "none" else resource_word(name)
+        yield f"{capital(word)} was at its limit in {count} of {plural(bound.total(), 'cell')}."
     note = idle_disk_words(document.cells)
     if note is not None:
         yield f"{capital(note)}."
