@@ -10,6 +10,7 @@ import pytest
 from tests.analysis.record.test_disk_latency import LatencyStory, told
 from tests.report.test_page import timed_run
 from tests.store.stories import Story
+from tests.tui.conftest import RECORDED
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import cells_alike
 from vmlab.report.comparison_text import comparison_table
@@ -91,6 +92,15 @@ def test_the_baseline_has_no_difference(store: Path) -> None:
     (overall, note, *_) = (row.label for row in compared.rows if row.tone == "quiet")
     assert overall.startswith("overall, the geometric mean of ")
     assert note.startswith("in brackets: interval of the difference")
+
+
+def test_a_small_screen_has_the_hosts_figures_before_the_notes_on_differences() -> None:
+    shown = compared_sides([picked.side for picked in sides_of([Pick(RECORDED)])])
+    assert sorted(shown.narrow) == sorted(shown.rows)
+    labels = [row.label for row in shown.narrow]
+    overall, note = (next(one for one in labels if one.startswith(word)) for word in ("overall, ", "?: "))
+    assert labels.index("total wall clock (s)") < labels.index(overall) < labels.index("disk await ms")
+    assert labels.index("disk await ms") < labels.index(note)
 
 
 def test_the_interval_is_shown_where_there_is_room(store: Path) -> None:

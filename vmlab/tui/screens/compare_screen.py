@@ -120,6 +120,8 @@ class CompareScreen(ConsoleScreen):
             self.query_one(SideTable).styles.max_height = max(3, rest)
             # The answer comes first: over the bars, or where there is no room for them over the table.
             compared = compared._replace(rows=compared.rows[compared.times :], sentence="")
+        else:
+            compared = compared._replace(rows=compared.narrow)
         self.query_one(SideTable).show(compared)
 
     @property

@@ -59,10 +59,10 @@ class SideRow(NamedTuple):
 class ComparedSides(NamedTuple):
     """What the Compare screen shows of sides with these `labels`, the baseline first; `hint` while there are none.
 
-    `rows` are figures, with notes on what is known of the differences. `sentence` says it in one, with the key for more
-    repeats. `bars` draw the first rows, of which there are `times`. `ordered` has the words for parts of a host that
-    were not its own, on any side. `repeats` is how many a run needs where these prove nothing; None where they do, or
-    several runs are compared.
+    `rows` are figures, with notes on what is known of the differences; `narrow` are the same for a small screen, with
+    the host's figures before these notes. `sentence` says it in one, with the key for more repeats. `bars` draw the
+    first rows, of which there are `times`. `ordered` has the words for parts of a host that were not its own, on any
+    side. `repeats` is how many a run needs where these prove nothing; None where they do, or several runs are compared.
     """
 
     labels: tuple[str, ...] = ()
@@ -74,6 +74,7 @@ class ComparedSides(NamedTuple):
     times: int = 0
     ordered: tuple[str, ...] = ()
     repeats: int | None = None
+    narrow: tuple[SideRow, ...] = ()
 
 
 def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_out: Sequence[str] = ()) -> ComparedSides:
@@ -86,16 +87,18 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     compared = compare(sides)
     metrics = () if every_metric else compared.asked
     figures, bars = _figure_rows(compared, metrics, every_metric=every_metric)
-    notes = [*overall_lines(compared), *comparison_notes(compared, metrics=metrics)]
+    said = comparison_notes(compared, metrics=metrics)
     if every_metric:
-        notes += at_best_notes(compared.speed, compared.told())
-    rows = [*figures, *(SideRow(note, tone="quiet") for note in notes), *_host_rows(sides), *_latency_rows(sides)]
+        said += at_best_notes(compared.speed, compared.told())
+    overall, notes = ([SideRow(line, tone="quiet") for line in lines] for lines in (overall_lines(compared), said))
+    host, latency = _host_rows(sides), _latency_rows(sides)
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
     repeats = repeats_to_tell(compared, metrics) if len({side.run.id for side in sides}) == 1 else None
     return ComparedSides(
         labels=tuple(side.label for side in sides),
-        rows=tuple(rows),
+        rows=(*figures, *overall, *notes, *host, *latency),
+        narrow=(*figures, *overall, *host, *notes, *latency),
         warnings=(*([more] if left_out else []), *missed, *compared.warnings),
         sentence=headline(compared, metrics) + (f"; r plans a new run of {repeats}" if repeats else ""),
         bars=tuple(bars),
