@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import replace
@@ -18,6 +19,7 @@ from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import Side
 from vmlab.cli.main import command_line
 from vmlab.model.cell_event import PhaseEnded, PhaseStarted
+from vmlab.report.blocks import Section, Text
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.page import report_page
 from vmlab.report.page.content import _HOST_CHARTS, COURSES, _drawn
@@ -27,6 +29,7 @@ from vmlab.report.run.run_page import run_table
 from vmlab.report.run.tiles_text import TILES_TITLE
 from vmlab.report.words import capital
 from vmlab.report.writers import html as page
+from vmlab.report.writers.html import html_page
 from vmlab.report.writers.markdown import escaped
 from vmlab.store.reader import RunReader
 from vmlab.telemetry.host.host_figures import headlines
@@ -300,6 +303,41 @@ def test_what_does_not_fit_is_left_out_and_the_page_says_so(monkeypatch: pytest.
     assert "No further timeline has room on this page." in text
     assert "More was printed than fits here" in text
     assert len(text) < size + 21_000
+
+
+def test_a_page_of_many_cells_keeps_its_limit_without_the_tables_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = replace(gathered(RECORDED), courses={}, outputs=())
+    text = html_report([whole])
+    monkeypatch.setattr(page, "MOST_BYTES", len(text) - 15_000)
+    less = html_report([whole])
+    assert len(less) <= page.MOST_BYTES and less.count(b"<details>") < text.count(b"<details>")
+    assert b"No further tables of cells have room on this page" in less and b"No further tables" not in text
+
+
+def test_settings_that_all_cells_have_stand_once(tmp_path: Path) -> None:
+    told = Story(tmp_path / "run.sqlite").begin({"cache": ["none", "writeback"]}, cells=3)
+    for repeat, cache in enumerate(("none", "writeback", "none"), start=1):
+        guests = {"a": {"vcpus": 2, "cache": cache}, "b": {"vcpus": 1}}
+        told.start_cell({"cache": cache}, repeat, settings={"tiles": 1, "cache": cache, "guests": guests})
+        told.end_cell(wall=1.0)
+    root = parsed(without_timelines(told.end()))
+    folds = {words(one, "./summary")[0]: words(one, "./pre")[0] for one in at(root, "//details[pre]")}
+    found = {title: json.loads(text) for title, text in folds.items() if title.startswith("Settings")}
+    assert found == {
+        "Settings of all cells": {"tiles": 1, "guests": {"a": {"vcpus": 2}, "b": {"vcpus": 1}}},
+        "Settings of cells 1, 3 besides": {"cache": "none", "guests": {"a": {"cache": "none"}}},
+        "Settings of cell 2 besides": {"cache": "writeback", "guests": {"a": {"cache": "writeback"}}},
+    }
+
+
+def test_what_does_not_fit_takes_no_room_from_what_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    def page_of(*sizes: int) -> str:
+        folds = [Section(f"s{size}", [Text("x" * size)], folded=True, spare=f"no room {size}") for size in sizes]
+        return html_page("page", folds).decode()
+
+    monkeypatch.setattr(page, "MOST_BYTES", len(page_of()) + 5_000)
+    text = page_of(9_000, 4_000)
+    assert "no room 9000" in text and "<summary>S4000</summary>" in text and len(text) <= page.MOST_BYTES
 
 
 def test_the_command_writes_by_the_ending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

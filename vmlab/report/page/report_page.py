@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,8 @@ _MOST_TIMELINES = 24
 _RAW_CHARACTERS = 300_000
 _LONGEST_OUTPUT = 20_000
 _NO_TIMELINE = "No further timeline has room on this page."
+_NO_TABLES = "No further tables of cells have room on this page; `vmlab show RUN:CELL` has them."
+_NO_SETTINGS = "No further settings have room on this page; `vmlab show RUN --json` has all of them."
 _NO_OUTPUT = "More was printed than fits here; `vmlab show RUN --raw` has all of it."
 
 
@@ -137,7 +139,8 @@ def _cells(run: Gathered, *, drawn: bool) -> Iterator[Block]:
         facts = [*cell.reasons, *_place(cell), *cell_facts(cell)]
         latency = latency_sentence(cell)
         notes = Notes([*facts, *([latency] if latency else [])])
-        yield Section(f"{cell_words(cell)}: {cell.outcome}", [notes, *timeline, *cell_sections(cell)])
+        tables = [replace(one, spare=_NO_TABLES) if one.folded else one for one in cell_sections(cell)]
+        yield Section(f"{cell_words(cell)}: {cell.outcome}", [notes, *timeline, *tables])
     if drawn and len(cells) > _MOST_TIMELINES:
         yield Text(f"Timelines of the first {_MOST_TIMELINES} of {len(cells)} cells are shown.", tone="note")
 
@@ -168,14 +171,50 @@ def _timeline(run: Gathered, cell: CellDocument) -> Chart:
 def _configuration(run: Gathered) -> Iterator[Block]:
     document = run.document
     yield _folded("Host and run", _json({key: jsonable(getattr(document.run, key)) for key in _CONFIGURED}))
-    settings: dict[str, list[int]] = {}
-    for cell in document.cells:
-        settings.setdefault(_json(cell.settings), []).append(cell.cell)
-    for text, cells in settings.items():
-        if text != "{}":
-            yield _folded(f"Settings of {'cell' if len(cells) == 1 else 'cells'} {', '.join(map(str, cells))}", text)
+    yield from _settings([(cell.cell, cell.settings) for cell in document.cells if cell.settings])
     if run.scenario:
         yield _folded("Scenario", run.scenario)
+
+
+def _settings(known: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
+    """The settings of cells: what all have once, and besides what is a cell's own."""
+    every = [settings for _, settings in known]
+    if not every:
+        return
+    shared = _in_all(every) if any(one != every[0] for one in every) else {}
+    if shared:
+        yield _folded("Settings of all cells", _json(shared), _NO_SETTINGS)
+    own: dict[str, list[int]] = {}
+    for number, settings in known:
+        own.setdefault(_json(_besides(settings, shared)), []).append(number)
+    for text, cells in own.items():
+        if text != "{}":
+            what = f"{'cell' if len(cells) == 1 else 'cells'} {', '.join(map(str, cells))}"
+            yield _folded(f"Settings of {what}{' besides' if shared else ''}", text, _NO_SETTINGS)
+
+
+def _in_all(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all of some settings have in common, key by key."""
+    first, *others = every
+    found: dict[str, Any] = {}
+    for key, value in first.items():
+        values = [value, *(one.get(key) for one in others)]
+        if all(one == value for one in values):
+            found[key] = value
+        elif all(isinstance(one, dict) for one in values) and (inner := _in_all(values)):
+            found[key] = inner
+    return found
+
+
+def _besides(settings: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """What settings have that is not `shared`."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key not in shared:
+            found[key] = value
+        elif value != shared[key]:
+            found[key] = _besides(value, shared[key])
+    return found
 
 
 def _json(value: Any) -> str:

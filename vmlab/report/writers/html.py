@@ -92,6 +92,7 @@ class _Page:
             if size > room:
                 full.add(block.spare)
                 made = el("p", block.spare, class_="note")
+                size = len(etree.tostring(made))
             parent.replace(place, made)
             room -= size
 
