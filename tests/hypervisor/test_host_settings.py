@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from itertools import count
@@ -17,7 +18,7 @@ from vmlab.model.errors import HypervisorError
 from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.system.mounts import Mount
 from vmlab.telemetry import setting_files
-from vmlab.telemetry.setting_files import in_force, unsettable, why_no_swappiness, write_setting
+from vmlab.telemetry.setting_files import in_force, most_requests, unsettable, why_no_swappiness, write_setting
 from vmlab.telemetry.source import Roots
 
 
@@ -215,6 +216,39 @@ def test_a_value_that_the_host_does_not_take_is_an_error_and_goes_back(
     with pytest.raises(HypervisorError, match="took 120 instead of 128"):
         host.keeper().apply(ALL)
     assert host.now()[3] == "4096"
+
+
+def test_a_value_that_the_kernel_refuses_leaves_what_was_set_before_it_to_be_put_back(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(roots: Roots, name: str, value: str) -> None:
+        if name.endswith("nr_requests") and value == "9000":
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        write_setting(roots, name, value)
+
+    monkeypatch.setattr("vmlab.hypervisor.settings_keeper.write_setting", refuses)
+    keeper = host.keeper()
+    with pytest.raises(HypervisorError, match=r"queue/nr_requests does not take 9000: Invalid argument$"):
+        keeper.apply(HostSettings(thp="never", nr_requests=9000))
+    assert [entry.what for entry in host.journal.open_entries()] == ["kernel/mm/transparent_hugepage/enabled"]
+    keeper.apply(HostSettings(nr_requests=32))
+    with pytest.raises(HypervisorError, match="does not take 9000"):
+        keeper.apply(HostSettings(nr_requests=9000))
+    keeper.put_back()
+    assert before(host) == BEFORE and host.journal.open_entries() == [] and host.warned == []
+    assert (host.sys / "block/sdz/queue/nr_requests").read_text().strip() == "64"
+
+
+def test_how_many_requests_the_disks_take_is_known_before(host: Host) -> None:
+    scheduled = {"mq-deadline": 2048, "kyber": 2048, "bfq": 2048}
+    assert most_requests(host.run, host.roots) == scheduled | {"": 2048}
+    host.write("block/sdz/mq/0/nr_tags", "1023")
+    host.write("block/sdz/mq/1/nr_tags", "511")
+    assert most_requests(host.run, host.roots) == scheduled | {"none": 511, "": 2048}
+    host.write("block/sdz/queue/scheduler", "[none] mq-deadline")
+    assert most_requests(host.run, host.roots) == scheduled | {"none": 511, "": 511}
+    (host.sys / "dev/block").rename(host.sys / "dev/gone")
+    assert most_requests(host.run, host.roots) == scheduled
 
 
 def test_what_cannot_be_changed_here_is_known_before(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

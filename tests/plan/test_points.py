@@ -103,6 +103,26 @@ def test_a_setting_that_this_host_does_not_let_change_is_refused() -> None:
         check_fit(plan(f"{GUESTS}host: {{ksm: on}}\n"), here)
 
 
+@pytest.mark.parametrize(
+    ("host", "refused"),
+    [
+        ("scheduler: none, nr_requests: 1024", "and with the scheduler none the guests' disks take 1023 at most"),
+        ("nr_requests: 2049", "and with their present scheduler the guests' disks take 2048 at most"),
+        ("scheduler: none, nr_requests: 1023", ""),
+        ("scheduler: bfq, nr_requests: 60000", ""),
+        ("disk: hdd-7200, nr_requests: 2049", ""),
+    ],
+)
+def test_more_requests_than_the_guests_disks_take_are_refused(host: str, refused: str) -> None:
+    here = replace(HOST, most_requests={"none": 1023, "kyber": 2048, "": 2048})
+    made = plan(f"{GUESTS}host: {{{host}}}\n")
+    if not refused:
+        check_fit(made, here)
+        return
+    with pytest.raises(RefusedError, match=rf"^the scenario sets host\.nr_requests: [0-9]+, {refused}$"):
+        check_fit(made, here)
+
+
 def _drawn(draw: random.Random) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
     """A scenario with random axes of points, and these; the first axis alone leaves others out."""
     axes: list[tuple[str, dict[str, Any]]] = []

@@ -109,6 +109,8 @@ class SettingsKeeper:
             write_setting(self.roots, name, value)
         except OSError as error:
             why = error.strerror or error
+            if read_setting(self.roots, name) == current:
+                self._journal.strike(entry)
             raise HypervisorError(f"{path_of(self.roots, name)} does not take {value}: {why}") from error
         self._held[name] = entry
         if before is not None:

@@ -77,6 +77,16 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
     return None
 
 
+def too_many_requests(cell: CellPlan, host: HostFacts) -> str | None:
+    """Why the kernel would refuse the cell's ``host.nr_requests``; None where it takes it, or nobody knows."""
+    wanted, scheduler = cell.host.nr_requests, cell.host.scheduler
+    most = host.most_requests.get(scheduler or "")
+    if wanted is None or most is None or wanted <= most:
+        return None
+    which = f"with the scheduler {scheduler}" if scheduler else "with their present scheduler"
+    return f"the scenario sets host.nr_requests: {wanted}, and {which} the guests' disks take {most} at most"
+
+
 def _lacking_network(value: PlacedValue, lacking: Mapping[str, str]) -> str | None:
     reasons = (_reason(place, setting.value, lacking) for place, setting in value.places.items())
     return next(filter(None, reasons), None)

@@ -14,7 +14,7 @@ from vmlab.model.scenarios.scenario import Allow
 from vmlab.model.units import format_bytes
 from vmlab.plan.data_places import check_data_places, lacking_room
 from vmlab.plan.estimate import IMAGE_BYTES, disk_needed, emulated_disk_size, footprint, held_memory, memory_needed
-from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt
+from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt, too_many_requests
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.file_system import filesystem_of, nearest_folder
@@ -22,7 +22,7 @@ from vmlab.system.host_size import host_memory, read_cores, read_nodes
 from vmlab.system.rights import QEMU_BYTES, Needed, too_low, why_no_locked_memory
 from vmlab.telemetry.domains.neighbours import described, neighbours
 from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
-from vmlab.telemetry.setting_files import unsettable
+from vmlab.telemetry.setting_files import most_requests, unsettable
 from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.workloads.registry import kinds
 
@@ -43,6 +43,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
         accelerator_guess="kvm" if works else "tcg",
         kvm_refuses=kvm_device.opens() and not works,
         unsettable=unsettable(folder),
+        most_requests=most_requests(folder),
         no_locked_memory=why_no_locked_memory(),
         in_memory=kind if kind in IN_MEMORY else None,
         no_overlay=refuses_overlay(folder, THE_HOST),
@@ -76,6 +77,8 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
     for cell in plan.cells:
         if (reason := lacked_by(cell, host, plan.scenario.host.cpus)) is not None:
+            raise RefusedError(reason)
+        if plan.scenario.host.disk is None and (reason := too_many_requests(cell, host)) is not None:
             raise RefusedError(reason)
     if (reason := not_in_hosts_libvirt(plan)) is not None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")

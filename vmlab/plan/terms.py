@@ -78,15 +78,16 @@ class Overrides:
 class HostFacts:
     """What the plan must fit into. `accelerator_guess` was not probed: only a booted kernel proves KVM.
 
-    `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
-    the guests' disks where that is in memory, such as ``tmpfs``; `no_overlay` the same where guests on the host cannot
-    have their files there. `images` has the bytes of each added image's disk, by its name; `windows_images` names those
-    with Windows; `assets` has the user's own copies of suites, by their names. None where they are not known, and then
-    every name passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what
-    guests' networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here
-    already. `nodes` are the host's NUMA nodes. `no_locked_memory` is why no guest's memory can be locked; empty where
-    it can. `cores` has the CPUs of each core; None where they are not known, and then any number is there.
-    `kvm_refuses` where KVM's device opens and KVM is known not to work.
+    `unsettable` has, for each host setting that cannot be changed here, the reason, `most_requests` the largest
+    ``nr_requests`` of the guests' disks by their scheduler, under no name that with the present one. `in_memory` is the
+    file system of the guests' disks where that is in memory, such as ``tmpfs``; `no_overlay` the same where guests on
+    the host cannot have their files there. `images` has the bytes of each added image's disk, by its name;
+    `windows_images` names those with Windows; `assets` has the user's own copies of suites, by their names. None where
+    they are not known, and then every name passes. `lacked_programs` has what each added image is known to lack.
+    `lacking` has the reason for what guests' networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours`
+    are the guests that run here already. `nodes` are the host's NUMA nodes. `no_locked_memory` is why no guest's memory
+    can be locked; empty where it can. `cores` has the CPUs of each core; None where they are not known, and then any
+    number is there. `kvm_refuses` where KVM's device opens and KVM is known not to work.
     """
 
     memory_available_bytes: int
@@ -95,6 +96,7 @@ class HostFacts:
     cpus: int
     accelerator_guess: Accelerator
     unsettable: Mapping[str, str] = field(default_factory=dict)
+    most_requests: Mapping[str, int] = field(default_factory=dict)
     in_memory: str | None = None
     no_overlay: str | None = None
     images: Mapping[str, int] | None = None

@@ -41,6 +41,8 @@ _LOOP = Path("/dev/loop-control")
 _ADVISOR = f"{KSM}/advisor_mode"
 _KSM_ON = {f"{KSM}/pages_to_scan": "1000", f"{KSM}/sleep_millisecs": "20", KSM_RUN: "1"}
 """Up to 50,000 pages a second, 195 MiB of guests' memory: the default of 100 pages takes minutes for a small tile."""
+_MOST_SCHEDULED = 2048
+"""The kernel's bound of ``nr_requests`` where a scheduler has the requests (MAX_SCHED_RQ in block/blk-mq.h)."""
 InForce = dict[str, str | int | None]
 """The fields of `HostSettings`; None for what is not known."""
 
@@ -135,6 +137,26 @@ def _why_no_scheduler(name: str, folder: Path, roots: Roots) -> str:
     except (OSError, ValueError):
         return ""
     return ""
+
+
+def most_requests(folder: Path, roots: Roots = THE_HOST) -> dict[str, int]:
+    """The largest ``nr_requests`` that all disks below `folder` take, by their scheduler, as far as that is known.
+
+    That of the scheduler that they have now stands under no name. Without one it is the number of their hardware's tags
+    (blk_mq_tag_update_depth in block/blk-mq-tag.c).
+    """
+    found = dict.fromkeys(get_args(Scheduler), _MOST_SCHEDULED)
+    try:
+        disks = _lowest_disks(folder, roots)
+        files = [file for disk in disks for file in path_of(roots, f"block/{disk}/mq").glob("*/nr_tags")]
+        tags = [count for file in files if (count := _number(file.read_text().strip())) is not None]
+        now = {read_setting(roots, _of_queue(disk, _SCHEDULER)) for disk in disks}
+    except (OSError, ValueError):
+        tags, now = [], set()
+    found["none"] = min(tags, default=0)
+    bounds = [found.get(one, 0) for one in now]
+    found[""] = min(bounds, default=0)
+    return {name: most for name, most in found.items() if most}
 
 
 def why_no_emulated_disk() -> str:

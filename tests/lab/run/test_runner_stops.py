@@ -22,7 +22,7 @@ from vmlab.model.cell_event import (
     WorkloadEnded,
     WorkloadStarted,
 )
-from vmlab.model.errors import ExitCode, GuestError, StoreError
+from vmlab.model.errors import ExitCode, GuestError, HypervisorError, StoreError
 from vmlab.model.event import CommandReceived, Event
 from vmlab.model.run import Outcome
 from vmlab.store.outbox import Outbox
@@ -133,6 +133,21 @@ async def test_the_hosts_settings_are_put_back_by_the_runner_itself_while_the_hy
     run.hypervisor.close = noted_close  # type: ignore[method-assign]
     await run.run()
     assert settings.asked == ["apply", "apply", "put back", "close"]
+
+
+async def test_a_cell_whose_settings_the_host_does_not_take_has_failed_and_the_others_run() -> None:
+    class Refusing(NotedSettings):
+        def apply(self, _wanted: object) -> None:
+            super().apply(_wanted)
+            if len(self.asked) == 1:
+                raise HypervisorError("/sys/block/sdz/queue/nr_requests does not take 9000: Invalid argument")
+
+    settings = Refusing()
+    run = MemoryRun(CACHES, parts={"settings_keeper": lambda *_: settings})
+    assert await run.run() == Verdict(Outcome.FAILED, ExitCode.FAILED)
+    refused = ["/sys/block/sdz/queue/nr_requests does not take 9000: Invalid argument"]
+    assert run.outcomes() == [("failed", refused), PASSED]
+    assert settings.asked == ["apply", "apply", "put back"]
 
 
 async def test_a_cell_that_is_called_off_for_the_store_has_that_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,13 @@ class CellRun:
                 self._events.ended(self._execution.wall_seconds, self._execution.skew, self._provision)
         return self._events.outcome
 
+    def refused(self, reason: str) -> Outcome:
+        """Record that it has failed before it could begin."""
+        self._events.started(self._around.host.settings(), looped=self.loop.on)
+        self._events.end_as(Outcome.FAILED, reason)
+        self._events.ended(None, None, self._provision)
+        return self._events.outcome
+
     async def _break_off(self, outcome: Outcome, reason: str) -> None:
         """Record why the cell was cancelled, and what is known. The clients in the guests are not closed one by one."""
         self._events.end_as(outcome, reason)

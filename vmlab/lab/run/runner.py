@@ -46,7 +46,7 @@ from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts, disk_places, lowe
 from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.repeating import Repeating
 from vmlab.model.concurrency import run_with_alarm, shielded
-from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
+from vmlab.model.errors import ExitCode, HypervisorError, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import (
     CommandReceived,
     Event,
@@ -54,6 +54,7 @@ from vmlab.model.event import (
     Notice,
 )
 from vmlab.model.run import Outcome
+from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.plan.terms import CellPlan
 from vmlab.store.kept_file import CpuNeeds, needs_file
 from vmlab.store.outbox import Outbox
@@ -200,11 +201,10 @@ class Runner(Obeying):
             integrity = Integrity(image, self._outbox.append, added.values())
             around = self._surroundings(recording, integrity, folders)
             while (cell := await self._next_cell()) is not None:
-                self._settings.apply(cell.host)
                 self._hosts_start = self._start_of(cell)
                 self._cell = CellRun(cell, around, self._hosts_start)
                 try:
-                    outcome = await self._cell.run()
+                    outcome = await self._ran(cell.host, self._cell)
                     further = self._attempts.ended(cell, outcome, disturbed=self._cell.disturbed)
                 finally:
                     self._cell = self._hosts_start = None
@@ -219,6 +219,14 @@ class Runner(Obeying):
                 if integrity.image_fault is not None:
                     self._ended_early = integrity.image_fault
                     break
+
+    async def _ran(self, settings: HostSettings, cell: CellRun) -> Outcome:
+        """The outcome of a cell, which has failed where the host does not take its settings."""
+        try:
+            self._settings.apply(settings)
+        except HypervisorError as error:
+            return cell.refused(in_one_line(error))
+        return await cell.run()
 
     def _enough_before(self) -> bool:
         """Whether the cells that are recorded are enough."""
