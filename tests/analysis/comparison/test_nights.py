@@ -93,6 +93,20 @@ def test_of_a_rate_less_is_worse(tmp_path: Path) -> None:
         assert figure.fails_from is not None and -50 < figure.fails_from < 0
 
 
+def test_a_metric_that_meant_something_else_on_other_nights_is_undecided_and_says_so(tmp_path: Path) -> None:
+    table = {"columns": "cache", "rows": "workloads", "metrics": ["run_time", "pace"], "baseline": None}
+    nights = [night(tmp_path, f"night-{at}", one, metric=("pace", "1/s"), table=table) for at, one in enumerate(NIGHTS)]
+    found = judged(tmp_path, night(tmp_path, "tonight", 10.1, metric=("pace", "s"), table=table), nights)
+    assert [(one.metric, one.state) for one in found.figures] == [
+        ("run_time", NightState.WITHIN),
+        ("wall_seconds", NightState.WITHIN),
+        ("pace", NightState.CANNOT_TELL),
+    ]
+    line = found.figures[-1].because
+    assert line.startswith("web pace is not compared, as it is not the same: ") and "tonight: in s, less is" in line
+    assert found.exit_code() == ExitCode.INVALID and line in " ".join(night_text(found).split())
+
+
 def test_the_interval_is_that_of_the_next_mean_of_equal_nights(tmp_path: Path) -> None:
     # Without repeats the nights' own spread is all that there is, and the interval Student's of one more reading.
     before = [night(tmp_path, f"night-{at}", one, repeats=(0.0,)) for at, one in enumerate(NIGHTS)]

@@ -7,7 +7,7 @@ n needs n ≥ 39 to be at 5 %; the prediction interval takes the nights' means t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -16,6 +16,7 @@ from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.conditions import differing
 from vmlab.analysis.comparison.difference import Verdict
+from vmlab.analysis.comparison.families import asked_metrics
 from vmlab.analysis.comparison.meetings import Side, meetings_of, place_of
 from vmlab.analysis.comparison.pooled import begins_with
 from vmlab.analysis.figures.figure import Figure
@@ -202,7 +203,7 @@ def judge_night(
         notes=tuple(_notes(taken, side)),
     )
     figures = [_judged(row, _readings(row, taken), found.asked, len(taken)) for row in rows]
-    return replace(found, figures=(*figures, *_missing(compared)))
+    return replace(found, figures=(*figures, *_missing(compared), *_unlike(compared, asked_metrics(run))))
 
 
 def _why_unlike(night: RunDocument, tonight: Side, allowed: Sequence[str]) -> str:
@@ -314,6 +315,13 @@ def _missing(found: Comparison) -> Iterator[NightFigure]:
     for axes, without in found.alone:
         if _LABELS[1] in without:
             yield NightFigure(axes, "every workload", "", "1", False, because="tonight has no cell there")
+
+
+def _unlike(found: Comparison, asked: Collection[str]) -> Iterator[NightFigure]:
+    """The figures that the scenario asks for and that meant something else on earlier nights."""
+    for (workload, metric), line in found.unlike.items():
+        if metric in asked:
+            yield NightFigure({}, workload, metric, "1", False, because=line)
 
 
 def _notes(nights: Sequence[Side], tonight: Side) -> Iterator[str]:
