@@ -142,7 +142,12 @@ def test_memory_that_is_not_bound_is_none_of_a_node(mode: str) -> None:
 @pytest.mark.parametrize(
     ("element", "words"),
     [
-        ("<features><hyperv><relaxed state='on'/><vapic/></hyperv></features>", "<hyperv/> with relaxed, vapic: "),
+        ("<features><hyperv><relaxed state='on'/><vapic/></hyperv></features>", "<hyperv/> with vapic: "),
+        ("<features><hyperv mode='passthrough'/></features>", "<hyperv mode='passthrough'/>: "),
+        (
+            "<features><kvm><hidden state='on'/><poll-control state='on'/></kvm></features>",
+            "<kvm/> with poll-control: ",
+        ),
         ("<features><apic eoi='on'/></features>", "<apic eoi='on'/>: "),
         ("<clock offset='localtime'/>", "<clock offset='localtime'/>: the lab's clock is UTC"),
         (
@@ -154,6 +159,19 @@ def test_memory_that_is_not_bound_is_none_of_a_node(mode: str) -> None:
 )
 def test_tuning_that_is_not_copied_is_a_line(element: str, words: str) -> None:
     assert [line for line in read(with_element(element)).found.lacks if line.startswith(words)]
+
+
+def test_enlightenments_are_settings() -> None:
+    hyperv = "<hyperv><relaxed state='on'/><spinlocks state='on' retries='8191'/></hyperv>"
+    guest = read(with_element(f"<features>{hyperv}<kvm><hidden state='on'/></kvm></features>"))
+    found = {key: value for key, value in keys(guest).items() if key.startswith("libvirt features")}
+    assert found == {
+        "libvirt features/hyperv/relaxed/@state": "on",
+        "libvirt features/hyperv/spinlocks/@state": "on",
+        "libvirt features/hyperv/spinlocks/@retries": "8191",
+        "libvirt features/kvm/hidden/@state": "on",
+    }
+    assert not any("features" in line for line in guest.found.lacks)
 
 
 def test_what_every_guest_of_the_lab_has_is_no_line() -> None:

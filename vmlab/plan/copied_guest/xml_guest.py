@@ -38,6 +38,8 @@ _OF_CARD = ("rx_queue_size", "tx_queue_size", "ioeventfd", "event_idx", "txmode"
 _ON_A_BRIDGE = ("bridge", "network")
 _GLOBAL = ("global_period", "global_quota", "emulator_period", "emulator_quota", "iothread_period", "iothread_quota")
 _FEATURES, _LABS_FEATURES = ("pmu", "vmport"), ("acpi", "apic")
+_ENLIGHTENMENTS = {"hyperv": ("relaxed", "vapic", "spinlocks"), "kvm": ("hidden",)}
+"""What QEMU 7.2 and libvirt 9.0 give an emulated guest, too."""
 _TIMERS = ("hpet", "pit", "rtc")
 _LIMITS = ("hard_limit", "soft_limit", "swap_hard_limit")
 _OTHER_DEVICES = {
@@ -200,11 +202,15 @@ def _tuning(root: etree._Element, found: Findings) -> None:
     """Features, timers and limits of the memory, as far as `libvirt` sets them and a guest has them without KVM."""
     settings: dict[str, str] = {}
     for feature in root.iterfind("features/*"):
-        tag, inner = str(feature.tag), ", ".join(str(one.tag) for one in feature.iterfind("*"))
+        tag, inner = str(feature.tag), [one for one in feature.iterfind("*") if isinstance(one.tag, str)]
+        taken = [one for one in inner if one.tag in _ENLIGHTENMENTS.get(tag, ()) and one.get("state")]
+        for one in taken:
+            settings |= {f"features/{tag}/{one.tag}/@{key}": value for key, value in attributes_of(one).items()}
+        left = ", ".join(str(one.tag) for one in inner if one not in taken)
         if tag in _FEATURES and feature.get("state"):
             settings[f"features/{tag}/@state"] = feature.get("state", "")
-        elif tag not in _LABS_FEATURES or feature.attrib:
-            found.lack(f"{shown(feature)}{f' with {inner}' if inner else ''}: not copied; `libvirt` sets features")
+        elif left or (not taken and tag not in _LABS_FEATURES) or feature.attrib:
+            found.lack(f"{shown(feature)}{f' with {left}' if left else ''}: not copied; `libvirt` sets features")
     clock = root.find("clock")
     if clock is not None and clock.get("offset", "utc") != "utc":
         found.lack(f"{shown(clock)}: the lab's clock is UTC")
