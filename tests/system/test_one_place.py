@@ -26,6 +26,7 @@ ALLOWED = {
         "cli/serving/server.py",
         "guests/host_shell.py",
         "guests/image/adding.py",
+        "guests/image/layers.py",
         "guests/image/steps.py",
         "guests/image/windows_answers.py",
         "hypervisor/bare_metal/bare_place.py",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 import click
 
@@ -18,14 +19,18 @@ from vmlab.guests.image.added import System, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.guests.image.building import build as build_image
-from vmlab.guests.image.catalog import IMAGES, ImageSummary, find, list_images, pack, packages_of, unpack
+from vmlab.guests.image.catalog import Image, ImageSummary, find, list_images, pack, packages_of, unpack
+from vmlab.guests.image.layers import build_layer, require_layer
+from vmlab.guests.image.layers import remove as remove_image
 from vmlab.guests.image.windows_answers import Answers, make_answers
 from vmlab.guests.snapshots import SNAPSHOTS, list_snapshots, size_limit
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.quantities import format_bytes
+from vmlab.model.scenarios.image_name import check_package
 from vmlab.model.visible import visible_line
 
 _FILE = click.Path(path_type=Path)
+Command = TypeVar("Command", bound=Callable[..., object])
 
 
 @click.group()
@@ -33,12 +38,29 @@ def image() -> None:
     """The disks that guests start from: build vmlab's own, carry it to another host, add one of yours."""
 
 
+def _packages(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Each once and in order, as a plan has them."""
+    for name in given:
+        try:
+            check_package(name)
+        except ValueError as error:
+            raise UsageError(f"--with {visible_line(name[:40])} {error}") from error
+    return tuple(sorted(set(given)))
+
+
+def _with(help: str) -> Callable[[Command], Command]:
+    """The option that means a layer in place of the image."""
+    return click.option("--with", "packages", metavar="PACKAGE", multiple=True, callback=_packages, help=help)
+
+
 @image.command()
-@click.option("--force", is_flag=True, help="Build again even if it exists.")
-def build(force: bool) -> None:
+@_with("Build a layer with this package of Debian's on top of it, if that is missing; repeatable.")
+@click.option("--force", is_flag=True, help="Build again even if it exists; with --with the layer alone.")
+def build(packages: tuple[str, ...], force: bool) -> None:
     """Build the image from this machine's Debian sources, if it is missing."""
     with shown_work() as work:
-        built = build_image(work.notice, force=force)
+        make = partial(build_layer, packages) if packages else build_image
+        built = make(work.notice, force=force)
     write_text(built.id)
 
 
@@ -113,13 +135,20 @@ def answers_command(
     say(f"{output}: {format_bytes(output.stat().st_size)}; it has the administrator's password, which is a new one")
 
 
-@image.command("export")
-@click.option("-o", "--output", type=_FILE, required=True, help="File to write; an existing one is replaced.")
-def export_command(output: Path) -> None:
-    """Write the image that guests start from to one file, for a host that cannot build it."""
+def _kept(packages: tuple[str, ...]) -> Image:
+    """The image that runs start from, or the layer with `packages`. Raises RefusedError where there is none."""
     found = find()
     if found is None:
         raise RefusedError("no image was built yet", remedy="vmlab image build")
+    return require_layer(found, packages) if packages else found
+
+
+@image.command("export")
+@click.option("-o", "--output", type=_FILE, required=True, help="File to write; an existing one is replaced.")
+@_with("In place of the image the layer with these packages; repeatable.")
+def export_command(output: Path, packages: tuple[str, ...]) -> None:
+    """Write the image that guests start from to one file, for a host that cannot build it."""
+    found = _kept(packages)
     with shown_work():
         pack(found, output)
     say(f"image {found.id}: {format_bytes(output.stat().st_size)} in {output}")
@@ -135,23 +164,22 @@ def import_command(file: Path) -> None:
 
 
 @image.command("licences")
+@_with("In place of the image the layer with these packages; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the packages as JSON.")
-def licences_command(as_json: bool) -> None:
+def licences_command(packages: tuple[str, ...], as_json: bool) -> None:
     """List the packages in vmlab's own image, each with its version and licences, as Debian names them."""
-    found = find()
-    if found is None:
-        raise RefusedError("no image was built yet", remedy="vmlab image build")
-    packages = packages_of(found)
+    found = _kept(packages)
+    every = packages_of(found)
     if as_json:
-        rows = [{"name": one.name, "version": one.version, "licences": list(one.licences)} for one in packages]
+        rows = [{"name": one.name, "version": one.version, "licences": list(one.licences)} for one in every]
         write_json({"schema": "vmlab.image-licences/1", "image": found.id, "packages": rows})
         return
-    name, version = (max((len(getattr(one, key)) for one in packages), default=0) for key in ("name", "version"))
-    for one in packages:
+    name, version = (max((len(getattr(one, key)) for one in every), default=0) for key in ("name", "version"))
+    for one in every:
         words = ", ".join(one.licences) or "not named"
         write_text(visible_line(f"{one.name:<{name}}  {one.version:<{version}}  {words}"))
-    unnamed = sum(not one.licences for one in packages)
-    say(f"{len(packages)} packages; the licences of {unnamed} have no name that programs read")
+    unnamed = sum(not one.licences for one in every)
+    say(f"{len(every)} packages; the licences of {unnamed} have no name that programs read")
 
 
 @image.command("ls")
@@ -163,7 +191,8 @@ def ls(as_json: bool) -> None:
         write_json({"schema": "vmlab.images/1", "images": [asdict(one) for one in (*images, *added)]})
         return
     for one in images:
-        _show(one, ["current"] * one.current)
+        layer = [f"with {', '.join(one.packages)}"] if one.packages else []
+        _show(one, [*layer, *["current"] * one.current])
     for own in added:
         _show(own, [f"added as {own.name}, {f'user {own.user}' if own.user else 'damaged'}"])
     if not images and not added:
@@ -179,11 +208,15 @@ def _show(one: ImageSummary, marks: list[str]) -> None:
 @image.command("rm")
 @click.argument("ids", metavar="IMAGE...", nargs=-1, required=True)
 def rm(ids: tuple[str, ...]) -> None:
-    """Remove images: vmlab's own by id, added ones by name. One that a run uses is refused."""
-    for one in ids:
-        if not remove_added(one):
-            IMAGES.remove(one)
-        say(f"removed {one}")
+    """Remove images: vmlab's own by id, with the layers on top of it, added ones by name. One that a run uses is
+    refused.
+    """
+    gone: list[str] = []
+    for one in (id for id in ids if id not in gone):
+        went = [one] if remove_added(one) else remove_image(one)
+        gone += went
+        for name in went:
+            say(f"removed {name}")
 
 
 @click.group()

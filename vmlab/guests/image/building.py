@@ -8,16 +8,17 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vmlab.guests.cached.collection import Notice
 from vmlab.guests.cached.locks import Lock, wait_for
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import DOCS, FILES, IMAGES, Image, licences
-from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe, apt_options, debian_sources
+from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe, LayerRecipe, apt_options, debian_sources
 from vmlab.guests.image.steps import run_step, stoppable
 from vmlab.integrity import LongWork, describe
 from vmlab.model.errors import ImageError, in_one_line
@@ -43,10 +44,10 @@ _BUILD_LOCK = ".build.lock"
 
 
 @dataclass(frozen=True, slots=True)
-class _BuildJob:
-    """One build under way: its recipe, its folder, its work, which may be ended, and its messages."""
+class BuildJob:
+    """One build under way: the environment of its steps, its folder, its work, which may be ended, and its messages."""
 
-    recipe: ImageRecipe
+    environment: Mapping[str, str]
     folder: Path
     work: LongWork
     progress: Notice
@@ -57,8 +58,9 @@ class _BuildJob:
         return self.folder / "build.log"
 
     def step(self, argv: list[str]) -> None:
+        """Run a program to its end. Raises ImageError with its last words, and what the work raises."""
         # Tools use a temporary folder inside the build's folder, so that their files are removed with it after a kill.
-        environment = {**self.recipe.environment, "TMPDIR": str(self.folder)}
+        environment = {**self.environment, "TMPDIR": str(self.folder)}
         try:
             run_step(argv, self.log, self.work, environment=environment, said=self._said, each=self._moved)
         except ImageError as error:
@@ -88,18 +90,34 @@ def build(progress: Notice, force: bool = False) -> Image:
     so, and builds beside it.
     """
     recipe = catalog.own_recipe()
-    final = catalog.images_folder() / recipe.address()
-    _check_tools()
+    making = Making(partial(_make, recipe), recipe.environment, _TOOLS, _NEEDED_BYTES)
+    return built(recipe.address(), making, progress, force=force)
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How an image is made: `make` fills and seals the job's folder, by `tools`, each with its package, in `room`."""
+
+    make: Callable[[BuildJob], None]
+    environment: Mapping[str, str]
+    tools: Mapping[str, str]
+    room: int
+
+
+def built(id: str, making: Making, progress: Notice, *, force: bool) -> Image:
+    """The image `id`, made where it is missing, or with `force`. Raises as `build` does."""
+    final = catalog.images_folder() / id
+    _check_tools(making.tools)
     demand_usable(catalog.images_folder())
     with stoppable("the image build") as work, _system_errors_are_said(), _only_builder(progress, work):
         if final.is_dir() and not force:
             return catalog.load(final)
         if IMAGES.in_use(final):
             raise IMAGES.used_by_a_run(final.name)
-        _check_space()
-        with IMAGES.begun(recipe.address(), IMAGES.gate(), progress) as folder:
+        _check_space(making.room)
+        with IMAGES.begun(id, IMAGES.gate(), progress) as folder:
             try:
-                _make(_BuildJob(recipe, folder, work, progress, time.monotonic()))
+                making.make(BuildJob(making.environment, folder, work, progress, time.monotonic()))
             except ImageError:
                 _keep_log(folder)
                 raise
@@ -134,11 +152,11 @@ def clear_unfinished() -> Removals:
         return IMAGES.clear_unfinished()
 
 
-def _make(job: _BuildJob) -> None:
-    job.work.begin("building the image", _last_seconds(), "s")
+def _make(recipe: ImageRecipe, job: BuildJob) -> None:
+    job.work.begin("building the image", last_seconds(layer=False) or 0.0, "s")
     tree = job.folder / "tree"
-    job.progress(f"installing Debian {job.recipe.codename} with {len(job.recipe.packages)} chosen packages")
-    make_tree(job.recipe, tree, job.folder, job.step)
+    job.progress(f"installing Debian {recipe.codename} with {len(recipe.packages)} chosen packages")
+    make_tree(recipe, tree, job.folder, job.step)
     packages = package_versions(tree)
     named = licences(tree, packages)
     # Manuals are left out of the image.
@@ -150,27 +168,39 @@ def _make(job: _BuildJob) -> None:
     job.progress("making the root disk")
     _make_disk(job, tree)
     remove_tree(tree)
+    seal(job, recipe, recipe.command_line, packages, named)
+
+
+def seal(
+    job: BuildJob,
+    recipe: ImageRecipe | LayerRecipe,
+    command_line: str,
+    packages: Mapping[str, str],
+    named: Mapping[str, Sequence[str]],
+) -> None:
+    """Describe the files of a new image, with the versions and the licences of its `packages`, in its manifest."""
     job.progress("checking the files")
     job.work.begin("checking the files", sum((job.folder / name).stat().st_size for name in FILES))
     manifest = {
         "build_seconds": round(time.monotonic() - job.began, 1),
-        "command_line": job.recipe.command_line,
+        "command_line": command_line,
         "packages": packages,
         "licences": named,
-        "recipe": job.recipe.described(),
+        "recipe": recipe.described(),
     }
     files = {name: describe(job.folder / name, job.work) for name in FILES}
-    IMAGES.seal(job.folder, job.recipe.address(), files, manifest)
+    IMAGES.seal(job.folder, recipe.address(), files, manifest)
     job.folder.chmod(0o755)
 
 
-def _last_seconds() -> float:
-    """How long the newest image took that this machine built; 0 where it has built none."""
+def last_seconds(*, layer: bool) -> float | None:
+    """How long the newest image took that this machine built, or the newest layer; None where it has built none."""
     manifests = [one.manifest for one in sorted(IMAGES.entries(), key=lambda one: one.created) if one.manifest]
-    return float(next((one["build_seconds"] for one in reversed(manifests) if "build_seconds" in one), 0.0))
+    of_kind = (one for one in reversed(manifests) if (LayerRecipe.of(one) is not None) is layer)
+    return next((float(one["build_seconds"]) for one in of_kind if "build_seconds" in one), None)
 
 
-def _make_disk(job: _BuildJob, tree: Path) -> None:
+def _make_disk(job: BuildJob, tree: Path) -> None:
     used = 0
     for path in tree.rglob("*"):
         job.work.step()
@@ -187,19 +217,19 @@ def _make_disk(job: _BuildJob, tree: Path) -> None:
     )
 
 
-def _check_tools() -> None:
+def _check_tools(tools: Mapping[str, str]) -> None:
     if os.geteuid() != 0:
         raise ImageError("building a guest image needs root", remedy="run it with sudo")
-    missing = sorted({package for tool, package in _TOOLS.items() if shutil.which(tool) is None})
+    missing = sorted({package for tool, package in tools.items() if shutil.which(tool) is None})
     if missing:
         raise ImageError(f"building a guest image needs {' '.join(missing)}", remedy=installing(*missing))
 
 
-def _check_space() -> None:
+def _check_space(room: int) -> None:
     free = shutil.disk_usage(catalog.images_folder()).free
-    if free < _NEEDED_BYTES:
+    if free < room:
         raise ImageError(
-            f"building a guest image needs {format_bytes(_NEEDED_BYTES)} below {catalog.images_folder()}, "
+            f"building a guest image needs {format_bytes(room)} below {catalog.images_folder()}, "
             f"and {format_bytes(free)} are free",
             remedy="make room, or set XDG_CACHE_HOME to a larger disk",
         )

@@ -7,6 +7,7 @@ is carried to another host in one file.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ from typing import Any, ClassVar
 from vmlab.guests.cached.collection import Collection, Kept, Notice
 from vmlab.guests.cached.manifest import MANIFEST, Fault, digests_in, require_sizes
 from vmlab.guests.image import catalog
-from vmlab.guests.image.recipe import ImageRecipe, current, running_codename
+from vmlab.guests.image.recipe import ImageRecipe, LayerRecipe, current, running_codename
 from vmlab.guests.image.steps import stoppable
 from vmlab.integrity import FileDigests, LongWork, pieces
 from vmlab.integrity.digests import describe, unseal
@@ -47,13 +48,23 @@ class _Images(Collection):
     refused = ImageError
 
     def damaged(self, folder: Path, fault: str) -> ImageError:
-        return ImageError(f"guest image {folder.name} is damaged: {fault}", remedy=MEND)
+        remedy = " ".join((MEND, *(f"--with {name}" for name in _packages_of(folder))))
+        return ImageError(f"guest image {folder.name} is damaged: {fault}", remedy=remedy)
 
     def gone(self, id: str) -> ImageError:
         return ImageError(f"guest image {id} was removed just now", remedy="vmlab image build")
 
 
 IMAGES = _Images()
+
+
+def _packages_of(folder: Path) -> tuple[str, ...]:
+    """Those of the layer in `folder`; none for an image, and where nothing tells."""
+    try:
+        layer = LayerRecipe.of(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return ()
+    return () if layer is None else layer.packages
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +89,8 @@ class Image(Kept):
 class ImageSummary:
     """A line of `vmlab image ls`. `bytes` is what it takes on disk, `created` seconds since the epoch.
 
-    `current` says that this version of the program would use it; `in_use` that a run holds it. An added image has a
-    `name`, and a `user` unless it is damaged.
+    `current` says that this version of the program would use it; `in_use` that a run holds it. A layer has `packages`.
+    An added image has a `name`, and a `user` unless it is damaged.
     """
 
     id: str
@@ -89,6 +100,7 @@ class ImageSummary:
     current: bool = False
     name: str | None = None
     user: str | None = None
+    packages: tuple[str, ...] = ()
 
 
 def images_folder() -> Path:
@@ -151,9 +163,21 @@ def load(folder: Path) -> Image:
 
 def list_images() -> list[ImageSummary]:
     """All images on this machine, the newest first; a damaged one is listed with what is left of it."""
-    address = current_recipe().address()
-    found = [ImageSummary(one.id, one.bytes, one.created, one.in_use, one.id == address) for one in IMAGES.entries()]
+    address, entries = current_recipe().address(), IMAGES.entries()
+    disk = next((_disk_digest(one.manifest) for one in entries if one.id == address and one.manifest), None)
+    found = []
+    for one in entries:
+        layer = LayerRecipe.of(one.manifest or {})
+        is_current = one.id == address
+        if layer is not None:
+            is_current = (layer.base, layer.base_sha256, layer.address()) == (address, disk, one.id)
+        packages = () if layer is None else layer.packages
+        found.append(ImageSummary(one.id, one.bytes, one.created, one.in_use, is_current, packages=packages))
     return sorted(found, key=lambda image: image.created, reverse=True)
+
+
+def _disk_digest(manifest: Mapping[str, Any]) -> str:
+    return str(manifest["files"][FILES[0]]["sha256"])
 
 
 DOCS = "usr/share/doc"
@@ -260,8 +284,12 @@ def unpack(source: Path, notice: Notice) -> Image:
 def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, work: LongWork) -> Image:
     values = _manifest(packed, source)
     id, files = str(values["id"]), digests_in(values)
-    if id != catalog.recipe_of(values).address():
+    base, layer = catalog.recipe_of(values).address(), LayerRecipe.of(values)
+    if id != (base if layer is None or layer.base != base else layer.address()):
         raise ImageError(f"{source}: image {id} is not one that this version of vmlab uses", remedy="vmlab image build")
+    if layer is not None and not _is_here(layer):
+        words = f"{source}: layer {id} is on top of an image {layer.base} that is not here"
+        raise ImageError(words, remedy="import that image first, from the host that the layer is from")
     final = catalog.images_folder() / id
     if final.is_dir():
         notice(f"image {id} is there already")
@@ -279,11 +307,21 @@ def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, work: LongWork) -
         for name in FILES:
             if describe(folder / name, work) != files[name]:
                 raise ImageError(f"{source} is damaged: {name} is not what its manifest says")
-        kept = {name: value for name, value in values.items() if name not in ("schema", "id", "created", "files")}
+        kept = {name: value for name, value in values.items() if name not in _OF_ITS_HOST}
         IMAGES.seal(folder, id, files, kept)
         folder.chmod(0o755)
         IMAGES.keep(folder, id)
     return catalog.load(final)
+
+
+_OF_ITS_HOST = ("schema", "id", "created", "files", "build_seconds")
+"""What the manifest of an image that came from another host does not keep, or has anew."""
+
+
+def _is_here(layer: LayerRecipe) -> bool:
+    """Whether the image below a layer is here, with the bytes that it had."""
+    manifests = (one.manifest for one in IMAGES.entries() if one.id == layer.base)
+    return any(one is not None and _disk_digest(one) == layer.base_sha256 for one in manifests)
 
 
 def _manifest(packed: gzip.GzipFile, source: Path) -> dict[str, Any]:
@@ -295,6 +333,7 @@ def _manifest(packed: gzip.GzipFile, source: Path) -> dict[str, Any]:
         values = unseal(text)
         digests_in(values)
         catalog.recipe_of(values)
+        LayerRecipe.of(values)
     except (Fault, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ImageError(f"{source} is damaged: its manifest is not what was written") from error
     return values

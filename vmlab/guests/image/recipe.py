@@ -9,9 +9,10 @@ import hashlib
 import json
 import platform
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from vmlab.model.errors import ImageError
 from vmlab.model.names import NETWORK
@@ -23,6 +24,8 @@ FORMAT = 1
 
 NAME = "vmlab"
 PAYLOAD = Path(__file__).resolve().parent / "payload"
+LAYER_PROGRAM = PAYLOAD.with_name("layer.sh")
+"""What installs packages in a copy of the image's root disk."""
 
 _FIRST_ROLES = ("web", "database", "mail", "fileserver")
 """The order of packages is part of an image's id: these come as in the images that users have, later roles behind."""
@@ -135,8 +138,47 @@ class ImageRecipe:
 
     def address(self) -> str:
         """The image's id: its name and twelve hexadecimal digits of the recipe's SHA-256."""
-        canonical = json.dumps(self.described(), sort_keys=True, separators=(",", ":"))
-        return f"{NAME}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
+        return _address(self.described())
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRecipe:
+    """All that a layer depends on: the image below it, by its id and the SHA-256 of its root disk, and the packages, in
+    order.
+    """
+
+    codename: str
+    base: str
+    base_sha256: str
+    packages: tuple[str, ...]
+
+    def described(self) -> dict[str, object]:
+        """The recipe as JSON values, with the SHA-256 of the program that makes the layer."""
+        return {
+            "codename": self.codename,
+            "base": self.base,
+            "base_sha256": self.base_sha256,
+            "layer": list(self.packages),
+            "program": hashlib.sha256(LAYER_PROGRAM.read_bytes()).hexdigest(),
+        }
+
+    def address(self) -> str:
+        """As that of an image."""
+        return _address(self.described())
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> LayerRecipe | None:
+        """That of the layer with this manifest; None for an image. Raises KeyError, TypeError."""
+        recipe = manifest.get("recipe", {})
+        if "layer" not in recipe:
+            return None
+        codename, base, digest = (str(recipe[key]) for key in ("codename", "base", "base_sha256"))
+        return cls(codename, base, digest, tuple(map(str, recipe["layer"])))
+
+
+def _address(described: Mapping[str, object]) -> str:
+    canonical = json.dumps(described, sort_keys=True, separators=(",", ":"))
+    return f"{NAME}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
 
 def read_payload(folder: Path = PAYLOAD) -> dict[str, bytes]:

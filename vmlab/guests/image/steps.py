@@ -110,7 +110,8 @@ def run_step(
         _relay(lines, said)
     work.step()
     if process.returncode != 0:
-        raise ImageError(_failure(argv[0], process.returncode, log))
+        program = argv[1] if argv[0] == "sh" else argv[0]
+        raise ImageError(_failure(Path(program).name, process.returncode, log))
 
 
 def _relay(lines: list[bytes], said: Callable[[str], None]) -> None:

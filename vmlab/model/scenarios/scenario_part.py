@@ -56,5 +56,5 @@ class ScenarioPart(Described):
 
 
 def as_tuple(value: object) -> object:
-    """One word stands for a list of it; for validators."""
-    return [value] if isinstance(value, str) else value
+    """One word stands for a list of it; for validators, behind which strict models take no list for a tuple."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,230 @@
+"""Layers: copies of the image with packages of Debian's besides, each built once, by apt-get of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from vmlab.guests.cached.collection import Notice
+from vmlab.guests.image import building, catalog
+from vmlab.guests.image.building import BuildJob, Making, built, last_seconds, package_versions, seal
+from vmlab.guests.image.catalog import FILES, IMAGES, Image, licences
+from vmlab.guests.image.recipe import LAYER_PROGRAM, LayerRecipe, apt_options, debian_sources
+from vmlab.model.errors import ImageError, VmlabError
+from vmlab.model.scenarios.guest import LAB_IMAGE
+from vmlab.system.removal import remove_file, remove_tree
+from vmlab.system.scratch import scratch
+
+_TOOLS = {
+    "apt-get": "apt",
+    "dpkg-deb": "dpkg",
+    "mount": "mount",
+    "unshare": "util-linux",
+    "setpriv": "util-linux",
+}
+_SETTINGS = (
+    # Of this machine's own settings there are its sources, and how packages are fetched: nothing that it runs besides.
+    'Dir::Etc::main "/dev/null";',
+    'Dir::Etc::parts "/dev/null";',
+    'Dir::Etc::sourceparts "/dev/null";',
+    'Dir::Etc::preferences "/dev/null";',
+    'Dir::Etc::preferencesparts "/dev/null";',
+    'Dir::Cache::pkgcache "";',
+    'Dir::Cache::srcpkgcache "";',
+    'Dir::Log::Terminal "";',
+    'Dir::Log::History "";',
+    'Acquire::Languages "none";',
+    'APT::Update::Error-Mode "any";',
+    'APT::Sandbox::User "root";',
+    # As the image is built.
+    'APT::Install-Recommends "false";',
+)
+_NOTHING_INSTALLED = ("-o", "Dir::State::status=/dev/null")
+_ALWAYS = "base-files"
+"""A package of every release: without it nothing is known of any."""
+_CANDIDATE = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (?!\(none\))", re.MULTILINE)
+_ASK = 60.0
+
+
+def layer_name(packages: Sequence[str]) -> str:
+    """The name of a layer in a run's record."""
+    return f"{LAB_IMAGE} with {', '.join(packages)}"
+
+
+def layer_recipe(base: Image, packages: tuple[str, ...]) -> LayerRecipe:
+    """What a layer with `packages`, which are in order, is made of. Raises ImageError as `load` does."""
+    codename = str(IMAGES.read(base.folder)["recipe"]["codename"])
+    return LayerRecipe(codename, base.id, base.files[FILES[0]].sha256, packages)
+
+
+def find_layer(base: Image, packages: tuple[str, ...]) -> Image | None:
+    """The layer with `packages` on top of `base`; None where it was not built yet. Raises ImageError as `load` does."""
+    folder = catalog.images_folder() / layer_recipe(base, packages).address()
+    return catalog.load(folder) if folder.is_dir() else None
+
+
+def require_layer(base: Image, packages: tuple[str, ...]) -> Image:
+    """As `find_layer`, but raises ImageError where there is none."""
+    if (found := find_layer(base, packages)) is None:
+        options = " ".join(f"--with {name}" for name in packages)
+        raise ImageError(f"no layer with {', '.join(packages)} was built", remedy=f"vmlab image build {options}")
+    return found
+
+
+def ensure_layer(base: Image, packages: tuple[str, ...], progress: Notice) -> Image:
+    """As `find_layer`, built where it is missing. Raises ImageError, or RunInterrupted on a signal."""
+    return find_layer(base, packages) or _built(base, packages, progress, force=False)
+
+
+def build_layer(packages: tuple[str, ...], progress: Notice, *, force: bool = False) -> Image:
+    """The layer with `packages` on top of the current image, both built where they are missing; with `force` the layer
+    is built again. Raises as `building.build` does; a package that is known to be missing before anything is built.
+    """
+    _demand(unknown_packages(packages))
+    return _built(building.ensure(progress), packages, progress, force=force)
+
+
+def remove(id: str) -> list[str]:
+    """Delete an image, and the layers on top of it, which nothing uses without it; the ids of all that went.
+
+    Raises ImageError where there is none of that id, or a run uses it, and OSError.
+    """
+    IMAGES.remove(id)
+    layers = [(one.id, LayerRecipe.of(one.manifest)) for one in IMAGES.entries() if one.manifest]
+    gone = [name for name, layer in layers if layer is not None and layer.base == id]
+    for name in gone:
+        IMAGES.remove(name)
+    return [id, *gone]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerState:
+    """A layer that a plan needs. `bytes` is what it takes on disk, before it is built what the image below it takes;
+    `seconds` how long the layer took that was built last. None where there was none to measure.
+    """
+
+    packages: tuple[str, ...]
+    is_built: bool
+    bytes: int | None
+    seconds: float | None
+
+
+def states(wanted: Sequence[tuple[str, ...]]) -> list[LayerState]:
+    """What is known of these layers on this host."""
+    if not wanted:
+        return []
+    try:
+        images = catalog.list_images()
+    except ImageError:
+        # No image can be built here, and none was brought.
+        images = []
+    here = {one.packages: one.bytes for one in images if one.current}
+    seconds = last_seconds(layer=True)
+    return [LayerState(one, one in here, here.get(one, here.get(())), seconds) for one in wanted]
+
+
+def unknown_packages(names: Sequence[str]) -> list[str]:
+    """Those of `names` that this machine's sources of Debian do not have; none where that is not known.
+
+    What layers have that were built here is not asked for.
+    """
+    try:
+        built_before = {name for one in catalog.list_images() for name in one.packages}
+        asked = [name for name in names if name not in built_before]
+        if not asked:
+            return []
+        with scratch("apt") as folder:
+            return _unknown(asked, _configured(folder, catalog.current_recipe().codename))
+    except (VmlabError, OSError, subprocess.SubprocessError):
+        return []
+
+
+def no_package(name: str) -> str:
+    """The words for a package that does not exist."""
+    return f"this machine's sources of Debian have no package {name}"
+
+
+def _demand(unknown: Sequence[str]) -> None:
+    if unknown:
+        raise ImageError("; ".join(map(no_package, unknown)), remedy="apt-get update reads the newest lists")
+
+
+def _unknown(names: Sequence[str], settings: Path) -> list[str]:
+    argv = ["apt-cache", *_NOTHING_INSTALLED, "policy", _ALWAYS, *names]
+    environment = {**os.environ, **_environment(settings)}
+    done = subprocess.run(
+        argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ASK, check=False
+    )
+    found = set(_CANDIDATE.findall(done.stdout))
+    return [name for name in names if name not in found] if _ALWAYS in found else []
+
+
+def _environment(settings: Path) -> dict[str, str]:
+    return {"APT_CONFIG": str(settings), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+
+
+def _configured(folder: Path, codename: str, *settings: str) -> Path:
+    """Write a configuration of apt's that knows this machine's sources of Debian alone, with `settings`; its file."""
+    sources = folder / "debian.sources"
+    # What is in a folder of this machine is copied from there: dpkg looks for it in the image's root file system.
+    found = [
+        replace(
+            one, uris=tuple(uri.replace("file:", "copy:", 1) if uri.startswith("file:") else uri for uri in one.uris)
+        )
+        for one in debian_sources(codename)
+    ]
+    sources.write_text("\n".join(one.stanza() for one in found), encoding="utf-8")
+    file = folder / "apt.conf"
+    lines = (*_SETTINGS, f'Dir::Etc::sourcelist "{sources}";', *settings, *apt_options())
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def _built(base: Image, packages: tuple[str, ...], progress: Notice, *, force: bool) -> Image:
+    recipe = layer_recipe(base, packages)
+    # The copy of the disk can take as much as the disk has.
+    room = sum(digests.size for digests in base.files.values())
+    return built(recipe.address(), Making(partial(_make, base, recipe), {}, _TOOLS, room), progress, force=force)
+
+
+def _make(base: Image, recipe: LayerRecipe, job: BuildJob) -> None:
+    with base.held():
+        job.work.begin(f"checking image {base.id}", sum(digests.size for digests in base.files.values()))
+        base.require_whole()
+        job.work.begin("building the layer", last_seconds(layer=True) or 0.0, "s")
+        job.progress(f"copying image {base.id}")
+        files = (str(base.folder / name) for name in FILES)
+        job.step(["cp", "--reflink=auto", "--sparse=always", "--", *files, str(job.folder)])
+        before = IMAGES.read(base.folder)
+    apt, root = job.folder / "apt", job.folder / "root"
+    for part in ("lists/partial", "archives/partial"):
+        (apt / part).mkdir(parents=True)
+    settings = _configured(
+        job.folder,
+        recipe.codename,
+        f'Dir::State "{apt}";',
+        f'Dir::State::lists "{apt / "lists"}";',
+        f'Dir::State::status "{root / "var/lib/dpkg/status"}";',
+        f'Dir::Cache "{apt}";',
+        f'Dir::Cache::archives "{root / "var/cache/apt/archives"}";',
+    )
+    with_apt = replace(job, environment=_environment(settings))
+    job.progress("reading the lists of packages")
+    with_apt.step(["apt-get", "-q", *_NOTHING_INSTALLED, "update"])
+    _demand(_unknown(recipe.packages, settings))
+    with_apt.step(["sh", str(LAYER_PROGRAM), str(job.folder), *recipe.packages])
+    packages = package_versions(job.folder / "kept")
+    named = before.get("licences", {}) | {
+        name: found for name, found in licences(job.folder / "kept", packages).items() if found
+    }
+    for folder in (apt, job.folder / "kept"):
+        remove_tree(folder)
+    # They may contain the address of a private mirror, which does not belong in an image.
+    for name in ("debian.sources", "apt.conf"):
+        remove_file(job.folder / name)
+    seal(job, recipe, base.command_line, packages, {name: named.get(name, []) for name in packages})
