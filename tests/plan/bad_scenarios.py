@@ -472,6 +472,24 @@ BAD = [
         f":3:49: guests.a.image: {_IMAGE_RULE}, not '../x'",
     ),
     changed(
+        "what is no name of a package",
+        "memory: 512 MiB",
+        "memory: 512 MiB, packages: [redis-server, Redis]",
+        ":3:67: guests.a.packages.2: needs the name of a package of Debian's, such as redis-server, not 'Redis'",
+    ),
+    changed(
+        "packages of an added image",
+        "memory: 512 MiB",
+        "memory: 512 MiB, image: mine, packages: zip",
+        ":3:55: packages are put on vmlab's own image, and guest a starts from mine",
+    ),
+    changed(
+        "packages of a guest on the host",
+        "{role: fileserver, memory: 512 MiB}",
+        "{role: fileserver, memory: 512 MiB, on: host, packages: zip}",
+        ":3:52: guest a is on the host, where there is no packages of a virtual machine; leave it out",
+    ),
+    changed(
         "boot of an added image",
         "memory: 512 MiB",
         "memory: 512 MiB, image: mine, boot: rescue",
@@ -1103,6 +1121,17 @@ BAD = [
         "command: an unknown guest",
         COMMAND.replace("on: vm", "on: vn"),
         ":4:29: there is no guest 'vn'; known are vm",
+    ),
+    of_command(
+        "what is no name of a package",
+        "packages: [redis-server, redis server]",
+        "69: workloads.mine.packages.2: needs the name of a package of Debian's, such as redis-server, "
+        "not 'redis server'",
+    ),
+    Bad(
+        "command: packages for a guest of an added image",
+        COMMAND.replace("run: make", "run: make, packages: zip").replace("MiB", "MiB, image: mine"),
+        ":4:44: packages are put on vmlab's own image, and guest vm starts from mine",
     ),
     Bad(
         "command: on the host",

@@ -7,6 +7,7 @@ from typing import Any
 
 from vmlab.analysis.comparison.repeats_needed import Detectable, GateNeeded, repeats_needed
 from vmlab.analysis.figures.intent import table_document
+from vmlab.guests.image.layers import LayerState, layer_name
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
@@ -29,7 +30,12 @@ _SHOWN_REPEATS = 2
 
 
 def plan_document(
-    plan: Plan, host: HostFacts, refusal: str | None, gate: Sequence[GateNeeded] = (), finds: Detectable | None = None
+    plan: Plan,
+    host: HostFacts,
+    refusal: str | None,
+    gate: Sequence[GateNeeded] = (),
+    finds: Detectable | None = None,
+    layers: Sequence[LayerState] = (),
 ) -> dict[str, Any]:
     """Everything that would run, in order; sizes in bytes, times in seconds. `refusal` is the reason why it would not
     start.
@@ -42,6 +48,10 @@ def plan_document(
             "size": plan.size,
             "seed": plan.seed,
             "image": LAB_IMAGE,
+            "layers": [
+                {"packages": list(one.packages), "built": one.is_built, "bytes": one.bytes, "seconds": one.seconds}
+                for one in layers
+            ],
             "hypervisor": plan.scenario.hypervisor,
             "repeats": plan.scenario.repeats if until is None else until.at_least,
             "repeats_needed": _needed(plan),
@@ -135,13 +145,19 @@ def _workload(workload: WorkloadPlan) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: Plan, host: HostFacts, gate: Sequence[GateNeeded] = (), finds: Detectable | None = None) -> str:
+def plan_text(
+    plan: Plan,
+    host: HostFacts,
+    gate: Sequence[GateNeeded] = (),
+    finds: Detectable | None = None,
+    layers: Sequence[LayerState] = (),
+) -> str:
     """The plan for people: totals, the guests of the largest cell, the cells in order."""
     lines = [
         f"{plan.scenario.name} at size {plan.size}, seed {plan.seed}",
         *([f"  {plan.scenario.summary}"] if plan.scenario.summary else []),
         "",
-        *_cells(plan, host, finds),
+        *_cells(plan, host, finds, layers),
         *(["", "what the gate takes at least"] if gate else []),
         *(f"  {one.condition.text}: {_gate(one)}" for one in gate),
         *(f"    -  {one}" for one in plan.absent),
@@ -168,7 +184,7 @@ def _gate(needed: GateNeeded) -> str:
     return f"{inside}{needed.runs} runs{'' if needed.condition.level else ' a side'}"
 
 
-def _cells(plan: Plan, host: HostFacts, finds: Detectable | None) -> list[str]:
+def _cells(plan: Plan, host: HostFacts, finds: Detectable | None, layers: Sequence[LayerState]) -> list[str]:
     """Totals, the largest cell, and every cell; of absent points alone there is none of these."""
     if not plan.cells:
         return ["no cell to run"]
@@ -182,12 +198,24 @@ def _cells(plan: Plan, host: HostFacts, finds: Detectable | None) -> list[str]:
         _memory(plan, host),
         f"disk     {format_bytes(disk_needed(plan))} written at most, {format_bytes(host.disk_free_bytes)} free",
         *_ordered(plan),
+        *map(_layer, layers),
         f"time     {_time(plan)}, an estimate{_accelerator(plan, host)}{_once(plan, host)}",
         "",
         *_largest(largest),
         "cells in order",
         *_in_order(plan),
     ]
+
+
+def _layer(layer: LayerState) -> str:
+    """What is known of a layer, by measured figures alone."""
+    size = "" if layer.bytes is None else format_bytes(layer.bytes)
+    if layer.is_built:
+        state = f"{size}, built"
+    else:
+        time = "" if layer.seconds is None else f" in {about_seconds(layer.seconds)}, as the last one"
+        state = f"{f'{size} or more' if size else ''}, built first{time}".removeprefix(", ")
+    return f"image    {layer_name(layer.packages)}: {state}"
 
 
 def _in_order(plan: Plan) -> list[str]:

@@ -310,11 +310,12 @@ class GuestDisk:
         """Whether the disk has died, so that no guest can run on it any more."""
         return False
 
-    async def begin(self, image: Path, tell: Callable[[str], None]) -> None:
-        """Put the run's disks and `image` on it; `tell` takes a line for each figure of its proof."""
+    async def begin(self, images: Iterable[Path], tell: Callable[[str], None]) -> None:
+        """Put the run's disks and `images` on it; `tell` takes a line for each figure of its proof."""
         for figure in await self.open():
             tell(f"{EMULATED_DISK}, {figure}")
-        await self.cover(image)
+        for image in images:
+            await self.cover(image)
 
     async def open(self) -> list[str]:
         """Make it and put the run's disks on it; a line for each figure of its proof."""

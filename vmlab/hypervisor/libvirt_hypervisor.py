@@ -121,7 +121,10 @@ class LibvirtHypervisor:
             await call(f"{spec.name}: looking at its snapshot", _ASK, frozen_guest.require_fitting, folder, expected)
         folders = {saved[spec.name].folder: saved[spec.name].files[RAM] for spec in specs}
         states = {folder: SharedState(folder / RAM, expected, _STATE) for folder, expected in folders.items()}
-        thawing = [self._thaw(image, spec, states[saved[spec.name].folder], saved[spec.name].folder) for spec in specs]
+        thawing = [
+            self._thaw(spec.image or image, spec, states[saved[spec.name].folder], saved[spec.name].folder)
+            for spec in specs
+        ]
         try:
             await self._all_or_none(specs, thawing)
         finally:

@@ -99,7 +99,8 @@ class HostProbed(Event):
 class ImageReady(Event):
     """The image that guests of the run start from; `how` is ``cached`` or ``built``.
 
-    One that a user has added is ``added``, and has the `name` by which guests ask for it.
+    One that a user has added is ``added``, and has the `name` by which guests ask for it. A layer on vmlab's own image
+    has a name, too, such as ``debian with redis-server``.
     """
 
     image: str

@@ -19,6 +19,7 @@ from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
 from vmlab.plan.data_places import of_data_places
 from vmlab.plan.host_lacks import missing_parts, of_added_images, of_bare_guests, unused_tunnels
+from vmlab.plan.image_layers import of_packages
 from vmlab.plan.scenario_file.paths import known_keys
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
@@ -130,6 +131,7 @@ def read_cell(document: Document) -> Checked:
     problems.extend(of_data_places(scenario))
     problems.extend(_too_large(scenario, params))
     problems.extend(of_added_images(scenario))
+    problems.extend(of_packages(scenario, params))
     problems.extend(of_bare_guests(scenario))
     problems.extend(unused_tunnels(scenario))
     problems.extend(missing_parts(scenario))

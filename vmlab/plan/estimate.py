@@ -176,7 +176,8 @@ def disk_needed(plan: Plan) -> int:
     if plan.scenario.host.disk is None:
         return plan.disk_bytes
     written = sum(cell.disk_bytes for cell in plan.cells)
-    copied = IMAGE_BYTES + _snapshots(plan) * SNAPSHOT_BYTES
+    # A layer is a copy of the image, and packages.
+    copied = (1 + len(plan.layers)) * IMAGE_BYTES + _snapshots(plan) * SNAPSHOT_BYTES
     return min(emulated_disk_size(plan.disk_bytes), FILE_SYSTEM_BYTES + copied + written)
 
 

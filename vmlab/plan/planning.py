@@ -16,7 +16,7 @@ from vmlab.model.run import MOST_CELLS, WARM_UP, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.reference import claims_name, named_values
 from vmlab.model.scenarios.repetition import Until
-from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
+from vmlab.model.scenarios.scenario import SIZES, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.plan.changes import apply_overrides, apply_size
@@ -33,6 +33,7 @@ from vmlab.plan.host_lacks import (
     without_lacking,
 )
 from vmlab.plan.hosting import check_fit, neighbour_words, read_host_facts
+from vmlab.plan.image_layers import of_unknown_packages, packages_of
 from vmlab.plan.ordering import looped, ordered
 from vmlab.plan.pinning import pinned
 from vmlab.plan.placing import PlacedAxis, Point, absent_values, place_axes, points
@@ -222,10 +223,11 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
             *on_this_host(checked.scenario, host.images),
             *of_lacked_programs(checked.scenario, host.lacked_programs),
             *of_windows(checked.scenario, checked.params, host.windows_images),
+            *of_unknown_packages(checked.scenario, checked.params, host.lacking),
         ]
     )
     tiles = point.tiles
-    every = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked.scenario, tile, host))
+    every = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked, tile, host))
     if len(every) > MOST_GUESTS:
         message = f"{tiles} tiles are {len(every)} guests; at most {MOST_GUESTS} are allowed"
         raise point.document.error(Problem(("axes", "tiles"), message))
@@ -253,22 +255,15 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     )
 
 
-def _guests(scenario: Scenario, tile: int, host: HostFacts) -> Iterator[GuestPlan]:
+def _guests(checked: Checked, tile: int, host: HostFacts) -> Iterator[GuestPlan]:
     """The guests of one tile that a workload needs; others are not started."""
+    scenario = checked.scenario
     needed = {place for entry in scenario.workloads.values() for place in entry.places}
     for name, guest in scenario.guests.items():
         if name in needed:
-            yield _guest(name, guest, tile, host)
-
-
-def _guest(name: str, guest: Guest, tile: int, host: HostFacts) -> GuestPlan:
-    return GuestPlan(
-        key=guest_key(tile, name),
-        tile=tile,
-        guest=name,
-        roles=tuple(guest.role),
-        resources=guest.resources(host.cpus),
-    )
+            packages = packages_of(name, scenario, checked.params)
+            resources = guest.resources(host.cpus).model_copy(update={"packages": packages})
+            yield GuestPlan(guest_key(tile, name), tile, name, tuple(guest.role), resources)
 
 
 def _workloads(checked: Checked, tile: int, host: HostFacts) -> Iterator[WorkloadPlan]:
@@ -337,7 +332,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"
 
 
-_SEEN = ("cpu", "machine", "firmware", "libvirt_settings")
+_SEEN = ("cpu", "machine", "firmware", "packages", "libvirt_settings")
 """Keys of guests that change what a saved guest fits, and nothing that the scenario's other sides can have alike."""
 
 

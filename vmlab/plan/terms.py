@@ -84,7 +84,7 @@ class HostFacts:
     the host cannot have their files there. `images` has the bytes of each added image's disk, by its name;
     `windows_images` names those with Windows; `assets` has the user's own copies of suites, by their names. None where
     they are not known, and then every name passes. `lacked_programs` has what each added image is known to lack.
-    `lacking` has the reason for what guests' networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours`
+    `lacking` has the reason for what guests cannot have here, such as ``vxlan``, ``package redis-server``. `neighbours`
     are the guests that run here already. `nodes` are the host's NUMA nodes. `no_locked_memory` is why no guest's memory
     can be locked; empty where it can. `cores` has the CPUs of each core; None where they are not known, and then any
     number is there. `kvm_refuses` where KVM's device opens and KVM is known not to work.
@@ -273,6 +273,12 @@ class Plan:
     def added_images(self) -> tuple[str, ...]:
         """The images that users have added and any cell needs, by name."""
         return tuple(dict.fromkeys(name for cell in self.cells for name in cell.added_images))
+
+    @property
+    def layers(self) -> tuple[tuple[str, ...], ...]:
+        """The packages of each layer on vmlab's own image that any guest starts from."""
+        asked = (guest.resources.packages for cell in self.cells for guest in cell.guests)
+        return tuple(dict.fromkeys(packages for packages in asked if packages))
 
     @property
     def hosts(self) -> tuple[str, ...]:

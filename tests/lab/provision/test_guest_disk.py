@@ -82,7 +82,7 @@ async def test_a_disk_that_dies_fails_its_cell_with_the_cause_and_ends_the_run()
 
 async def test_without_an_order_there_is_nothing_to_do(tmp_path: Path) -> None:
     disk = GuestDisk()
-    await disk.begin(tmp_path, pytest.fail)
+    await disk.begin([tmp_path], pytest.fail)
     async with disk.covering([tmp_path]), disk.limited():
         assert (disk.pid, disk.dead) == (None, False)
     await disk.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "limit_burst_length": lambda draw: f"{draw.randint(1, 600)} s",
     "boot": lambda draw: draw.choice(["lab", "normal", "rescue"]),
     "image": lambda draw: draw.choice(["debian", "mine", "other"]),
+    "packages": lambda draw: draw.choice(["[]", "redis-server", "[redis-server, redis-tools]"]),
     "data": lambda draw: f"{draw.randint(64, 2**14)} MiB",
     "data_queues": lambda draw: f"{draw.randint(1, 64)}",
     "allocation": lambda draw: draw.choice(["thin", "full"]),
@@ -121,7 +123,12 @@ async def snapshot_id(folder: Path, attributes: dict[str, str]) -> str:
         name: AddedImage(name, name, folder, disk, None, None, "", "root", key, 2**20, {}) for name in ("mine", "other")
     }
     guests_of_added = AddedGuests(cell, added, log_in, USUAL)
-    (spec,) = GuestSet("run", cell, hypervisor, image, lambda _guest, _state: None, added=guests_of_added).specs
+    packages = [guest.resources.packages for guest in cell.guests]
+    layers = {one: replace(image, disk=folder / "-".join(one) / "root.raw") for one in packages}
+    guests_of = GuestSet(
+        "run", cell, hypervisor, image, lambda _guest, _state: None, added=guests_of_added, layers=layers
+    )
+    (spec,) = guests_of.specs
     machine = layout(spec, image, await hypervisor.facts())
     return SnapshotRecipe(image="1" * 64, machine=machine, roles=(), preparation={}).id
 
@@ -132,8 +139,9 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
     draw = random.Random(changed)
     for _ in range(20):
         one = {name: another(draw) for name, another in DRAWS.items()}
-        # Ways to boot, firmware and elastic addresses are of guests of vmlab's own image.
-        one |= {"boot": "lab", "firmware": "bios", "network": "plain"} if changed == "image" else {"image": "debian"}
+        # Ways to boot, firmware, packages and elastic addresses are of guests of vmlab's own image.
+        of_labs = {"boot": "lab", "firmware": "bios", "packages": "[]", "network": "plain"}
+        one |= of_labs if changed == "image" else {"image": "debian"}
         # A qcow2 file is allocated otherwise, an image in a pool by Ceph, which the host neither reads nor maps.
         one |= RAW if changed in ("allocation", "backing", "data_format") else {"data_format": "qcow2"}
         one |= {} if changed == "allocation" else {"allocation": "thin"}

@@ -17,6 +17,7 @@ from vmlab.cli.options import overrides_options, variables_option
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs, windows_images
+from vmlab.guests.image.layers import states
 from vmlab.lab.provision.host_support import prepare_run, with_repeats_here
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.places import runs_folder
@@ -53,15 +54,16 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
     planned, host = prepare_run(file, with_repeats_here(file, overrides))
     gate = gate_needed(planned, conditions)
     finds = _detectable(planned)
+    layers = states(planned.layers)
     refusal: RefusedError | None = None
     try:
         check_fit(planned, host)
     except RefusedError as error:
         refusal = error
     if as_json:
-        write_json(plan_document(planned, host, str(refusal) if refusal else None, gate, finds))
+        write_json(plan_document(planned, host, str(refusal) if refusal else None, gate, finds, layers))
     else:
-        write_text(plan_text(planned, host, gate, finds))
+        write_text(plan_text(planned, host, gate, finds, layers))
     if refusal is not None:
         raise refusal
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
@@ -60,15 +61,22 @@ class GuestOrigins:
     """What a cell's guests start from, and how they are reached.
 
     Without `snapshot_provider` they boot, and without `integrity` the files below them are not checked. `added` has the
-    images that users have added, by name.
+    images that users have added, by name, `layers` those with packages, by these.
     """
 
     image: BootImage
     connect: Connect = SshShell.connect
     log_in: LogIn = log_in
     added: Mapping[str, AddedImage] = field(default_factory=dict)
+    layers: Mapping[tuple[str, ...], BootImage] = field(default_factory=dict)
     snapshot_provider: SnapshotProvider | None = None
     integrity: Integrity | None = None
+
+    @property
+    def disks(self) -> list[Path]:
+        """The disks of all images."""
+        added = (one.disk for one in self.added.values())
+        return [self.image.disk, *(one.disk for one in self.layers.values()), *added]
 
 
 @dataclass(frozen=True, slots=True)

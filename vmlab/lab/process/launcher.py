@@ -20,12 +20,12 @@ from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.image.building import ensure
 from vmlab.guests.image.catalog import Image
-from vmlab.hypervisor.contract import BootImage
+from vmlab.guests.image.layers import ensure_layer, layer_name
 from vmlab.hypervisor.isolation.namespace import run_isolated
 from vmlab.hypervisor.lab_network import require_dhcp
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
-from vmlab.lab.process.prepared import plan_of, write_beginning, write_image
+from vmlab.lab.process.prepared import boot_image, plan_of, write_beginning, write_image
 from vmlab.lab.process.run_ending import Verdict, failure, verdict, with_leftovers, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
 from vmlab.lab.process.signals import Stopped, heeded, hold_back
@@ -53,6 +53,7 @@ class LauncherParts:
     """The parts that the launcher uses beyond the run's folder; tests may replace them."""
 
     ensure_image: Callable[[Callable[[str], None]], Image] = ensure
+    ensure_layer: Callable[[Image, tuple[str, ...], Callable[[str], None]], Image] = ensure_layer
     isolated: Callable[..., int] = run_isolated
     open_store: Callable[[Path], RunWriter] = RunWriter
     patience: float = 5.0
@@ -78,6 +79,25 @@ def begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts = REAL) -
 
 
 def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
+    image = _ready(folder, launcher_parts, launcher_parts.ensure_image)
+    write_image(folder, boot_image(image))
+    return image
+
+
+def _layer(folder: RunFolder, launcher_parts: LauncherParts, image: Image, packages: tuple[str, ...]) -> Image:
+    def ensured(report: Callable[[str], None]) -> Image:
+        return launcher_parts.ensure_layer(image, packages, report)
+
+    return _ready(folder, launcher_parts, ensured, layer_name(packages))
+
+
+def _ready(
+    folder: RunFolder,
+    launcher_parts: LauncherParts,
+    ensured: Callable[[Callable[[str], None]], Image],
+    name: str = "",
+) -> Image:
+    """What `ensured` finds or builds, with its event."""
     began = time.monotonic()
     messages: list[str] = []
 
@@ -85,10 +105,9 @@ def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
         messages.append(text)
         _append(folder, launcher_parts, Notice(level="info", text=text))
 
-    image = launcher_parts.ensure_image(report)
-    how = "built" if messages else "cached"
-    _append(folder, launcher_parts, ImageReady(image=image.id, how=how, seconds=time.monotonic() - began))
-    write_image(folder, BootImage(image.disk, image.kernel, image.initrd, image.command_line))
+    image = ensured(report)
+    how, seconds = "built" if messages else "cached", time.monotonic() - began
+    _append(folder, launcher_parts, ImageReady(image=image.id, how=how, seconds=seconds, name=name))
     return image
 
 
@@ -147,11 +166,12 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
                     own_images = _added_images(folder, plan, launcher_parts)
                     image = _image(folder, launcher_parts)
                 holding.enter_context(image.held())
-                for one in own_images:
+                with heeded():
+                    layers = [_layer(folder, launcher_parts, image, packages) for packages in plan.layers]
+                for one in (*own_images, *layers):
                     holding.enter_context(one.held())
                 with heeded():
-                    image.require_whole()
-                    for one in own_images:
+                    for one in (image, *own_images, *layers):
                         one.require_whole()
                 how = _run_runner(folder, plan, (lock, measuring, second), launcher_parts)
         died = f"the runner {how}; {folder.log} has its last output"

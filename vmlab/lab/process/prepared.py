@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.image import added
+from vmlab.guests.image import added, catalog
 from vmlab.guests.image.added import AddedImage
+from vmlab.guests.image.catalog import Image
+from vmlab.guests.image.layers import require_layer
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import Lacking
@@ -90,6 +92,13 @@ class PreparedRun:
     image: BootImage
     added: Mapping[str, AddedImage]
     """The images that users have added and the plan needs, by name; the launcher holds them."""
+    layers: Mapping[tuple[str, ...], Image] = field(default_factory=dict)
+    """The layers on the image that the plan needs, by their packages; the launcher holds them, too."""
+
+    @property
+    def more_images(self) -> tuple[Image | AddedImage, ...]:
+        """All but vmlab's own."""
+        return tuple(self.layers.values()) + tuple(self.added.values())
 
 
 def host_of(folder: RunFolder) -> HostFacts:
@@ -176,6 +185,11 @@ def write_beginning(writer: RunWriter, folder: RunFolder, plan: Plan, seconds: f
         writer.append(Notice(level="info", text=str(absent)))
 
 
+def boot_image(image: Image) -> BootImage:
+    """What guests of `image` boot from."""
+    return BootImage(image.disk, image.kernel, image.initrd, image.command_line)
+
+
 def write_image(folder: RunFolder, image: BootImage) -> None:
     """Keep the paths of the image for the runner. Raises OSError."""
     _keep(folder.path / _IMAGE, json.dumps({name: str(value) for name, value in asdict(image).items()}))
@@ -191,9 +205,11 @@ def read_prepared(folder: RunFolder) -> PreparedRun:
     image = json.loads((folder.path / _IMAGE).read_text())
     disk, kernel, initrd = (Path(image[name]) for name in ("disk", "kernel", "initrd"))
     plan = plan_of(folder)
+    base = catalog.load(disk.parent) if plan.layers else None
     return PreparedRun(
         request=RunRequest.of(folder),
         plan=plan,
         image=BootImage(disk, kernel, initrd, image["command_line"]),
         added={name: added.require(name) for name in plan.added_images},
+        layers={} if base is None else {packages: require_layer(base, packages) for packages in plan.layers},
     )

@@ -28,8 +28,9 @@ _LEAST_BYTES_A_SECOND = 10e6
 class Integrity:
     """Compares the files below the guests of one run. What was found damaged is remembered."""
 
-    def __init__(self, image: Image, emit: Callable[[Event], object], added: Iterable[AddedImage] = ()) -> None:
-        self._images: tuple[Image | AddedImage, ...] = (image, *added)
+    def __init__(self, image: Image, emit: Callable[[Event], object], more: Iterable[Image | AddedImage] = ()) -> None:
+        """With `more` images beside vmlab's own: layers on it, and those that users have added."""
+        self._images: tuple[Image | AddedImage, ...] = (image, *more)
         self._emit = emit
         self._reported: set[Path] = set()
         self.damaged: dict[str, str] = {}

@@ -58,6 +58,8 @@ class GuestSet:
     on_notice: Callable[[str], None] = lambda _text: None
     helper: bool = True
     added: AddedGuests | None = None
+    layers: Mapping[tuple[str, ...], BootImage] = field(default_factory=dict)
+    """What guests with packages boot from, by these."""
     levers: Sequence[str] = ()
     """The scenario's keys that are to be proved."""
     guests: list[GuestPlan] = field(default_factory=list, init=False)
@@ -99,10 +101,15 @@ class GuestSet:
             tile=guest.tile,
             resources=guest.resources,
             mac=mac,
-            image=self._added.boot_image(guest),
+            image=self._added.boot_image(guest) or self._layer(guest),
             address=None if guest.resources.is_labs else own,
             translated=None if elastic is None else Translated(own, elastic),
         )
+
+    def _layer(self, guest: GuestPlan) -> BootImage | None:
+        """What it boots from in place of vmlab's own image as it is."""
+        packages = guest.resources.packages
+        return self.layers[packages] if packages else None
 
     def reached_at(self, key: str) -> str:
         """The address by which others reach a guest: its elastic one, or its own."""

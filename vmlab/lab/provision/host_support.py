@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes, lacked_programs, windows_images
+from vmlab.guests.image.layers import no_package, unknown_packages
 from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
 from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_machine, lacking_vhost
 from vmlab.model.places import runs_folder
@@ -22,6 +23,7 @@ from vmlab.workloads.assets import read_assets
 
 _NETWORKS = ("vxlan", "nat", "bandwidth")
 _CPU = "cpu "
+_PACKAGE = "package "
 _PROBE = ("-m", "vmlab.hypervisor.overlay_network.network_probe")
 _ENOUGH = 60.0
 
@@ -30,19 +32,21 @@ class Lacking(Mapping[str, str]):
     """The reasons, by ``vxlan``, ``nat``, ``bandwidth`` of networks, and ``native``, ``io_uring``, ``vhost``,
     ``machine pc``, ``firmware uefi`` of QEMU.
 
-    Those of processors are by their value, ``cpu EPYC -svm``. Empty until somebody asks; users who may not try find no
-    network lacking.
+    Those of processors are by their value, ``cpu EPYC -svm``, those of Debian's packages by their name, ``package
+    redis-server``. Empty until somebody asks; users who may not try find no network lacking.
     """
 
     def __init__(self) -> None:
         self._networks: dict[str, str] | None = None
         self._qemu: dict[str, str] | None = None
-        self._cpus: dict[str, str] = {}
+        self._named: dict[str, str | None] = {}
+        """Of processors and packages what is known of each that was asked for."""
 
     @property
     def found(self) -> dict[str, str]:
         """What is known already; nothing is tried for it."""
-        return {**(self._networks or {}), **(self._qemu or {}), **self._cpus}
+        named = {name: why for name, why in self._named.items() if why is not None}
+        return {**(self._networks or {}), **(self._qemu or {}), **named}
 
     def _of_networks(self) -> dict[str, str]:
         if self._networks is None:
@@ -54,31 +58,44 @@ class Lacking(Mapping[str, str]):
             self._qemu = {**lacking_io(), **lacking_vhost(), **lacking_machine()}
         return self._qemu
 
-    def _of_cpu(self, name: str) -> str:
-        accelerator: Accelerator = "kvm" if may_work() else "tcg"
-        if name not in self._cpus and (why := lacking_cpu(name.removeprefix(_CPU), accelerator)) is not None:
-            self._cpus[name] = why
-        return self._cpus[name]
+    def _of_name(self, name: str) -> str:
+        if name not in self._named:
+            self._named[name] = _why_no_cpu(name) if name.startswith(_CPU) else _why_no_package(name)
+        if (why := self._named[name]) is None:
+            raise KeyError(name)
+        return why
 
     def __getitem__(self, name: str) -> str:
         """The reason why there is no such thing here. Raises KeyError where there is."""
-        if name.startswith(_CPU):
-            return self._of_cpu(name)
+        if name.startswith((_CPU, _PACKAGE)):
+            return self._of_name(name)
         return (self._of_networks() if name in _NETWORKS else self._of_qemu())[name]
 
     def __iter__(self) -> Iterator[str]:
         """All that is lacking."""
-        return iter({**self._of_networks(), **self._of_qemu(), **self._cpus})
+        self._of_networks()
+        self._of_qemu()
+        return iter(self.found)
 
     def __len__(self) -> int:
         """How much is lacking."""
-        return len(self._of_networks()) + len(self._of_qemu()) + len(self._cpus)
+        return len(list(iter(self)))
 
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same object: a comparison of two hosts must try nothing."""
         return self is other
+
+
+def _why_no_cpu(name: str) -> str | None:
+    accelerator: Accelerator = "kvm" if may_work() else "tcg"
+    return lacking_cpu(name.removeprefix(_CPU), accelerator)
+
+
+def _why_no_package(name: str) -> str | None:
+    package = name.removeprefix(_PACKAGE)
+    return no_package(package) if unknown_packages([package]) else None
 
 
 def _probed() -> dict[str, str]:

@@ -131,10 +131,10 @@ class SnapshotProvider:
         Missing ones are made first, as many side by side as the host has processors. Those that are known to be damaged
         when the block ends are discarded. Raises what booting or preparing raises.
         """
-        image = image_digest(self._image.disk)
+        digests = {disk: image_digest(disk) for disk in {self._base(spec) for spec in specs}}
         facts = await self._hypervisor.facts()
         recipes = {
-            guest.key: self._recipe(image, cell, guest, layout(spec, self._image, facts))
+            guest.key: self._recipe(digests[self._base(spec)], cell, guest, layout(spec, self._image, facts))
             for guest, spec in zip(cell.guests, specs, strict=True)
         }
         of_id = {recipes[guest.key].id: (guest, spec) for guest, spec in zip(cell.guests, specs, strict=True)}
@@ -152,6 +152,10 @@ class SnapshotProvider:
                 yield {key: made[recipe.id] for key, recipe in recipes.items()}
         finally:
             self._discard_damaged(made.values())
+
+    def _base(self, spec: DomainSpec) -> Path:
+        """The disk of the image below a guest."""
+        return (spec.image or self._image).disk
 
     def _recipe(self, image: str, cell: CellPlan, guest: GuestPlan, machine: Mapping[str, object]) -> SnapshotRecipe:
         return SnapshotRecipe(
@@ -173,13 +177,13 @@ class SnapshotProvider:
         began = time.monotonic()
         build = partial(self._build, cell, guest, spec, f"make-{recipe.key[:8]}")
         try:
-            snapshot = await make(recipe, self._image.disk, build, self._say)
+            snapshot = await make(recipe, self._base(spec), build, self._say)
         except GuestLost as lost:
             if not lost.crashed:
                 raise
             # An emulator's rare fault should not end a night of cells, and nothing was measured with this guest.
             self._say(f"{lost}; it is booted and prepared once more")
-            snapshot = await make(recipe, self._image.disk, build, self._say)
+            snapshot = await make(recipe, self._base(spec), build, self._say)
         seconds = time.monotonic() - began
         self._emit(SnapshotMade(cell=cell.index, guest=guest.guest, snapshot=snapshot.id, seconds=seconds))
         return snapshot

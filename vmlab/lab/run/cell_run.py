@@ -67,6 +67,7 @@ class CellRun:
             helper=around.plan.scenario.helper,
             levers=levers_among(around.plan.guest_keys),
             added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
+            layers=around.guests.layers,
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
         host, drain = around.host, self._timing.drain
@@ -136,8 +137,7 @@ class CellRun:
         snapshot_provider = self._around.guests.snapshot_provider if frozen else None
         if snapshot_provider is None:
             if self.plan.guests:
-                added = [image.disk for image in self._around.guests.added.values()]
-                await self._disown([self._around.guests.image.disk, *added])
+                await self._disown(self._around.guests.disks)
             with self._events.phase(Phase.PROVISION):
                 await self._guests.boot()
             await self._prepare_and_execute(staged=False)
@@ -158,7 +158,7 @@ class CellRun:
             await holding.enter_async_context(self._around.host.disk.covering(files))
             digests = {key: one.sha256 for key, one in self._snapshots.items()}
             self._provision = replace(self._provision, snapshots=digests)
-            await self._disown([self._around.guests.image.disk, *files])
+            await self._disown([*self._around.guests.disks, *files])
             self._began = time.monotonic()
             with self._events.phase(Phase.PROVISION):
                 await self._restore()

@@ -31,7 +31,7 @@ from vmlab.lab.commands.command_server import ControlServer
 from vmlab.lab.commands.released_cells import ReleasedCells
 from vmlab.lab.commands.verbs import Obeying, SharedStart
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
-from vmlab.lab.process.prepared import PreparedRun, read_prepared
+from vmlab.lab.process.prepared import PreparedRun, boot_image, read_prepared
 from vmlab.lab.process.run_ending import CODES, Verdict, failure
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import STOPPING, released
@@ -149,7 +149,8 @@ class Runner(Obeying):
     async def _open_and_run(self) -> None:
         # Close only when opening has finished or failed, and no call for the hypervisor's facts is running.
         await shielded(self._hypervisor.open())
-        opening = shielded(self._disk.begin(self._prepared.image.disk, _notices(self._outbox, "info")))
+        layers = [layer.disk for layer in self._prepared.layers.values()]
+        opening = shielded(self._disk.begin([self._prepared.image.disk, *layers], _notices(self._outbox, "info")))
         for done in await asyncio.gather(opening, self._ask_hypervisor(), return_exceptions=True):
             if isinstance(done, BaseException):
                 raise done
@@ -197,8 +198,8 @@ class Runner(Obeying):
         folders = await call("looking for the guests' disks", _LOOK, disk_places, self._folder, self._prepared.plan)
         recorded = self._parts.recording(self._outbox, self._hypervisor, folders, timing, self._disk.pid, ordered)
         async with recorded as recording:
-            image, added = load_image(self._prepared.image.disk.parent), self._prepared.added
-            integrity = Integrity(image, self._outbox.append, added.values())
+            image = load_image(self._prepared.image.disk.parent)
+            integrity = Integrity(image, self._outbox.append, self._prepared.more_images)
             around = self._surroundings(recording, integrity, folders)
             while (cell := await self._next_cell()) is not None:
                 self._hosts_start = self._start_of(cell)
@@ -291,6 +292,7 @@ class Runner(Obeying):
                 connect=self._parts.connect,
                 log_in=self._parts.log_in,
                 added=self._prepared.added,
+                layers={packages: boot_image(one) for packages, one in self._prepared.layers.items()},
                 snapshot_provider=self._snapshot_provider(integrity),
                 integrity=integrity,
             ),

@@ -39,7 +39,7 @@ from vmlab.model.scenarios.disk_levers import (
     only_with,
     zeroes_conflict,
 )
-from vmlab.model.scenarios.image_name import ImageName
+from vmlab.model.scenarios.image_name import ImageName, Packages
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
 from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
 from vmlab.model.scenarios.machine_attributes import MachineAttributes
@@ -53,7 +53,7 @@ Allocation = Literal["thin", "full"]
 _OF_VMS = (
     *("cpu_shares", "emulator_shares", "cpu_quota", "cpu", "pin", "emulator_pin"),
     *("huge_pages", "ksm", "numa", "memory_lock", "machine", "firmware"),
-    *("boot", "image", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
+    *("boot", "image", "packages", "network", "nic_queues", "vhost", "mtu", "bandwidth", "libvirt_settings"),
 )
 """Attributes that mean nothing on bare metal, by their names in the program."""
 Network = Literal["plain", "vxlan", "nat"]
@@ -96,6 +96,8 @@ class GuestAttributes(MachineAttributes):
     """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
     image: ImageName = LAB_IMAGE
     """The image that it starts from: vmlab's own (debian), or the one that `vmlab image add` has made known so."""
+    packages: Annotated[Packages, SeenAs("packages", lambda names: [*names] or None)] = ()
+    """Packages of Debian's that its disk has besides, such as redis-server: a layer on vmlab's own image."""
     data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
     """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
     data_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, OF_DATA_DISK, Lever("queues of the data disk")] = 1
@@ -349,6 +351,8 @@ def _words(name: str, value: Any) -> str:
         return f"{format_bytes(value)}/s"
     if name.endswith("_length"):
         return format_seconds(value)
+    if name == "packages":
+        return ", ".join(value)
     return format_bytes(value) if name.endswith("_bytes") else axis_word(value)
 
 

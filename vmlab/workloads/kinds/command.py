@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, fiel
 from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import RUN_TIME
+from vmlab.model.scenarios.image_name import Packages
 from vmlab.model.units import Seconds
 from vmlab.workloads.contract import (
     Client,
@@ -92,6 +93,8 @@ class CommandParams(WorkloadParams):
     """A command before it, which may leave servers running; not timed."""
     prepare_to: ShellText | None = None
     """With `to`: a command in that guest, before `prepare`, such as one that starts a server."""
+    packages: Packages = ()
+    """Packages of Debian's that its guests have besides, such as redis-server, as by `packages` of a guest."""
     expect: Pattern | None = None
     """A regular expression that must match in the output of each round, or the workload has failed."""
     metrics: dict[MetricName, FoundMetric] = Field(default_factory=dict, max_length=32)

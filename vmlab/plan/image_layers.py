@@ -1,0 +1,52 @@
+"""Packages of Debian's that guests have besides: whose they are, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from vmlab.model.scenarios.scenario import Scenario
+from vmlab.plan.scenario_file.problems import Place, Problem
+from vmlab.workloads.contract import WorkloadParams
+
+_KEY = "packages"
+
+
+def packages_of(guest: str, scenario: Scenario, params: Mapping[str, WorkloadParams]) -> tuple[str, ...]:
+    """The guest's own and those of its workloads, each once and in alphabetical order: one set of them is one layer."""
+    asked = {*scenario.guests[guest].packages}
+    for name, entry in scenario.workloads.items():
+        if guest in entry.places:
+            asked |= {*_of_workload(params[name])}
+    return tuple(sorted(asked))
+
+
+def of_packages(scenario: Scenario, params: Mapping[str, WorkloadParams]) -> Iterator[Problem]:
+    """Packages for guests of other images; `params` are those of the workloads that are right."""
+    for name, guest in scenario.guests.items():
+        if guest.packages and not guest.is_labs:
+            message = f"packages are put on vmlab's own image, and guest {name} starts from {guest.image}"
+            yield Problem(("guests", name, _KEY), message, True)
+    for workload, given in params.items():
+        places = scenario.workloads[workload].places if _of_workload(given) else ()
+        for place in places:
+            if place in scenario.guests and not (guest := scenario.guests[place]).is_labs:
+                message = f"packages are put on vmlab's own image, and guest {place} starts from {guest.image}"
+                yield Problem(("workloads", workload, _KEY), message, True)
+
+
+def of_unknown_packages(
+    scenario: Scenario, params: Mapping[str, WorkloadParams], lacking: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Packages that this host cannot get; `lacking` as in `HostFacts`."""
+    asked: list[tuple[Place, tuple[str, ...]]] = []
+    asked += [(("guests", name, _KEY), guest.packages) for name, guest in scenario.guests.items()]
+    asked += [(("workloads", name, _KEY), _of_workload(given)) for name, given in params.items()]
+    for place, packages in asked:
+        for index, package in enumerate(packages):
+            if (reason := lacking.get(f"package {package}")) is not None:
+                yield Problem((*place, index), reason)
+
+
+def _of_workload(given: WorkloadParams) -> tuple[str, ...]:
+    found: tuple[str, ...] = getattr(given, _KEY, ())
+    return found
