@@ -77,6 +77,7 @@ def test_its_code_draws_a_comparison(python: str, tmp_path: Path) -> None:
     assert "run time against cache none, in percent (tcg)" in picture
 
 
+@pytest.mark.nightly
 def test_the_types_of_the_notebook_and_of_the_pages_examples_hold_from_outside(python: str, tmp_path: Path) -> None:
     """By one `mypy --strict` with the built wheel, which finds what is wrong on the last lines, and nothing else."""
     page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")

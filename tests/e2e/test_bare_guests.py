@@ -62,7 +62,10 @@ def test_servers_on_the_host_are_measured_on_their_cpus_and_nothing_is_left(home
     assert (home.processes(), home.leftovers(), cgroups()) == ([], [], [])
 
 
-@pytest.mark.parametrize("victim", ["runner_pid", "launcher_pid", "init", "first process of a place"])
+_NIGHTLY = [pytest.param(victim, marks=pytest.mark.nightly) for victim in ("launcher_pid", "init")]
+
+
+@pytest.mark.parametrize("victim", ["runner_pid", *_NIGHTLY, "first process of a place"])
 def test_whoever_is_killed_no_server_stays(home: Home, victim: str) -> None:
     watcher = home.spawn("run", scenario(home, 10**6, 10**5))
     wait_until(lambda: [e["kind"] for e in home.events()].count("WorkloadStarted") == 2, 400, "both workloads")

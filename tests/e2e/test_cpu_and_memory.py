@@ -83,7 +83,7 @@ def test_a_processor_is_found_in_the_guest_too(home: Home, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(uefi_loader() is None, reason="the package ovmf is not installed")
-@pytest.mark.parametrize("provision", ["provision: cold\n", ""])
+@pytest.mark.parametrize("provision", [pytest.param("provision: cold\n", marks=pytest.mark.nightly), ""])
 def test_boards_and_firmware_are_found_in_the_guest_too(home: Home, tmp_path: Path, provision: str) -> None:
     done = home.vmlab("run", _written(tmp_path, BOARDS, provision))
     assert done.returncode == 0, done.stderr
@@ -132,7 +132,7 @@ def test_threads_that_were_let_loose_make_the_cell_invalid(home: Home, tmp_path:
 
 
 @pytest.mark.skipif(not POOL.exists(), reason="this kernel has no huge pages of 2 MiB")
-@pytest.mark.parametrize("victim", ["runner", "stop"])
+@pytest.mark.parametrize("victim", ["runner", pytest.param("stop", marks=pytest.mark.nightly)])
 def test_huge_pages_are_given_back_after_any_end(home: Home, tmp_path: Path, victim: str) -> None:
     before = _reserved()
     running = home.spawn("run", _written(tmp_path, ONE), "--wait", "--set", "workloads.primes.events=1000000")

@@ -57,7 +57,7 @@ def test_memory_is_copied_on_the_host_and_in_a_guest(home: Home) -> None:
         assert _figures(cell)["memcpy_bandwidth"] == pytest.approx(average.rate * 2**20, rel=0.01)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 def test_a_preallocated_data_disk_is_written_beside_the_host_s_own_folder(home: Home) -> None:
     document = _ran(home, "disk-allocation", "--set", "axes.setup=[host, full]", "--set", "axes.job=[4k-write]")
     host, guest = document["cells"]

@@ -36,9 +36,10 @@ def test_a_tile_is_measured_in_both_cache_modes(disk_folder: Path) -> None:
     require_untouched(document)
 
 
-def test_whoever_is_killed_nothing_is_left(disk_folder: Path) -> None:
+@pytest.mark.parametrize("victims", ["runner", pytest.param("init,launcher", marks=pytest.mark.nightly)])
+def test_whoever_is_killed_nothing_is_left(disk_folder: Path, victims: str) -> None:
     words = ("tile", "--size", "smoke", "--cache", "none")
-    for document in told_by(PROGRAM, disk_folder, "runner,init,launcher", *words, seconds=1700):
+    for document in told_by(PROGRAM, disk_folder, victims, *words, seconds=1700):
         assert document["status"] != 0
         assert len(document["domains"]) == 4 and document["again"] == []
         require_untouched(document)

@@ -64,7 +64,7 @@ def test_a_damaged_image_is_refused_and_a_damaged_snapshot_is_made_again(
     assert home.leftovers() == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 def test_an_image_that_changes_below_a_run_ends_it_with_the_cell_that_saw_it(
     home: Home, cache: Path, tmp_path: Path
 ) -> None:

@@ -157,7 +157,7 @@ def test_figures_agree_with_what_the_tools_themselves_printed(home: Home) -> Non
     assert all(re.search(rf"^\s*{setup}\s.*\d", table, re.MULTILINE) for setup in ("node", "vm-rescue", "vm"))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 def test_shares_configured_and_shares_got_stand_side_by_side(home: Home) -> None:
     ran = home.vmlab("run", "cpu-priority", "--size", "smoke", "--set", "axes.threads=[6]", *ON_A_BUSY_MACHINE)
     assert ran.returncode == 0, ran.stderr

@@ -24,7 +24,7 @@ def test_every_trial_works_and_nothing_is_left(home: Home) -> None:
     assert json.loads(home.vmlab("clean", "--json").stdout)["runs"] == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 def test_what_runs_can_do_without_is_named_and_every_trial_works(home: Home) -> None:
     name = "KVM, cgroups and FUSE"

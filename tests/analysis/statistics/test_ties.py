@@ -127,7 +127,7 @@ def test_tied_readings_have_the_p_and_the_interval_of_exact_fractions() -> None:
     assert _differing_sets(2000, seed=1) == []
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 def test_tied_readings_have_the_p_and_the_interval_of_exact_fractions_in_thirty_thousand_sets() -> None:
     assert _differing_sets(30_000, seed=2) == []
 
