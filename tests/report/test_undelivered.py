@@ -95,6 +95,7 @@ def test_show_strikes_the_figure_and_has_both_numbers(capsys: pytest.CaptureFixt
         "got": 14.0,
         "unit": "1/s",
         "within_percent": 5.0,
+        "cell_within_percent": 5.0,
         "delivered": False,
         "because": "",
     }

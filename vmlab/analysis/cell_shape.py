@@ -184,8 +184,8 @@ class LeverDocument:
     """What was set of the scenario's key `lever`, and what the cell `got` of it, in `unit` where these are amounts.
 
     It is of a `guest` or of a `workload`, in one `tile` or, for None, in all together. `delivered` tells whether what
-    was got keeps to the bound, `within_percent` of what was `configured`; None where that cannot be told, for the
-    reason in `because`.
+    was got keeps to the bounds: in this cell it is within `cell_within_percent` of what was `configured`, and the mean
+    over the repeats of its point within `within_percent`. None where that cannot be told, for the reason in `because`.
     """
 
     lever: str
@@ -196,6 +196,7 @@ class LeverDocument:
     got: float | str | None
     unit: str
     within_percent: float
+    cell_within_percent: float
     delivered: bool | None
     because: str = ""
     name: str = field(default="", metadata=INNER)

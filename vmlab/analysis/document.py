@@ -31,7 +31,7 @@ from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.domain_documents import recording_document
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of, signs_of_stages, span_documents, stages_of
-from vmlab.analysis.record.levers import CpuSeen, lever_documents
+from vmlab.analysis.record.levers import CpuSeen, judged_over_repeats, lever_documents
 from vmlab.analysis.record.remade import remade_notices
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
@@ -114,7 +114,9 @@ def run_document(reader: RunReader) -> RunDocument:
             stages = [] if cell.looped else list(stages_of(of_host, known, signs.get(cell.cell, ())))
             delivered = lever_documents(seen, CpuSeen.of(seen, known, samples, window))
             cells[place] = replace(seen, stages=stages, delivered=delivered)
-    return laid_out(_with_speed(replace(document, cells=cells, recording=recording), timeline, speed))
+    return laid_out(
+        _with_speed(replace(document, cells=judged_over_repeats(cells), recording=recording), timeline, speed)
+    )
 
 
 def compared_document(reader: RunReader) -> RunDocument:
@@ -134,7 +136,7 @@ def compared_document(reader: RunReader) -> RunDocument:
                 speed[known.host].add(samples)
                 host = host_of(samples, *window.host, COMPARED_FIGURES)
                 cells[place] = replace(cells[place], host=host, delivered=delivered)
-    return _with_speed(replace(document, cells=cells), timeline, speed)
+    return _with_speed(replace(document, cells=judged_over_repeats(cells)), timeline, speed)
 
 
 def _executed(timeline: RunTimeline) -> Iterator[tuple[int, CellTimeline, Window]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from vmlab.analysis.cell_shape import CellDocument, DataDiskDocument, SeenDocument, SwitchDocument, WorkloadDocument
 from vmlab.analysis.figures.undelivered import undelivered_of, undelivered_words
-from vmlab.analysis.record.levers import CpuSeen, GuestCpu, lever_documents
+from vmlab.analysis.record.levers import CpuSeen, GuestCpu, judged_over_repeats, lever_documents
 from vmlab.model.results import CacheProof, Measurement, NetworkProof
+from vmlab.model.run import WARM_UP
+from vmlab.model.scenarios.guest import GuestAttributes
+from vmlab.model.scenarios.lever import levers_of
 from vmlab.workloads.metrics import SHARES
 from vmlab.workloads.pace import DELIVERED
 
@@ -51,14 +55,54 @@ FULL = {"t1-pr100": GuestCpu(110.0, 88.0), "t1-pr50": GuestCpu(90.0, 108.0)}
 
 
 @pytest.mark.parametrize(
-    ("got", "delivered"), [(0.55, False), (0.634, True), (0.667, True), (0.683, True), (0.701, False)]
+    ("got", "delivered"), [(0.55, False), (0.568, True), (0.667, True), (0.765, True), (0.768, False)]
 )
-def test_a_share_is_delivered_within_5_percent_of_what_was_configured(got: float, delivered: bool) -> None:
+def test_a_cell_may_be_off_its_share_by_15_percent(got: float, delivered: bool) -> None:
     first, second = lever_documents(_shared(got), CpuSeen(contended=FULL))
     assert (first.lever, first.guest, first.tile, first.unit) == ("cpu_shares", "pr100", 1, "")
-    assert (first.delivered, first.within_percent) == (delivered, 5.0)
+    assert (first.delivered, first.within_percent, first.cell_within_percent) == (delivered, 5.0, 15.0)
     # A third is off by twice as much of itself.
-    assert second.delivered is (abs((1 - got) * 3 - 1) <= 0.05)
+    assert second.delivered is (abs((1 - got) * 3 - 1) <= 0.15)
+
+
+def _repeats(*got: float, **more: Any) -> list[CellDocument]:
+    """A cell for each of these shares of the first guest."""
+    cells = [replace(_shared(one), cell=number, repeat=number, **more) for number, one in enumerate(got, start=1)]
+    return [replace(cell, delivered=lever_documents(cell, CpuSeen(contended=FULL))) for cell in cells]
+
+
+def _told(cells: Sequence[CellDocument]) -> list[bool]:
+    return [all(one.delivered for one in cell.delivered) for cell in judged_over_repeats(cells)]
+
+
+@pytest.mark.parametrize(
+    ("got", "delivered"),
+    [
+        # On average pr50 is off by 1, 4.5, 5.5 and 16 %; one cell alone by 30 %.
+        ((0.70, 0.63), [True, True]),
+        ((0.64, 0.6633), [True, True]),
+        ((0.64, 0.6567), [False, False]),
+        ((0.61, 0.61), [False, False]),
+        ((0.567, 0.7, 0.7, 0.7), [False, True, True, True]),
+    ],
+)
+def test_shares_keep_to_5_percent_on_average_over_repeats(got: Sequence[float], delivered: Sequence[bool]) -> None:
+    assert _told(_repeats(*got)) == delivered
+
+
+def test_each_point_has_a_mean_of_its_own_of_cells_that_count() -> None:
+    low, high = _repeats(0.6, 0.6, axes={"threads": 4}), _repeats(0.73, 0.73, axes={"threads": 6})
+    assert _told([*low, *high]) == [False] * 4, "0.665 is the mean of two points"
+    (right,) = _repeats(0.667, axes={"threads": 4})
+    (invalid,) = _repeats(0.62, axes={"threads": 4}, outcome="invalid")
+    (warm_up,) = _repeats(0.62, axes={"threads": 4})
+    others = [invalid, replace(warm_up, repeat=WARM_UP), replace(warm_up, replaced_by=9)]
+    assert _told([right, *others])[0] is True
+
+
+def test_other_levers_have_one_bound() -> None:
+    bounds = {one.key: (one.lever.within, one.lever.of_cell) for one in levers_of(GuestAttributes).values()}
+    assert [key for key, (within, of_cell) in bounds.items() if within != of_cell] == ["cpu_shares"]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +237,10 @@ def test_a_cell_that_was_changed_while_it_ran_has_no_setting_to_be_delivered() -
 
 
 def test_the_words_have_the_range_over_cells() -> None:
-    found = [one for got in (0.57, 0.51, 0.55) for one in lever_documents(_shared(got), CpuSeen(contended=FULL))[:1]]
+    found = [one for got in (0.56, 0.51, 0.55) for one in lever_documents(_shared(got), CpuSeen(contended=FULL))[:1]]
     cells = [_cell(delivered=[one]) for one in found]
-    assert undelivered_words(undelivered_of(cells)) == "pr100 CPU share 0.51 to 0.57 of 0.667 configured (bound 5 %)"
+    assert (
+        undelivered_words(undelivered_of(cells))
+        == "pr100 CPU share 0.51 to 0.56 of 0.667 configured (bound 5 %, 15 % in a cell)"
+    )
     assert undelivered_words([]) == ""

@@ -36,11 +36,18 @@ def got_words(alike: Sequence[LeverDocument]) -> str:
     return " to ".join(dict.fromkeys(amount_words(one, alike[0].unit) for one in ends)) or "?"
 
 
+def bound_words(one: LeverDocument) -> str:
+    """``5 %``, or ``5 %, 15 % in a cell``."""
+    if one.cell_within_percent == one.within_percent:
+        return f"{one.within_percent:g} %"
+    return f"{one.within_percent:g} %, {one.cell_within_percent:g} % in a cell"
+
+
 def lever_words(alike: Sequence[LeverDocument]) -> str:
-    """``pr100 CPU share 0.51 to 0.57 of 0.667 configured (bound 5 %)``: one lever of one place, over cells."""
+    """``web pace 12/s to 14/s of 20/s configured (bound 5 %)``: one lever of one place, over cells."""
     one = alike[0]
     configured = amount_words(one.configured, one.unit)
-    bound = f"bound {one.within_percent:g} %" if one.within_percent else "no other will do"
+    bound = f"bound {bound_words(one)}" if one.within_percent else "no other will do"
     return f"{one.where} {one.name or one.lever} {got_words(alike)} of {configured} configured ({bound})"
 
 

@@ -7,23 +7,24 @@ so that older ones are judged as well; what they lack cannot be told.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from vmlab.analysis.cell_shape import CellDocument, LeverDocument
-from vmlab.analysis.figures.counted_cells import was_switched
+from vmlab.analysis.figures.counted_cells import counts, was_switched
 from vmlab.analysis.figures.over_tiles import overlap_of
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window, covered
+from vmlab.analysis.statistics.descriptive import mean
 from vmlab.model.names import guest_key
 from vmlab.model.quantities import parse_pace
 from vmlab.model.results import NetworkProof
 from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample
-from vmlab.model.scenarios.lever import TILES, Lever, MarkedKey, levers_of
+from vmlab.model.scenarios.lever import TILES, Lever, MarkedKey, is_above, is_below, levers_of
 from vmlab.workloads.metrics import SHARES
 from vmlab.workloads.pace import DELIVERED
 from vmlab.workloads.registry import kinds
@@ -92,6 +93,44 @@ def lever_documents(cell: CellDocument, seen: CpuSeen) -> list[LeverDocument]:
     ]
 
 
+def judged_over_repeats(cells: Sequence[CellDocument]) -> list[CellDocument]:
+    """The cells, where what was got of a lever is off on average over the repeats of a point: not delivered in any.
+
+    The figures of a point are means over its repeats, and so is what they got of a lever that varies by chance.
+    """
+    got: dict[tuple[object, ...], list[float]] = {}
+    for cell in cells:
+        for one in cell.delivered if counts(cell) and cell.outcome == Outcome.PASSED else ():
+            if _is_of_mean(one) and isinstance(one.got, float):
+                got.setdefault(_point_of(cell, one), []).append(one.got)
+    off = {key for key, amounts in got.items() if _is_off(key, mean(amounts))}
+    return [_not_delivered(cell, off) if off and counts(cell) else cell for cell in cells]
+
+
+def _is_of_mean(one: LeverDocument) -> bool:
+    return one.cell_within_percent != one.within_percent and one.delivered is not None
+
+
+def _point_of(cell: CellDocument, one: LeverDocument) -> tuple[object, ...]:
+    """The bound and what was configured come first."""
+    axes = tuple((name, repr(value)) for name, value in sorted(cell.axes.items()))
+    return one.within_percent, one.configured, one.lever, one.where, one.tile, cell.hypervisor, axes
+
+
+def _is_off(key: tuple[object, ...], got: float) -> bool:
+    percent, configured = key[:2]
+    assert isinstance(percent, float) and isinstance(configured, float)
+    return is_above(configured, got, percent) or is_below(configured, got, percent)
+
+
+def _not_delivered(cell: CellDocument, off: Collection[tuple[object, ...]]) -> CellDocument:
+    levers = [
+        replace(one, delivered=False) if _is_of_mean(one) and _point_of(cell, one) in off else one
+        for one in cell.delivered
+    ]
+    return replace(cell, delivered=levers)
+
+
 @cache
 def _of_guests() -> dict[str, MarkedKey]:
     # Pydantic would delay the console's first picture.
@@ -111,6 +150,7 @@ def _judged(
         got=got,
         unit=lever.unit,
         within_percent=lever.within,
+        cell_within_percent=lever.of_cell,
         delivered=None,
         because=because,
         name=lever.name,

@@ -13,28 +13,47 @@ from typing import Annotated, Any, NamedTuple
 class Lever:
     """Marks a key whose effect is measured: it was delivered where that is within `within` percent of what is set.
 
-    A `limit` is delivered where no more than that is got. People know it by `name`.
+    A `limit` is delivered where no more than that is got. Where `each` is given, `within` is for the mean over the
+    repeats of a point, and each cell may be off by `each` percent. People know it by `name`.
     """
 
     name: str
     within: float = 0.0
     unit: str = ""
     limit: bool = False
+    each: float | None = None
+
+    @property
+    def of_cell(self) -> float:
+        """The percent that a cell may be off."""
+        return self.within if self.each is None else self.each
 
     @property
     def words(self) -> str:
         """The bound in words: ``within 5 %``."""
         if not self.within:
             return "exactly"
+        if self.each is not None:
+            return f"within {self.within:g} % on average over repeats, and within {self.each:g} % in each cell"
         return f"at most {self.within:g} % more" if self.limit else f"within {self.within:g} %"
 
     def above(self, configured: float, got: float) -> bool:
-        """Whether so much more was got than was set that it was not delivered."""
-        return got > configured * (1 + self.within / 100) + _ROUNDING * abs(configured)
+        """Whether so much more was got in a cell than was set that it was not delivered."""
+        return is_above(configured, got, self.of_cell)
 
     def below(self, configured: float, got: float) -> bool:
         """Whether so much less was got: of a limit this says that it did not bind."""
-        return got < configured * (1 - self.within / 100) - _ROUNDING * abs(configured)
+        return is_below(configured, got, self.of_cell)
+
+
+def is_above(configured: float, got: float, percent: float) -> bool:
+    """Whether `got` is more than `percent` above what was configured."""
+    return got > configured * (1 + percent / 100) + _ROUNDING * abs(configured)
+
+
+def is_below(configured: float, got: float, percent: float) -> bool:
+    """Whether `got` is more than `percent` below what was configured."""
+    return got < configured * (1 - percent / 100) - _ROUNDING * abs(configured)
 
 
 @dataclass(frozen=True, slots=True)

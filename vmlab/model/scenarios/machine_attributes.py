@@ -27,7 +27,9 @@ class MachineAttributes(ScenarioPart):
     """Size of the disk as the guest sees it, such as 8 GiB; only what is written takes room on the host."""
     queues: Annotated[int, Field(ge=1, le=64), Lever("queues of the disk")] = 1
     """Queues of the virtio disk."""
-    cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN, Lever("CPU share", within=5.0)] = None
+    cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN, Lever("CPU share", within=5.0, each=15.0)] = (
+        None
+    )
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
     emulator_shares: Annotated[int | None, Field(ge=2, le=102400), NOT_SEEN] = None
     """Weight of QEMU's emulator threads, its main loop and all others but the virtual CPUs, each of which has 1024."""

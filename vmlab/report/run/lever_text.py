@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.cell_shape import CellDocument, LeverDocument
 from vmlab.analysis.figures.counted_cells import counts
-from vmlab.analysis.figures.undelivered import amount_words, by_lever, got_words, undelivered_of, undelivered_words
+from vmlab.analysis.figures.undelivered import (
+    amount_words,
+    bound_words,
+    by_lever,
+    got_words,
+    undelivered_of,
+    undelivered_words,
+)
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.words import MARK
@@ -28,7 +35,7 @@ def lever_section(cells: Sequence[CellDocument]) -> Section:
     columns = [
         Column("set", [amount_words(those[0].configured, those[0].unit) for those in groups]),
         Column("got", [got_words(those) for those in groups]),
-        Column("bound %", [f"{those[0].within_percent:g}" for those in groups]),
+        Column("bound", [bound_words(those[0]) for those in groups]),
         Column("delivered", [_verdict(those) for those in groups]),
     ]
     labels = [f"{those[0].where}: {those[0].name}" for those in groups]
@@ -73,4 +80,4 @@ def lever_lines(cell: CellDocument) -> Iterator[str]:
         amounts = f"set {amount_words(one.configured, one.unit)}, got {got_words(those)}"
         told = _verdict(those)
         verdict = ", ".join(filter(None, [{"yes": "delivered", "NO": "NOT DELIVERED"}.get(told, told), why]))
-        yield f"{one.where}, {one.name}: {amounts} (bound {one.within_percent:g} %): {verdict}"
+        yield f"{one.where}, {one.name}: {amounts} (bound {bound_words(one)}): {verdict}"
