@@ -81,7 +81,7 @@ def test_show_strikes_the_figure_and_has_both_numbers(capsys: pytest.CaptureFixt
     text = " ".join(said(capsys, "show", RUN).split())
     assert "(not delivered) not delivered" in text
     assert f"not delivered, so without a verdict: web, total wall clock: {BOTH}" in text
-    assert "web: pace 20/s 12/s to 19.8/s 5 NO, 8 of 16" in text
+    assert "web: pace 20/s 12/s to 19.8/s 5 % NO, 8 of 16" in text
     assert "! cells 2, 4, 6, 8, 10, 12, 14 and 16: not delivered: web pace 12 to 14/s of 20/s configured" in text
     cell = said(capsys, "show", f"{RUN}:2")
     assert "web, pace: set 20/s, got 14/s (bound 5 %): NOT DELIVERED" in cell
@@ -172,8 +172,8 @@ def test_exports_say_it_and_benchstat_has_no_such_figure(capsys: pytest.CaptureF
     assert sum("BenchmarkDb" in line and "cache=writeback" in line for line in lines) == 8
 
 
-def test_the_archive_of_cpu_priority_got_no_share_that_was_set(tmp_path: Path) -> None:
-    """24 cells, of which those with several threads a guest competed, and got 0.51 to 0.57 of 0.667."""
+def test_the_archive_of_cpu_priority_got_its_shares_on_average(tmp_path: Path) -> None:
+    """48 cells, of which those with several threads a guest competed, and got 0.646 to 0.702 of 0.667."""
     archive = Path(__file__).parents[2] / "docs/evidence/experiments/claims/cpu-priority.vmlab"
     with zipfile.ZipFile(archive) as packed:
         packed.extract("run.sqlite", tmp_path)
@@ -184,6 +184,8 @@ def test_the_archive_of_cpu_priority_got_no_share_that_was_set(tmp_path: Path) -
         for one in cell.delivered
         if one.lever == "cpu_shares" and one.guest == "pr100"
     }
-    assert shares == {(1, None), (4, False), (6, False)}
+    assert shares == {(1, None), (4, True), (6, True)}
+    got = [one.got for cell in found.cells for one in cell.delivered if one.delivered]
+    assert any(abs(one / (1 / 3) - 1) > 0.1 for one in got if isinstance(one, float) and one < 0.5)
     verdicts = {one.difference.verdict for table in found.tables for *_, one in table.each() if one.difference}
-    assert Verdict.NOT_DELIVERED in verdicts
+    assert Verdict.NOT_DELIVERED not in verdicts
