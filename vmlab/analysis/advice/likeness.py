@@ -116,7 +116,8 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
     }
     ways = tuple(_ways(reader, document, recorded))
     bare = Copied(document.run.id, recorded, ways, (), changed)
-    answers = tuple(one for one in _answers(document.tables) if one.access in bare.alike.get(one.phase, ()))
+    alike = {(one.phase, one.access, one.way) for one in ways if one.access in bare.alike[one.phase]}
+    answers = tuple(one for one in _answers(document.tables) if (one.phase, one.access, one.way) in alike)
     return Copied(document.run.id, recorded, ways, answers, changed)
 
 
