@@ -43,6 +43,8 @@ for word; do case $word in DPkg::Chroot-Directory=*) root=${word#*=};; esac; don
 echo "apt-get $*" >>"$ASKED"
 [ -n "${root:-}" ] || exit 0
 sed -n 's/^ *\\([a-z0-9]*\\):.*/\\1/p' /proc/self/net/dev >"$root/etc/cards"
+! unshare --mount true 2>/dev/null || echo mounts >"$root/etc/rights"
+[ ! -w "$root/proc/sys/vm/swappiness" ] || echo settings >>"$root/etc/rights"
 mkdir -p "$root/usr/share/doc/redis-server" "$root/etc/systemd/system/multi-user.target.wants"
 printf 'Format: x\nLicense: BSD-3-clause\n' >"$root/usr/share/doc/redis-server/copyright"
 cat >>"$root/var/lib/dpkg/status" <<END
@@ -125,6 +127,7 @@ def test_it_is_nobody_and_starts_nothing_by_itself() -> None:
         assert inside(layer, f"stat {gone}") == "", gone
     assert inside(layer, "cat /etc/machine-id") == ""
     assert inside(layer, "cat /etc/cards").split() == ["lo"], "there is no network while packages are installed"
+    assert inside(layer, "cat /etc/rights") == "", "what packages run may neither mount nor set what is the host's"
 
 
 def test_other_packages_and_another_image_make_another_layer(stubs: Path) -> None:

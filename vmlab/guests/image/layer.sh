@@ -31,11 +31,21 @@ if [ "$needed" -ge "$room" ]; then
     exit 1
 fi
 
-# The system of a container, but for the network: what packages run here is neither seen nor reached by the host.
+# The system of a container without a network. What packages run here may neither mount, nor load a module, nor change
+# a setting of the kernel, which is the host's.
 mount -t proc proc "$root/proc"
+for one in sys sysrq-trigger; do
+    [ -e "$root/proc/$one" ] || continue
+    mount --bind "$root/proc/$one" "$root/proc/$one"
+    mount -o remount,bind,ro "$root/proc/$one"
+done
 mount -t tmpfs run "$root/run"
 mount -t tmpfs dev "$root/dev"
-mkdir "$root/dev/shm"
+mkdir -m 1777 "$root/dev/shm"
+ln -s /proc/self/fd "$root/dev/fd"
+for number in 0:stdin 1:stdout 2:stderr; do
+    ln -s "/proc/self/fd/${number%:*}" "$root/dev/${number#*:}"
+done
 for node in null zero full random urandom; do
     : >"$root/dev/$node"
     mount --bind "/dev/$node" "$root/dev/$node"
@@ -47,7 +57,9 @@ chmod 755 "$policy"
 
 echo "I: installing $*..."
 # Licences are read of the manuals before these go. There is no folder of the host's for temporary files in there.
-env -u TMPDIR unshare --net apt-get -q -y --no-remove --no-download \
+env -u TMPDIR unshare --net --ipc --uts \
+    setpriv --bounding-set -sys_admin,-sys_module,-sys_rawio,-sys_time,-sys_boot,-sys_ptrace,-mknod \
+    apt-get -q -y --no-remove --no-download \
     -o "DPkg::Chroot-Directory=$root" \
     -o DPkg::Options::=--force-unsafe-io -o DPkg::Options::=--force-confdef -o DPkg::Options::=--force-confold \
     -o 'DPkg::Options::=--path-include=/usr/share/doc/*' \

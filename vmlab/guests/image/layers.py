@@ -38,6 +38,9 @@ _SETTINGS = (
     'Dir::Cache::srcpkgcache "";',
     'Dir::Log::Terminal "";',
     'Dir::Log::History "";',
+    'Dir::Log::Planner "";',
+    # The host may be shut down meanwhile.
+    'DPkg::Inhibit-Shutdown "false";',
     'Acquire::Languages "none";',
     'APT::Update::Error-Mode "any";',
     'APT::Sandbox::User "root";',
@@ -94,9 +97,12 @@ def remove(id: str) -> list[str]:
 
     Raises ImageError where there is none of that id, or a run uses it, and OSError.
     """
+    layers = [(one, LayerRecipe.of(one.manifest)) for one in IMAGES.entries() if one.manifest]
+    above = [one for one, layer in layers if layer is not None and layer.base == id]
+    if (used := next((one.id for one in above if one.in_use), None)) is not None:
+        raise IMAGES.used_by_a_run(used)
     IMAGES.remove(id)
-    layers = [(one.id, LayerRecipe.of(one.manifest)) for one in IMAGES.entries() if one.manifest]
-    gone = [name for name, layer in layers if layer is not None and layer.base == id]
+    gone = [one.id for one in above]
     for name in gone:
         IMAGES.remove(name)
     return [id, *gone]
@@ -131,10 +137,10 @@ def states(wanted: Sequence[tuple[str, ...]]) -> list[LayerState]:
 def unknown_packages(names: Sequence[str]) -> list[str]:
     """Those of `names` that this machine's sources of Debian do not have; none where that is not known.
 
-    What layers have that were built here is not asked for.
+    What the current image's layers have is not asked for.
     """
     try:
-        built_before = {name for one in catalog.list_images() for name in one.packages}
+        built_before = {name for one in catalog.list_images() if one.current for name in one.packages}
         asked = [name for name in names if name not in built_before]
         if not asked:
             return []
@@ -193,6 +199,7 @@ def _built(base: Image, packages: tuple[str, ...], progress: Notice, *, force: b
 
 
 def _make(base: Image, recipe: LayerRecipe, job: BuildJob) -> None:
+    # Held until the layer is there: it is worth nothing without its image.
     with base.held():
         job.work.begin(f"checking image {base.id}", sum(digests.size for digests in base.files.values()))
         base.require_whole()
@@ -200,7 +207,25 @@ def _make(base: Image, recipe: LayerRecipe, job: BuildJob) -> None:
         job.progress(f"copying image {base.id}")
         files = (str(base.folder / name) for name in FILES)
         job.step(["cp", "--reflink=auto", "--sparse=always", "--", *files, str(job.folder)])
+        _install(recipe, job)
         before = IMAGES.read(base.folder)
+        packages = package_versions(job.folder / "kept")
+        changed = [name for name, version in before["packages"].items() if packages.get(name) != version]
+        if changed:
+            job.progress(f"packages of the image that are newer in the layer: {', '.join(changed)}")
+        named = before.get("licences", {}) | {
+            name: found for name, found in licences(job.folder / "kept", packages).items() if found
+        }
+        for folder in (job.folder / "apt", job.folder / "kept"):
+            remove_tree(folder)
+        # They may contain the address of a private mirror, which does not belong in an image.
+        for name in ("debian.sources", "apt.conf"):
+            remove_file(job.folder / name)
+        seal(job, recipe, base.command_line, packages, {name: named.get(name, []) for name in packages})
+
+
+def _install(recipe: LayerRecipe, job: BuildJob) -> None:
+    """Have the packages in the copy of the root disk, and what was installed in the folder `kept`."""
     apt, root = job.folder / "apt", job.folder / "root"
     for part in ("lists/partial", "archives/partial"):
         (apt / part).mkdir(parents=True)
@@ -218,13 +243,3 @@ def _make(base: Image, recipe: LayerRecipe, job: BuildJob) -> None:
     with_apt.step(["apt-get", "-q", *_NOTHING_INSTALLED, "update"])
     _demand(_unknown(recipe.packages, settings))
     with_apt.step(["sh", str(LAYER_PROGRAM), str(job.folder), *recipe.packages])
-    packages = package_versions(job.folder / "kept")
-    named = before.get("licences", {}) | {
-        name: found for name, found in licences(job.folder / "kept", packages).items() if found
-    }
-    for folder in (apt, job.folder / "kept"):
-        remove_tree(folder)
-    # They may contain the address of a private mirror, which does not belong in an image.
-    for name in ("debian.sources", "apt.conf"):
-        remove_file(job.folder / name)
-    seal(job, recipe, base.command_line, packages, {name: named.get(name, []) for name in packages})
