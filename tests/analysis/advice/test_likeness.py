@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from tests.plan.copied_guest.test_copied_load import BOTH, DAY, recorded, writte
 from tests.store.stories import Story
 from vmlab.analysis.advice.likeness import Copied, LikeWay, copied_of
 from vmlab.analysis.document import run_document
+from vmlab.model.run import CacheMode
 from vmlab.plan.planning import make_plan
 from vmlab.plan.terms import Overrides
-from vmlab.report.run.likeness_text import copied_text
+from vmlab.report.run.likeness_text import copied_text, lost_words
 from vmlab.store.reader import RunReader
 
 RUN = "20261129-093000-like-web01-7f3a"
@@ -97,7 +99,7 @@ def test_advice_and_answer_stand_side_by_side(like: Path, capsys: pytest.Capture
         "the copy is like the recording (rates within 10 % and mean latencies within a factor of 1.5): random" in text
     )
     assert "answer: random, cache-writeback, reads: latency mean -80.0 %" in text
-    assert "virsh edit web01, in <disk> vda: <driver name='qemu'" in text and "cache='writeback' io='threads'/>" in text
+    assert "virsh edit web01, and in the <driver> of disk vda: cache='writeback' io='threads'" in text
     assert "--unsafe" in text
     assert ended("advise", str(like), "--json") == 0
     body = json.loads(capsys.readouterr().out)
@@ -126,6 +128,57 @@ def test_each_phase_is_held_against_its_own_part(tmp_path: Path) -> None:
     assert {(one.phase, one.way) for one in found.answers} == {("phase-1", "reads")}
     writes = [one for one in found.ways if (one.phase, one.access, one.way) == ("phase-2", "random", "writes")]
     assert [one.alike for one in writes] == [True]
+
+
+def test_a_load_with_flushes_has_answers_and_no_change_follows(tmp_path: Path) -> None:
+    """What a commit takes is in the flush, and a better latency of writes need not be a faster VM."""
+    copy(tmp_path, {"load": {**DAY, "flushes": "10/s", "writes": BOTH["writes"]}}, rate=80.12)
+    found = copied(tmp_path / RUN / "run.sqlite")
+    assert found.answers and any(one.difference.better for one in found.answers)
+    assert found.better == []
+    text = " ".join(copied_text(found, 120).split())
+    assert "no change follows from it: the load has flushes" in text and "virsh" not in text
+
+
+def test_what_is_worse_in_one_answer_is_no_change(like: Path) -> None:
+    found = copied(like)
+    assert found.better == ["cache-writeback"]
+    (latency,) = [one for one in found.answers if one.metric == "latency_mean"]
+    # Another way of it got worse.
+    worse = replace(latency, difference=replace(latency.difference, better=False))
+    assert replace(found, answers=(latency, worse)).better == []
+    paced = replace(latency, metric="iops")
+    assert replace(found, answers=(paced,)).better == [], "the rate was set, and not the disk's"
+
+
+def test_cells_of_another_axis_are_not_the_recorded_settings(like: Path) -> None:
+    with RunReader(like) as reader:
+        document = run_document(reader)
+        cells = [replace(cell, axes={**cell.axes, "cache": "none"}) for cell in document.cells]
+        found = copied_of(reader, replace(document, cells=cells))
+    assert found is not None and found.ways == () and not found.is_likeness
+
+
+def test_a_name_of_a_domain_is_one_word_of_the_command(like: Path) -> None:
+    found = copied(like)
+    named = found.recorded.model_copy(update={"domain": "a b; reboot"})
+    assert "virsh edit 'a b; reboot', and" in " ".join(copied_text(replace(found, recorded=named), 120).split())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("writeback", "none", ["page cache"]),
+        ("none", "writeback", ["not flushed"]),
+        ("directsync", "none", ["once the guest has flushed"]),
+        ("writethrough", "none", ["page cache", "once the guest has flushed"]),
+        ("directsync", "writeback", ["once the guest has flushed", "not flushed"]),
+        ("none", "directsync", []),
+    ],
+)
+def test_what_is_lost_depends_on_the_mode_of_before(before: CacheMode, after: CacheMode, words: list[str]) -> None:
+    lost = lost_words(before, after)
+    assert len(lost) == len(words) and all(word in line for word, line in zip(words, lost, strict=True))
 
 
 def test_a_rate_of_a_few_requests_is_no_better_than_one_of_them() -> None:

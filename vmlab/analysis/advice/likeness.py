@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.cell_event import CellStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.event import CellWithdrawn, RunStarted
 from vmlab.model.jsonable import jsonable
-from vmlab.model.run import RUN_TIME, Outcome
+from vmlab.model.run import RUN_TIME, CacheMode, Outcome
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.plan.copied_guest.copied_load import ACCESS, PHASE, WORDS
+from vmlab.plan.copied_guest.copied_load import ACCESS, LATENCY, PHASE, WORDS, is_saturated
 from vmlab.plan.copied_guest.copied_scenario import AS_IT_IS, SETTING, VM
 from vmlab.plan.scenario_file.loading import read
 from vmlab.store.reader import RunReader
@@ -74,6 +74,7 @@ class Copied:
     """A run that copied a load. `alike` are the phases with the orders of blocks in which the copy was like it.
 
     `changed` has for each setting the keys of the guest that it sets, and `answers` are those of copies that are alike.
+    `mode` is the recorded cache mode, None where the guest has no such disk any more.
     """
 
     run: str
@@ -81,6 +82,7 @@ class Copied:
     ways: tuple[LikeWay, ...]
     answers: tuple[Answer, ...]
     changed: Mapping[str, Mapping[str, Any]]
+    mode: CacheMode | None = None
 
     @property
     def alike(self) -> dict[str, list[str]]:
@@ -91,6 +93,21 @@ class Copied:
             own = [(order, [one for one in self.ways if (one.phase, one.access) == (phase, order)]) for order in orders]
             found[phase] = [order for order, ways in own if all(one.alike for one in ways)]
         return found
+
+    @property
+    def better(self) -> list[str]:
+        """The settings that answered better and nowhere worse; none for a load with flushes, whose time no figure has.
+
+        A rate counts where the disk set it.
+        """
+        if any(phase.flushes for phase in self.recorded.phases.values()):
+            return []
+        told: dict[str, list[bool | None]] = {}
+        for one in self.answers:
+            way = self.recorded.phases[one.phase].ways[one.way]
+            if one.metric == LATENCY or is_saturated(way):
+                told.setdefault(one.setting, []).append(one.difference.better)
+        return [setting for setting, answers in told.items() if True in answers and False not in answers]
 
     @property
     def is_likeness(self) -> bool:
@@ -115,10 +132,11 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
         if name != AS_IT_IS
     }
     ways = tuple(_ways(reader, document, recorded))
-    bare = Copied(document.run.id, recorded, ways, (), changed)
+    mode = None if guest is None else guest.data_cache or guest.cache
+    bare = Copied(document.run.id, recorded, ways, (), changed, mode)
     alike = {(one.phase, one.access, one.way) for one in ways if one.access in bare.alike[one.phase]}
     answers = tuple(one for one in _answers(document.tables) if (one.phase, one.access, one.way) in alike)
-    return Copied(document.run.id, recorded, ways, answers, changed)
+    return replace(bare, answers=answers)
 
 
 def copied_document(found: Copied) -> dict[str, Any]:
@@ -161,7 +179,9 @@ def _ways(reader: RunReader, document: RunDocument, recorded: Recorded) -> Itera
     timeline = RunTimeline.read(reader, kinds)
     seen: dict[tuple[str, str], list[_Seen]] = {}
     for cell in document.cells:
-        if counts(cell) and cell.outcome == Outcome.PASSED and cell.axes.get(SETTING) == AS_IT_IS:
+        # Another axis was asked for on the command line: what it sets was not recorded.
+        is_own = cell.axes.keys() <= {PHASE, ACCESS, SETTING} and cell.axes.get(SETTING) == AS_IT_IS
+        if counts(cell) and cell.outcome == Outcome.PASSED and is_own:
             place = str(cell.axes.get(PHASE, next(iter(recorded.phases)))), str(cell.axes.get(ACCESS))
             if (found := _seen(reader, cell, timeline.cells[cell.cell])) is not None:
                 seen.setdefault(place, []).append(found)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 from vmlab.analysis.advice.advice import Advice, advise, demand_recording
 from vmlab.analysis.advice.recorded_load import load_ticks, phases_of
 from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RunDocument
+from vmlab.model.domain import UNKNOWN
 from vmlab.model.errors import UsageError, VmlabError
 from vmlab.model.scenarios.recorded import Recorded
 from vmlab.model.visible import visible_line, visible_values
 from vmlab.plan.copied_guest.copied_load import load_work, recorded_guest
 from vmlab.plan.copied_guest.copied_scenario import copied_scenario
-from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
 from vmlab.plan.copied_guest.guest_sources import found_guest
 from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.scenario_file.loading import STANDARD_INPUT
@@ -94,14 +96,22 @@ def _why_none(domain: DomainDocument, disk: DomainDiskDocument, name: str) -> st
     return f"there is no load of {shorten(name)} to copy: it has less than one request in a second"
 
 
+def _is_same(found: FoundDisk, disk: DomainDiskDocument) -> bool:
+    """Whether a disk of today has the file and the cache mode that were recorded, as far as both are known."""
+    cache = found.found.value("cache")
+    same_mode = cache is None or disk.cache in (UNKNOWN, cache)
+    return found.target == disk.target and same_mode and found.file in ("", disk.file or disk.protocol)
+
+
 def _guest(run: str, domain: DomainDocument, disk: DomainDiskDocument) -> FoundGuest:
-    """The domain as it is here now, or else as the recording has it."""
+    """The domain as it is here now, where its disk is the recorded one, or else as the recording has it."""
     try:
-        guest = None if domain.name == STANDARD_INPUT else found_guest(domain.name)
-    except VmlabError:
+        # A name that is one of a file's is not looked for.
+        guest = None if domain.name == STANDARD_INPUT or Path(domain.name).exists() else found_guest(domain.name)
+    except (VmlabError, OSError, ValueError):
         guest = None
-    if guest is not None and any(one.target == disk.target for one in guest.disks):
+    if guest is not None and any(_is_same(one, disk) for one in guest.disks):
         return guest
     disks = {one.target: one for one in domain.disks}
-    origin = f"the recording {run}, as no domain of that name with a disk {disk.target} is here"
+    origin = f"the recording {run}, as no domain of that name with such a disk {disk.target} is here"
     return recorded_guest(domain.name, origin, (domain.vcpus, domain.memory_bytes), domain.accelerator, disks)
