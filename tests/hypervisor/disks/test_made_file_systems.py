@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.hypervisor.conftest import Start, spec
+from tests.hypervisor.programs.made_places import lab_of
 from tests.waiting import until
 from vmlab.hypervisor.disks import loop_devices, made_file_systems
 from vmlab.hypervisor.disks.data_disks import DataDisks
@@ -21,7 +22,6 @@ from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.scenarios.data_backing import FILE_SYSTEMS
 
 SIZE = 64 * 2**20
-THEIRS = ("vmlab.places.folder.raw", "notes")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
 
 
@@ -30,13 +30,17 @@ def base(tmp_path: Path) -> Path:
     """A run's folder with one of the user's beside it, in which there are files of theirs."""
     (tmp_path / "disks").mkdir()
     (tmp_path / "nvme").mkdir()
-    for name in THEIRS:
+    for name in theirs(tmp_path):
         (tmp_path / "nvme" / name).write_text("theirs")
     return tmp_path
 
 
+def theirs(base: Path) -> tuple[str, str]:
+    return f"vmlab.{lab_of(base)}.folder.raw", "notes"
+
+
 def require_as_it_was(base: Path) -> None:
-    assert {file.name: file.read_text() for file in (base / "nvme").iterdir()} == dict.fromkeys(THEIRS, "theirs")
+    assert {file.name: file.read_text() for file in (base / "nvme").iterdir()} == dict.fromkeys(theirs(base), "theirs")
     assert not [one for one in Path("/dev").glob("loop[0-9]*") if str(base) in loop_devices.file_of(one)]
     assert str(base) not in Path("/proc/self/mountinfo").read_text()
     assert list((base / "disks").iterdir()) == [] and Journal(base / "journal.jsonl").open_entries() == []
@@ -62,7 +66,7 @@ def test_each_is_where_it_was_asked_for_and_goes_with_its_guest(isolated: Start,
     size, blocks = said["full"]["below"]
     assert blocks >= size > SIZE and said["full"]["blocks"] >= SIZE
     backing, by = said["folder"]["found"]
-    assert backing == f"folder:{base}/nvme" and by.startswith(f"{base}/nvme/vmlab.places.folder.")
+    assert backing == f"folder:{base}/nvme" and by.startswith(f"{base}/nvme/vmlab.{lab_of(base)}.folder.")
     assert said["nocow"][0] == "btrfs" and "without copy-on-write" in said["nocow"][1]
     assert said["marked"] == []
     (base / "nvme/there.raw").unlink()
@@ -95,7 +99,7 @@ def test_whoever_is_killed_nothing_is_left_and_nothing_of_others_is_touched(
     os.kill(program.pid if victim == "launcher" else said["runner"], signal.SIGKILL)
     program.communicate(timeout=60)
     asyncio.run(until(lambda: not Path(f"/proc/{said['runner']}").exists(), "the end of the runner"))
-    removed = sweep(base / "journal.jsonl", base / "disks", "places")
+    removed = sweep(base / "journal.jsonl", base / "disks", lab_of(base))
     assert sum(path.startswith(str(base / "nvme")) for path in removed) == 1
 
     def is_as_it_was() -> bool:

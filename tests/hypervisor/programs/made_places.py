@@ -93,10 +93,16 @@ def without_copying(folder: Path) -> list[str]:
     return list(find_place(SELF, file, folder, "btrfs"))
 
 
+def lab_of(base: Path) -> str:
+    """The lab of a test's folder: tests run side by side, and loop devices are found by their lab."""
+    return f"places-{base.stat().st_ino}"
+
+
 def main(base: Path, how: str) -> None:
     """Print one document."""
+    lab = lab_of(base)
     folder, user = base / "disks", base / "nvme"
-    disks = DataDisks(folder, "places", Journal(base / "journal.jsonl"))
+    disks = DataDisks(folder, lab, Journal(base / "journal.jsonl"))
     said: dict[str, Any] = {"runner": getattr(host_pids(), "runner", 0)}
     for kind in FILE_SYSTEMS:
         said[kind] = seen(disks, spec(kind, data_bytes=SIZE, backing=kind), folder)
@@ -113,7 +119,7 @@ def main(base: Path, how: str) -> None:
         os.close(descriptor)
     for name in (*FILE_SYSTEMS, "folder", "full"):
         disks.release(name)
-    said["marked"] = loop_devices.marked(loop_devices.mark_of("places"))
+    said["marked"] = loop_devices.marked(loop_devices.mark_of(lab))
     sys.stdout.write(json.dumps(said) + "\n")
 
 
