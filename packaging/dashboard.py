@@ -14,13 +14,14 @@ from typing import Any
 from vmlab.analysis.figures.figure import WALL_SECONDS
 from vmlab.model.run import RUN_TIME
 from vmlab.model.sample import unit_of
-from vmlab.report.exports.openmetrics_names import PART, family_of
+from vmlab.report.exports.openmetrics_names import PART, FamilyNames
 from vmlab.telemetry.guest_readings import METRICS
 from vmlab.telemetry.host.host_figures import figure_sources, figures_of_chart
 
 _UNITS = {"%": "percent", "B": "bytes", "B/s": "Bps", "ms": "ms", "s": "s", "1/s": "ops", "W": "watt", "1": "short"}
 """Grafana's names of units."""
 _WIDTH, _HEIGHT, _COLUMNS = 12, 8, 2
+_NAMES = FamilyNames()
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _CHOSEN = 'run=~"$run",cell=~"$cell"'
 """Of a host that is scraped live neither label is there, and both variables are All."""
@@ -28,7 +29,7 @@ _OF_ALL = "of all CPUs"
 
 
 def _selector(metric: str, unit: str, *matchers: str) -> str:
-    return f"{family_of(metric, unit)[0]}{{{','.join((*matchers, _CHOSEN))}}}"
+    return f"{_NAMES.of(metric, unit)[0]}{{{','.join((*matchers, _CHOSEN))}}}"
 
 
 def _panel(title: str, unit: str, targets: Iterable[tuple[str, str]], kind: str = "timeseries") -> dict[str, Any]:
@@ -63,7 +64,7 @@ def _guest_panels() -> Iterator[dict[str, Any]]:
 
 def _figure_panels() -> Iterator[dict[str, Any]]:
     for metric, title in ((RUN_TIME, "run time of each workload"), (WALL_SECONDS, "wall clock of each cell")):
-        expr = f'{family_of(metric, "s")[0]}{{scenario=~"$scenario",cell=~"$cell"}}'
+        expr = f'{_NAMES.of(metric, "s")[0]}{{scenario=~"$scenario",cell=~"$cell"}}'
         yield _panel(title, "s", [(expr, "")], "table")
 
 
@@ -89,7 +90,7 @@ def dashboard() -> dict[str, Any]:
         panel["id"] = place + 1
         panel["gridPos"] = {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT}
     source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
-    cpu = family_of("cpu_user_percent", "%")[0]
+    cpu = _NAMES.of("cpu_user_percent", "%")[0]
     return {
         "title": "vmlab",
         "uid": "vmlab",
