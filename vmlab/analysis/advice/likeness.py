@@ -74,7 +74,7 @@ class Copied:
     """A run that copied a load. `alike` are the phases with the orders of blocks in which the copy was like it.
 
     `changed` has for each setting the keys of the guest that it sets, and `answers` are those of copies that are alike.
-    `mode` is the recorded cache mode, None where the guest has no such disk any more.
+    `mode` is the cache mode under the recorded settings; None where the scenario has no such guest.
     """
 
     run: str
@@ -125,9 +125,8 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
     if recorded is None or axis is None:
         return None
     start, guest = f"guests.{VM}.", file.scenario.guests.get(VM)
-    kept = {"data_format": guest.data_format} if guest is not None and guest.data_format else {}
     changed = {
-        name: {**kept, **{path.removeprefix(start): value for path, value in point.sets.items()}}
+        name: {path.removeprefix(start): value for path, value in point.sets.items()}
         for name, point in axis.points.items()
         if name != AS_IT_IS
     }
