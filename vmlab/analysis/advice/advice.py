@@ -70,6 +70,11 @@ class Advice:
     why: tuple[str, ...] = ()
     run: str = ""
 
+    @property
+    def disk(self) -> str:
+        """``GUEST/DISK``, where it concerns a disk."""
+        return "/".join(self.subject.rsplit(" ", 1))
+
 
 @dataclass(frozen=True, slots=True)
 class Advised:
@@ -108,8 +113,7 @@ def demand_recording(document: RunDocument) -> None:
 
 def _runnable(run: str, advice: Advice) -> Advice:
     """With the names of the recording and the disk in its command."""
-    disk = "/".join(advice.subject.rsplit(" ", 1))
-    return replace(advice, run=advice.run.format(run=shlex.quote(run), disk=shlex.quote(disk)))
+    return replace(advice, run=advice.run.format(run=shlex.quote(run), disk=shlex.quote(advice.disk)))
 
 
 def _of_disk(disk: DiskEvidence) -> tuple[float, Advice]:

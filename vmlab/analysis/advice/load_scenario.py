@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from vmlab.analysis.advice.advice import Advice, advise, demand_recording
+from vmlab.analysis.advice.advice import advise, demand_recording
 from vmlab.analysis.advice.recorded_load import load_ticks, phases_of
 from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RunDocument
 from vmlab.model.domain import UNKNOWN
@@ -38,7 +38,7 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
     phases = phases_of(load_ticks((sample for _, sample in samples(reader)), domain.name, one.target))
     if not phases:
         raise UsageError(_why_none(domain, one, name))
-    advice = next((given.matters for given in advise(visible_values(document)).advice if _is_of(given, name)), "")
+    advice = next((given.matters for given in advise(visible_values(document)).advice if given.disk == visible_line(name)), "")
     recorded = Recorded.model_construct(
         run=document.run.id,
         domain=visible_line(domain.name),
@@ -52,10 +52,6 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
 def disk_name(domain: DomainDocument, disk: DomainDiskDocument) -> str:
     """By which users name a disk."""
     return f"{domain.name}/{disk.target}"
-
-
-def _is_of(advice: Advice, name: str) -> bool:
-    return "/".join(advice.subject.rsplit(" ", 1)) == visible_line(name)
 
 
 def _all(document: RunDocument) -> Iterator[_Disk]:
@@ -78,8 +74,8 @@ def _busiest(document: RunDocument) -> _Disk:
     found = list(_all(document))
     if not found:
         raise UsageError(f"{document.run.id} has no guest with a disk")
-    advised = advise(visible_values(document)).advice
-    return max(found, key=lambda one: (any(_is_of(given, disk_name(*one)) for given in advised), _under_way(one)))
+    advised = {given.disk for given in advise(visible_values(document)).advice}
+    return max(found, key=lambda one: (visible_line(disk_name(*one)) in advised, _under_way(one)))
 
 
 def _under_way(one: _Disk) -> float:
