@@ -183,9 +183,9 @@ class SeenDocument:
 class LeverDocument:
     """What was set of the scenario's key `lever`, and what the cell `got` of it, in `unit` where these are amounts.
 
-    It is of a `guest` or of a `workload`, in one `tile` or, for None, in all together. `delivered` tells whether what
-    was got keeps to the bounds: in this cell it is within `cell_within_percent` of what was `configured`, and the mean
-    over the repeats of its point within `within_percent`. None where that cannot be told, for the reason in `because`.
+    It is of a `guest` or of a `workload`, in one `tile` or, for None, in all. `delivered`: this cell is within
+    `cell_within_percent` of what was `configured`, and the mean over its repeats within `within_percent`; None where
+    that cannot be told, for the reason in `because`.
     """
 
     lever: str
@@ -199,8 +199,7 @@ class LeverDocument:
     cell_within_percent: float
     delivered: bool | None
     because: str = ""
-    name: str = field(default="", metadata=INNER)
-    """What people call the lever."""
+    name: str = field(default="", metadata=INNER)  # What people call the lever.
 
     @property
     def where(self) -> str:

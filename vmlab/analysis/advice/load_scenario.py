@@ -38,7 +38,9 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
     phases = phases_of(load_ticks((sample for _, sample in samples(reader)), domain.name, one.target))
     if not phases:
         raise UsageError(_why_none(domain, one, name))
-    advice = next((given.matters for given in advise(visible_values(document)).advice if given.disk == visible_line(name)), "")
+    advice = next(
+        (given.matters for given in advise(visible_values(document)).advice if given.disk == visible_line(name)), ""
+    )
     recorded = Recorded.model_construct(
         run=document.run.id,
         domain=visible_line(domain.name),

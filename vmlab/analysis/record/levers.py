@@ -98,12 +98,12 @@ def judged_over_repeats(cells: Sequence[CellDocument]) -> list[CellDocument]:
 
     The figures of a point are means over its repeats, and so is what they got of a lever that varies by chance.
     """
-    got: dict[tuple[object, ...], list[float]] = {}
+    points: dict[tuple[object, ...], list[LeverDocument]] = {}
     for cell in cells:
         for one in cell.delivered if counts(cell) and cell.outcome == Outcome.PASSED else ():
-            if _is_of_mean(one) and isinstance(one.got, float):
-                got.setdefault(_point_of(cell, one), []).append(one.got)
-    off = {key for key, amounts in got.items() if _is_off(key, mean(amounts))}
+            if _is_of_mean(one):
+                points.setdefault(_point_of(cell, one), []).append(one)
+    off = {point for point, repeats in points.items() if _is_off(repeats)}
     return [_not_delivered(cell, off) if off and counts(cell) else cell for cell in cells]
 
 
@@ -112,15 +112,16 @@ def _is_of_mean(one: LeverDocument) -> bool:
 
 
 def _point_of(cell: CellDocument, one: LeverDocument) -> tuple[object, ...]:
-    """The bound and what was configured come first."""
     axes = tuple((name, repr(value)) for name, value in sorted(cell.axes.items()))
-    return one.within_percent, one.configured, one.lever, one.where, one.tile, cell.hypervisor, axes
+    return one.lever, one.where, one.tile, one.configured, cell.hypervisor, axes
 
 
-def _is_off(key: tuple[object, ...], got: float) -> bool:
-    percent, configured = key[:2]
-    assert isinstance(percent, float) and isinstance(configured, float)
-    return is_above(configured, got, percent) or is_below(configured, got, percent)
+def _is_off(repeats: Sequence[LeverDocument]) -> bool:
+    """Whether the mean over repeats of one point is."""
+    one, got = repeats[0], mean([each.got for each in repeats if isinstance(each.got, float)])
+    if isinstance(one.configured, str):
+        return False
+    return is_above(one.configured, got, one.within_percent) or is_below(one.configured, got, one.within_percent)
 
 
 def _not_delivered(cell: CellDocument, off: Collection[tuple[object, ...]]) -> CellDocument:
