@@ -56,7 +56,7 @@ printf '#!/bin/sh\nexit 101\n' >"$policy"
 chmod 755 "$policy"
 
 echo "I: installing $*..."
-# Licences are read of the manuals before these go. There is no folder of the host's for temporary files in there.
+# Copyright files are read below, before /usr/share/doc is emptied. TMPDIR is a folder of the host's.
 env -u TMPDIR unshare --net --ipc --uts \
     setpriv --bounding-set -sys_admin,-sys_module,-sys_rawio,-sys_time,-sys_boot,-sys_ptrace,-mknod \
     apt-get -q -y --no-remove --no-download \
