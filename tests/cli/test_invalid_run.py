@@ -16,15 +16,20 @@ from vmlab.store.reader import RunReader
 RUN = "20261121-143000-tile-aaaa"
 
 
-@pytest.mark.parametrize("code", [ExitCode.INVALID, ExitCode.FAILED])
-def test_a_user_of_a_busy_host_is_shown_what_helps(
-    code: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(autouse=True)
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose one cell is invalid."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     story = Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none"]})
     story.start_cell({"cache": "none"})
     story.end_cell("invalid", ["the host was busy"])
     story.end()
+
+
+@pytest.mark.parametrize("code", [ExitCode.INVALID, ExitCode.FAILED])
+def test_a_user_of_a_busy_host_is_shown_what_helps(
+    code: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code) == code
     told = capsys.readouterr().err
     helped = f"`vmlab resume {RUN} --invalid` measures them once more, and --allow-noise accepts other load"
@@ -35,11 +40,6 @@ def test_a_user_of_a_busy_host_is_shown_what_helps(
 def test_the_record_of_a_run_that_has_ended_is_read_once(
     code: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    story = Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none"]})
-    story.start_cell({"cache": "none"})
-    story.end_cell("invalid", ["the host was busy"])
-    story.end()
     opened: list[Path] = []
     read = RunReader.__init__
 
