@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +18,11 @@ from tests.fakes.scripted_guest import Script, ScriptedGuest
 from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
 from tests.lab.answering_run import say
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
+from vmlab.lab.process import launcher
 from vmlab.lab.process.prepared import RunRequest, read_prepared, write_image, write_request
 from vmlab.lab.process.run_ending import Verdict
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.signals import HELD
 from vmlab.lab.provision.timing import Timing
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.runner import Runner
@@ -220,3 +223,21 @@ class MemoryRun:
         """The raw output that the store kept, by cell."""
         with RunReader(self.folder.store) as reader:
             return reader.raw_outputs()
+
+
+def launched(run: str, overrides: Overrides, parts: launcher.LauncherParts) -> list[Event]:
+    """The events of the run of that id that the launcher starts by `parts`, whose runner does nothing."""
+    plan = make_plan(read(Path("two.yaml"), SCENARIO), overrides, HOST)
+    folder = RunFolder.of(run)
+    lock = folder.make()
+    write_request(folder, RunRequest(folder.id, "two.yaml", overrides, plan.seed), SCENARIO, HOST)
+    before = {number: signal.getsignal(number) for number in HELD}
+    try:
+        launcher.launch(folder, lock, lock, parts)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+        os.close(lock)
+    with RunReader(folder.store) as reader:
+        return [event for _, event in reader.events()]

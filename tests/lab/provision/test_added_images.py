@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,16 +12,13 @@ import pytest
 from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import Script, ScriptedGuest
 from tests.integrity.damage import flip
-from tests.lab.runs import HOST, PASSED, REPORT, SCENARIO, MemoryRun
+from tests.lab.runs import PASSED, REPORT, MemoryRun, launched
 from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.hypervisor import lab_network as dhcp
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.lab.process import launcher
-from vmlab.lab.process.prepared import RunRequest, write_request
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.signals import HELD
 from vmlab.model.cell_event import (
     CellEnded,
     PhaseStarted,
@@ -36,10 +31,7 @@ from vmlab.model.event import (
     ImageReady,
     RunEnded,
 )
-from vmlab.plan.planning import make_plan
-from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import Overrides
-from vmlab.store.reader import RunReader
 from vmlab.telemetry.source import Roots
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
@@ -180,25 +172,12 @@ class Isolated:
 
 def _launched(isolated: Isolated) -> list[Event]:
     """The events of a run whose runner does nothing."""
-    plan = make_plan(read(Path("two.yaml"), SCENARIO), OVERRIDES, HOST)
-    folder = RunFolder.of("20261122-150000-two-0002")
-    lock = folder.make()
     isolated.proc.mkdir(exist_ok=True)
     (isolated.proc / "vmstat").write_text("oom_kill 2\n")
-    write_request(folder, RunRequest(folder.id, "two.yaml", OVERRIDES, plan.seed), SCENARIO, HOST)
     parts = launcher.LauncherParts(
         ensure_image=lambda _tell: small_image(), isolated=isolated, patience=0.0, roots=Roots(proc=isolated.proc)
     )
-    before = {number: signal.getsignal(number) for number in HELD}
-    try:
-        launcher.launch(folder, lock, lock, parts)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-        os.close(lock)
-    with RunReader(folder.store) as reader:
-        return [event for _, event in reader.events()]
+    return launched("20261122-150000-two-0002", OVERRIDES, parts)
 
 
 def test_the_launcher_holds_it_and_keeps_what_it_is(image: AddedImage) -> None:

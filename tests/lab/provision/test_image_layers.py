@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,22 +10,16 @@ import pytest
 
 from tests.fakes.image import small_image, small_layer
 from tests.integrity.damage import flip
-from tests.lab.runs import HOST, PASSED, SCENARIO, MemoryRun
+from tests.lab.runs import PASSED, MemoryRun, launched
 from vmlab.guests.image.catalog import IMAGES, Image
 from vmlab.guests.image.layers import layer_name
 from vmlab.guests.snapshots import list_snapshots
 from vmlab.hypervisor.contract import DomainSpec, GuestDisk
 from vmlab.lab.process import launcher
-from vmlab.lab.process.prepared import RunRequest, write_request
-from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.signals import HELD
 from vmlab.model.cell_event import PhaseStarted, WorkloadStarted
 from vmlab.model.errors import ExitCode, ImageError
 from vmlab.model.event import Event, ImageReady, RunEnded
-from vmlab.plan.planning import make_plan
-from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import Overrides
-from vmlab.store.reader import RunReader
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 OVERRIDES = Overrides(size="full", sets=("order=as written", "guests.quick.packages=hello"))
@@ -103,25 +95,12 @@ class Isolated:
         return 0
 
 
-def launched(isolated: Isolated, ensure: Callable[..., Image]) -> list[Event]:
-    """The events of a run whose runner does nothing, with the image that `ensure` finds for packages."""
-    plan = make_plan(read(Path("two.yaml"), SCENARIO), OVERRIDES, HOST)
-    folder = RunFolder.of("20261129-150000-two-0003")
-    lock = folder.make()
-    write_request(folder, RunRequest(folder.id, "two.yaml", OVERRIDES, plan.seed), SCENARIO, HOST)
+def _launched(isolated: Isolated, ensure: Callable[..., Image]) -> list[Event]:
+    """With the image that `ensure` finds for packages."""
     parts = launcher.LauncherParts(
         ensure_image=lambda _tell: small_image(), ensure_layer=ensure, isolated=isolated, patience=0.0
     )
-    before = {number: signal.getsignal(number) for number in HELD}
-    try:
-        launcher.launch(folder, lock, lock, parts)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
-        os.close(lock)
-    with RunReader(folder.store) as reader:
-        return [event for _, event in reader.events()]
+    return launched("20261129-150000-two-0003", OVERRIDES, parts)
 
 
 def test_the_launcher_has_the_layer_built_on_an_image_that_is_held_and_holds_both() -> None:
@@ -134,7 +113,7 @@ def test_the_launcher_has_the_layer_built_on_an_image_that_is_held_and_holds_bot
         isolated.images += [base, layer]
         return layer
 
-    ready = [event for event in launched(isolated, ensure) if isinstance(event, ImageReady)]
+    ready = [event for event in _launched(isolated, ensure) if isinstance(event, ImageReady)]
     base, layer = isolated.images
     assert [(one.name, one.image, one.how) for one in ready] == [
         ("", base.id, "cached"),
@@ -149,6 +128,6 @@ def test_a_layer_that_cannot_be_built_is_the_runs_reason_and_nothing_starts() ->
     def ensure(*_asked: object) -> Image:
         raise ImageError("this machine's sources of Debian have no package hello")
 
-    last = launched(isolated, ensure)[-1]
+    last = _launched(isolated, ensure)[-1]
     assert isinstance(last, RunEnded) and last.exit_code == ExitCode.REFUSED and isolated.held == []
     assert last.reason == "this machine's sources of Debian have no package hello"
