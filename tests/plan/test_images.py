@@ -13,7 +13,7 @@ from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import read
 
 GIB = 2**30
-HOST = HostFacts(16 * GIB, 16 * GIB, 100 * GIB, 2, "tcg", images={"mine": 10 * GIB, "small": GIB})
+HOST = HostFacts(16 * GIB, 16 * GIB, 100 * GIB, 2, "tcg", images={"debian": 3 * GIB, "mine": 10 * GIB, "small": GIB})
 SCENARIO = """\
 name: trial
 guests:
@@ -62,6 +62,7 @@ def test_the_image_is_an_axis_by_its_name() -> None:
         ("mine", "other", "x.yaml:4:49: there is no image 'other'; known are debian, mine, small"),
         (", disk: 10 GiB", "", "x.yaml:4:49: image mine needs a disk of 10 GiB or more"),
         ("10 GiB", "9 GiB", "x.yaml:4:61: image mine needs a disk of 10 GiB or more"),
+        ("20 GiB", "2 GiB", "x.yaml:3:48: image debian needs a disk of 3 GiB or more"),
     ],
 )
 def test_an_image_that_cannot_be_is_named_with_its_place(old: str, new: str, line: str) -> None:

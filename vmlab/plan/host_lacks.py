@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.quantities import exact_bytes
 from vmlab.model.roles import ADDED_ROLES
 from vmlab.model.scenarios.cpu_levers import PIN_KEYS
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.scenario import Guest, Scenario, WorkloadEntry
-from vmlab.model.units import format_bytes
 from vmlab.plan.pinning import lack_for_pin, pin_fault
 from vmlab.plan.placing import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
@@ -257,15 +257,12 @@ def on_this_host(scenario: Scenario, images: Mapping[str, int] | None) -> Iterat
     if images is None:
         return
     for name, guest in scenario.guests.items():
-        if guest.is_labs:
-            continue
-        if guest.image not in images:
-            known = meant(guest.image, [LAB_IMAGE, *sorted(images)])
+        if guest.image not in images and not guest.is_labs:
+            known = meant(guest.image, [LAB_IMAGE, *sorted(images.keys() - {LAB_IMAGE})])
             message = f"there is no image {shorten(guest.image)!r}; {known} (vmlab image add makes one known)"
             yield Problem(("guests", name, "image"), message)
-        elif guest.disk_bytes < images[guest.image]:
-            size = format_bytes(images[guest.image])
-            yield Problem(_of_disk(name, guest), f"image {guest.image} needs a disk of {size} or more")
+        elif not guest.on_host and guest.disk_bytes < (least := images.get(guest.image, 0)):
+            yield Problem(_of_disk(name, guest), f"image {guest.image} needs a disk of {exact_bytes(least)} or more")
 
 
 def of_lacked_programs(scenario: Scenario, lacked: Mapping[str, Sequence[str]]) -> Iterator[Problem]:

@@ -81,7 +81,7 @@ class HostFacts:
     `unsettable` has, for each host setting that cannot be changed here, the reason, `most_requests` the largest
     ``nr_requests`` of the guests' disks by their scheduler, under no name that with the present one. `in_memory` is the
     file system of the guests' disks where that is in memory, such as ``tmpfs``; `no_overlay` the same where guests on
-    the host cannot have their files there. `images` has the bytes of each added image's disk, by its name;
+    the host cannot have their files there. `images` has the bytes of each image's disk, by its name;
     `windows_images` names those with Windows; `assets` has the user's own copies of suites, by their names. None where
     they are not known, and then every name passes. `lacked_programs` has what each added image is known to lack.
     `lacking` has the reason for what guests cannot have here, such as ``vxlan``, ``package redis-server``. `neighbours`

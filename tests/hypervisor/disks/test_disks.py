@@ -8,7 +8,7 @@ import pytest
 
 from tests.hypervisor.conftest import Start
 from vmlab.hypervisor.disks.overlays import make_overlay
-from vmlab.model.errors import HypervisorError
+from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.system.file_system import supports_direct
 
 
@@ -27,6 +27,15 @@ def test_a_missing_base_is_said_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(HypervisorError, match=r"web-1\.qcow2: .*base\.raw"):
         make_overlay(tmp_path / "base.raw", tmp_path / "web-1.qcow2", 2**30)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_its_image_does_not_fit_into_is_refused(tmp_path: Path) -> None:
+    base = tmp_path / "base.raw"
+    with base.open("wb") as file:
+        file.truncate(2**30 + 2**20)
+    with pytest.raises(RefusedError, match=r"^a guest's disk of 1 GiB is too small for its image of 1025 MiB$"):
+        make_overlay(base, tmp_path / "web-1.qcow2", 2**30)
+    assert list(tmp_path.iterdir()) == [base]
 
 
 def test_a_folder_on_a_disk_takes_o_direct(tmp_path: Path) -> None:

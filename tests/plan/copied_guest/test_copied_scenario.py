@@ -132,6 +132,16 @@ def test_too_much_memory_is_halved_until_it_fits() -> None:
     assert "4 GiB in <memory unit='KiB'>4194304</memory>, and here 2 GiB: " in text
 
 
+def test_a_disk_is_as_large_as_the_labs_image_at_least(tmp_path: Path) -> None:
+    disk = tmp_path / "d.raw"
+    disk.write_bytes(bytes(4096))
+    source = f"<source file='{disk}'/>"
+    host = replace(ROOMY, images={"debian": 2743 << 20})
+    text, file = written(guest_of_xml(with_disk("type='raw'", source=source), "x.xml", "a test"), host)
+    assert file.scenario.guests["vm"].disk_bytes == 2743 << 20
+    assert "4 KiB in the size of" in text and "; from 2743 MiB to 64 TiB here" in text
+
+
 def test_a_host_that_can_run_nothing_is_told_and_the_text_is_valid() -> None:
     text, file = written(GUESTS["libvirt"](), replace(ROOMY, memory_available_bytes=0))
     assert "On this host nothing of it can run:" in text

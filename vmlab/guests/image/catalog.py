@@ -148,6 +148,14 @@ def find() -> Image | None:
     return load(folder) if folder.is_dir() else None
 
 
+def disk_size() -> int | None:
+    """How large the current image's disk is, in bytes; None where there is none."""
+    try:
+        return (images_folder() / current_recipe().address() / FILES[0]).stat().st_size
+    except (ImageError, OSError):
+        return None
+
+
 def load(folder: Path) -> Image:
     """The image in `folder`; only its sizes are checked, see `Kept.require_whole`.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable, RefusedError
+from vmlab.model.quantities import exact_bytes
 from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.system.file_system import supports_direct
@@ -36,8 +37,11 @@ def require_direct(folder: Path, cache: CacheMode, remedy: str = "set XDG_STATE_
 def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "raw") -> None:
     """Make a qcow2 `overlay` of `size` bytes on `base`, which is of the format `kind`.
 
-    Raises RefusedError when the disk is full, HypervisorError when qemu-img fails.
+    Raises RefusedError when the disk is full or an image does not fit into `size`, HypervisorError when qemu-img fails.
     """
+    # An image that the run itself built was not there when its plan was checked.
+    if kind == "raw" and base.exists() and (least := base.stat().st_size) > size:
+        raise RefusedError(f"a guest's disk of {exact_bytes(size)} is too small for its image of {exact_bytes(least)}")
     free = shutil.disk_usage(overlay.parent).free
     if free < _LEAST_FREE:
         raise RefusedError(f"no room for guests' disks: {free / 2**20:.0f} MiB free in {overlay.parent}")

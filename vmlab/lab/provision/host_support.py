@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from vmlab.guests.image.added import disk_sizes, lacked_programs, windows_images
+from vmlab.guests.image import added, catalog
+from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.guests.image.layers import no_package, unknown_packages
 from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
 from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_machine, lacking_vhost
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Accelerator
+from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.plan.planning import make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import HostFacts, Overrides, Plan
@@ -127,12 +129,18 @@ def host_for_plans(assets: Sequence[str] = ()) -> HostFacts:
     """The host as it is now, with these assets of the user's. Raises what `read_assets` raises."""
     return replace(
         read_host_facts(runs_folder()),
-        images=disk_sizes(),
+        images=_disk_sizes(),
         lacked_programs=lacked_programs(),
         windows_images=windows_images(),
         assets=read_assets(assets),
         lacking=LACKING,
     )
+
+
+def _disk_sizes() -> dict[str, int]:
+    """As `HostFacts.images`; the lab's image is left out where it was not built yet."""
+    own = catalog.disk_size()
+    return added.disk_sizes() | ({} if own is None else {LAB_IMAGE: own})
 
 
 def with_repeats_here(file: ScenarioFile, overrides: Overrides) -> Overrides:

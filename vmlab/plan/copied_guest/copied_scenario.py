@@ -109,7 +109,7 @@ def copied_scenario(guest: FoundGuest, trial: Trial, work: Work | None = None) -
     smoke = {_WORK: {"size": "16 MiB", "time": "2 s"}}
     work = work or Work(lambda keys: {_WORK: _blocks(keys)}, smoke, words)
     scenario = _Scenario(guest.name, list(_heading(guest, root, data, rest, trial)), work, trial)
-    scenario.take_size(list(_size(guest, root)))
+    scenario.take_size(list(_size(guest, root, trial)))
     scenario.take_data(_data_size(root, data))
     for line in (*_of_guest(guest), *_of_disks(root, data), *_settings(guest, root, data)):
         scenario.take(line)
@@ -246,7 +246,7 @@ def _heading(
     yield from (f"- {words}" for words in lacks)
 
 
-def _size(guest: FoundGuest, root: FoundDisk) -> Iterator[Line]:
+def _size(guest: FoundGuest, root: FoundDisk, trial: Trial) -> Iterator[Line]:
     """What every guest has, the memory in the second place."""
     found = guest.found.said
     vcpus = found.get("vcpus") or Said("vcpus", 1, "nothing tells how many; 1")
@@ -256,7 +256,7 @@ def _size(guest: FoundGuest, root: FoundDisk) -> Iterator[Line]:
     small = parse_bytes(memory.value) < _LEAST_MEMORY
     where = f"{memory.value} in {memory.where}; at least 64 MiB here" if small else memory.where
     yield Line("memory", exact_bytes(_LEAST_MEMORY) if small else memory.value, where)
-    yield _disk_size("disk", root, _LEAST_DISK, 1)
+    yield _disk_size("disk", root, max(_LEAST_DISK, trial.image_bytes), 1)
 
 
 def _data_size(root: FoundDisk, data: FoundDisk) -> Line:

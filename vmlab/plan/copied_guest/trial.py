@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vmlab.model.errors import ScenarioError, VmlabError
+from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.plan.planning import check_fit, make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.scenario_file.problems import ScenarioErrors
@@ -24,6 +25,11 @@ class Trial:
     def emulates(self) -> bool:
         """Whether guests of this host are emulated, as far as is known without one."""
         return self._host.accelerator_guess == "tcg"
+
+    @property
+    def image_bytes(self) -> int:
+        """How large the disk of the lab's image is, in bytes; 0 where it was not built yet."""
+        return (self._host.images or {}).get(LAB_IMAGE, 0)
 
     def leave_host_out(self) -> None:
         """From now on ask only whether a scenario is valid: this host can run none."""
