@@ -20,7 +20,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.cli.output import write_figures
 from vmlab.report.comparison_text import compared_rows, comparison_table
-from vmlab.report.figures import figure_text, struck_parts, value_text
+from vmlab.report.figures import figure_text, spread_text, struck_parts, value_text
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.report_page import html_report, markdown_report
@@ -154,9 +154,26 @@ def test_the_pictures_have_the_figures_of_the_tables(runs: list[Gathered]) -> No
 
 def test_a_figure_is_in_the_unit_for_people() -> None:
     half = Figure("passed", Spread(2.5e8, 1e6, 8))
-    assert figure_text(half, "B/s") == "250.0 ± 1.00"
-    assert figure_text(half, "B/s", named=True) == "250.0 ± 1.00 MB/s"
+    assert figure_text(half, "B/s") == "250.0 ± 1.0"
+    assert figure_text(half, "B/s", named=True) == "250.0 ± 1.0 MB/s"
     assert figure_text(Figure("passed", Spread(0.5, None, 1)), "1") == "0.5000"
     assert figure_text(Figure("failed"), "B/s", named=True) == "failed"
     assert figure_text(Figure("passed", Spread(1.0, None, 1), left_out=1), "s", named=True) == "1.00 s !"
     assert [value_text(value, "1") for value in (600.0, 0.25, None)] == ["600", "0.25", "-"]
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "text"),
+    [
+        (5.16, 0.0865, "5.16 ± 0.09"),
+        (1234.4, 5.6, "1234 ± 6"),
+        (12.3, 4.56, "12.3 ± 4.6"),
+        (5.16, 0.003, "5.160 ± 0.003"),
+        (0.0123, 0.00045, "0.0123 ± 0.0004"),
+        (0.0123, 5.2, "0.01 ± 5.20"),
+        (5.16, 1e-9, "5.16 ± 0.00"),
+        (1.2e-7, 3e-9, "1.2e-07 ± 3e-09"),
+    ],
+)
+def test_an_error_is_rounded_with_its_value(mean: float, half: float, text: str) -> None:
+    assert spread_text(mean, half) == text

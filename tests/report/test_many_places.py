@@ -73,7 +73,7 @@ def test_the_wall_clock_at_each_place_stands_first(document: RunDocument) -> Non
     places = [f"{ahead} / {tiles}" for tiles, ahead in product(TILES, AHEAD)]
     assert [row.split("  ")[0] for row in overview[2:]] == ["read_ahead / tiles", *places]
     assert [row.split("  ")[0] for row in more[1:]] == ["read_ahead / tiles", *places]
-    assert overview[3].split()[4:7] == ["104.0", "±", "2.00"]
+    assert overview[3].split()[4:7] == ["104.0", "±", "2.0"]
 
 
 def test_each_column_has_its_side_above_it(document: RunDocument) -> None:

@@ -461,7 +461,7 @@ def test_a_table_of_mixed_units_has_each_unit_and_says_nothing_of_cells_that_do_
     lines = run_table(run.document, 120).splitlines()
     (head,) = (line for line in lines if line.startswith("run time (s) "))
     assert head.split() == ["run", "time", "(s)", "depth", "1", "depth", "8", "difference"]
-    assert any(line.startswith("disk, throughput (MB/s)  50.4 ± ") for line in lines)
+    assert any(line.startswith("disk, throughput (MB/s)   50.4 ± ") for line in lines)
     cells = [replace(cell, outcome="invalid") for cell in run.document.cells]
     assert "what bound the cells" not in run_table(replace(run.document, cells=cells))
 

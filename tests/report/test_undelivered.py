@@ -132,7 +132,7 @@ def test_sentences_say_that_it_was_not_delivered(run: Path, capsys: pytest.Captu
 def test_reports_strike_it_in_html_and_markdown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name, mark, end in (("a.html", "<s>", "</s>"), ("a.md", "~~", "~~")):
         said(capsys, "report", RUN, "-o", name)
-        struck = f"{mark}5.04 ± 0.0205{end} (not delivered)"
+        struck = f"{mark}5.04 ± 0.02{end} (not delivered)"
         text = (tmp_path / name).read_text()
         assert struck in text
         assert "pace 12/s to 14/s of 20/s configured" in text
@@ -144,7 +144,7 @@ def test_the_console_compares_and_lists_it_without_a_verdict(run: Path, capsys: 
     web = next(row for row in shown.rows if row.label.startswith("web"))
     assert (web.entries[1].difference, web.entries[1].tone, web.entries[1].counts) == ("not delivered", "quiet", False)
     line = next(line for line in said(capsys, "show", RUN).splitlines() if line.startswith("web"))
-    assert [part.strip() for part, tone in struck_pieces(line, "plain") if tone == "struck"] == ["5.04 ± 0.0205"]
+    assert [part.strip() for part, tone in struck_pieces(line, "plain") if tone == "struck"] == ["5.04 ± 0.02"]
 
 
 def test_a_claim_on_it_is_not_delivered_whatever_its_other_comparisons_say(run: Path) -> None:

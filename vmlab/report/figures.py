@@ -47,8 +47,19 @@ def figure_text(figure: Figure, unit: str = "", form: Written | None = None, *, 
 
 
 def spread_text(mean: float, half: float | None = None) -> str:
-    """``12.3 ± 0.45``: a mean in the unit in which it is written, with its half width where it has one."""
-    return number(mean) if half is None else f"{number(mean)} ± {number(half)}"
+    """``5.16 ± 0.09``: a mean in the unit in which it is written, with its half width where it has one.
+
+    Both have as many digits after the point as the larger of them has by itself, and up to two more where the half
+    width would be zero. What is too large or too small for that has an exponent.
+    """
+    if half is None:
+        return number(mean)
+    larger = number(max(abs(mean), half))
+    if "e" in larger:
+        return f"{number(mean)} ± {number(half)}"
+    digits = len(larger.partition(".")[2])
+    digits = next((more for more in range(digits, digits + 3) if round(half, more)), digits)
+    return f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
 def doubted(text: str, figure: Figure) -> str:

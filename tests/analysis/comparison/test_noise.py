@@ -69,8 +69,8 @@ def test_a_comparison_says_where_its_noise_comes_from_and_how_large_it_is(tmp_pa
         "this host's noise, up to which no difference is called real, by 8 blocks of control run noisy, "
         f"2026-11-21 14:30 UTC: web {size:.1f} %, total wall clock {size:.1f} %"
     ) in text
-    assert "web (s) 10.0 ± 0.00 10.2 ± 0.00 ~ +2.0 %" in text
-    assert "web (s) 10.0 ± 0.00 10.2 ± 0.00 +2.0 %" in one_line(comparison_table(compared(tmp_path / "again", None)))
+    assert "web (s) 10.0 ± 0.0 10.2 ± 0.0 ~ +2.0 %" in text
+    assert "web (s) 10.0 ± 0.0 10.2 ± 0.0 +2.0 %" in one_line(comparison_table(compared(tmp_path / "again", None)))
     assert compared(tmp_path / "third", noise).warnings == ()
 
 

@@ -14,7 +14,7 @@ from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible, visible_line, visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.bound_text import bound_lines
-from vmlab.report.figures import unit_word, value_text
+from vmlab.report.figures import spread_text, unit_word, value_text
 from vmlab.report.heading import heading
 from vmlab.report.run.host_rows import host_table, mean_text, row_label
 from vmlab.report.run.latency_text import disk_section, span_latency_section
@@ -80,9 +80,7 @@ def cell_facts(cell: CellDocument) -> Iterator[str]:
     if host := host_words(cell.settings.get("host", {})):
         yield f"settings of the host: {host}"
     if cell.start_skew_ms is not None:
-        known = cell.skew_uncertainty_ms
-        uncertain = "" if known is None else f" ± {number(known)}"
-        yield f"workloads started {number(cell.start_skew_ms)}{uncertain} ms apart"
+        yield f"workloads started {spread_text(cell.start_skew_ms, cell.skew_uncertainty_ms)} ms apart"
     if cell.wall_seconds is not None:
         yield f"total wall clock {number(cell.wall_seconds)} s"
     for one in cell.switches:
