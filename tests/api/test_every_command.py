@@ -20,7 +20,7 @@ NOT_ABOUT_RUNS = {"demo", "serve", "top", "plan", "validate", "schema", "image",
 NOT_ABOUT_RUNS |= {"scenario"}
 DOCUMENT = "Run.document"
 ANSWERED = {
-    "attach": {"run": "attach_run.run", "as_json": DOCUMENT},
+    "attach": {"run": "attach_run.run", "verbose": "", "quiet": "", "as_json": DOCUMENT},
     "stop": {"run": "stop_run.run"},
     "set": {
         "words": "set_coming_cells.cache set_coming_cells.tiles set_coming_cells.skip set_coming_cells.planned "
@@ -38,6 +38,7 @@ ANSWERED = {
         "phases": "Run.phases",
         "reference": "Run.reference",
         "share": "Run.document.knee",
+        "quiet": "",
         "as_json": DOCUMENT,
     },
     "compare": {
@@ -53,6 +54,7 @@ ANSWERED = {
         "strict": "compare.strict",
         "lenient": "compare.lenient",
         "junit": "Comparison.junit",
+        "quiet": "",
         "as_json": "Comparison.document",
     },
     "tag": {"run": "tag_run.run", "name": "tag_run.name", "removed": "remove_tag.name", "as_json": "tags"},
@@ -96,6 +98,8 @@ ANSWERED = {
         "detach": "",
         "wait": "resume_run.wait",
         "concurrent": "resume_run.concurrent",
+        "verbose": "",
+        "quiet": "",
         "as_json": "attach_run",
     },
     "hosts resume": {"run": "resume_run.run"},

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from vmlab.cli import one_run
-from vmlab.cli.progress import RunProgress
+from vmlab.cli.progress import Detail, RunProgress
+from vmlab.lab.cell.disturbance import Disturbance
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.cell_event import (
     CellEnded,
@@ -29,6 +31,9 @@ from vmlab.model.event import (
     RunEnded,
     RunStarted,
 )
+from vmlab.model.scenarios.scenario import Allow, Limits
+from vmlab.report.run.notice_text import brief_notice
+from vmlab.telemetry.host_counters import Between
 from vmlab.tui.state.run_state import RunState
 
 EVENTS: tuple[Event, ...] = (
@@ -61,17 +66,91 @@ run failed: 1 cell did not pass
 """
 
 
-def test_progress_is_a_line_for_each_thing_that_happened() -> None:
+def shown(events: Iterable[Event], detail: Detail = Detail.CELLS, *, page_follows: bool = False) -> list[str]:
+    """The lines of these events."""
     stream = io.StringIO()
-    progress = RunProgress(stream)
-    for event in (*EVENTS, ImageReady(image="abc", how="cached", seconds=0)):
+    progress = RunProgress(stream, detail, page_follows=page_follows)
+    for event in events:
         progress.show(event)
-    assert stream.getvalue() == TOLD
+    return stream.getvalue().splitlines()
+
+
+def ended_cell(number: int, seconds: float, *notices: str, tile: int = 1, outcome: str = "passed") -> list[Event]:
+    """A cell with two workloads, one of `seconds`, and what was said of it."""
+    reasons = [] if outcome == "passed" else ["tile 1 web: 3 of 600 pages were not delivered within their time"]
+    return [
+        CellStarted(cell=number, axes={"cache": "none", "tiles": 1}, repeat=1, guests=2),
+        *(
+            WorkloadEnded(cell=number, workload="web", tile=one, guest="a", outcome=outcome, seconds=seconds + one)
+            for one in range(1, tile + 1)
+        ),
+        WorkloadEnded(cell=number, workload="mail", tile=1, guest="b", outcome="passed", seconds=0.25),
+        *(Notice(level="warning", text=f"cell {number}: {text}") for text in notices),
+        CellEnded(cell=number, outcome=outcome, reasons=reasons, wall_seconds=seconds + 2, start_skew_ms=1),
+    ]
+
+
+def test_each_step_is_a_line_where_that_is_asked_for() -> None:
+    told = (*EVENTS, ImageReady(image="abc", how="cached", seconds=0))
+    assert shown(told, Detail.STEPS) == TOLD.splitlines()
+    assert shown(told, Detail.QUIET) == []
+
+
+def test_a_cell_is_a_line() -> None:
+    other = "the host's other work took 10 % of the CPUs while the workloads ran"
+    events = [
+        RunStarted(run="tile-1", scenario="tile", size="smoke", seed=1, cells=12, expected_seconds=0),
+        Notice(level="warning", text="memory is short"),
+        *ended_cell(1, 5.0),
+        *ended_cell(2, 112.0, other, tile=2),
+        *ended_cell(3, 9.0, outcome="failed"),
+        RunEnded(outcome="failed", exit_code=1, reason="1 cell did not pass"),
+    ]
+    lines = [
+        "run tile-1: 12 cells, size smoke",
+        " 1/12  none  tiles 1  7.0 s  mail 0.25  web 6.0  passed",
+        " 2/12  none  tiles 1  114 s  mail 0.25  web 113-114  passed  ! other work 10 %",
+        " 3/12  none  tiles 1  11.0 s  mail 0.25  web failed   failed",
+        "  ! tile 1 web: 3 of 600 pages were not delivered within their time",
+        "run failed: 1 cell did not pass",
+    ]
+    assert shown(events, page_follows=True) == lines
+    assert shown(events) == [lines[0], "  warning: memory is short", *lines[1:]]
+
+
+def test_a_cell_s_line_keeps_its_outcome_and_what_disturbed_it() -> None:
+    speed = "the CPUs ran at 71 % of their best speed on average, between 50 and 99 %: heat; steal was 0 %"
+    steal = "steal: the hypervisor that this host runs on took 31 % of the CPUs; the limit is 20 %"
+    many = [
+        WorkloadEnded(cell=1, workload=f"job-{place}", tile=1, guest="a", outcome="passed", seconds=10.0)
+        for place in range(20)
+    ]
+    cell = ended_cell(1, 5.0, speed, steal)
+    (line,) = shown([cell[0], *many, *cell[1:]])
+    assert len(line) <= 80 and line.startswith("1  none  tiles 1  7.0 s  job-0 10.0  ")
+    assert line.endswith("  passed  ! CPUs at 71 % of best; +1") and "  +2" in line
+
+
+def test_each_sentence_on_what_disturbs_a_cell_has_few_words() -> None:
+    hot = Between(heat=3, held_back_percent=50)
+    bad = Disturbance(
+        between=hot,
+        other_percent=50,
+        steal_percent=50,
+        pressure_percent=50,
+        swapped_bytes=1e9,
+        lateness=9,
+        speed_percent=40,
+    )
+    found = [one.text for one in bad.findings(Limits(), Allow(), 60)]
+    brief = [brief_notice(f"cell 3: {text}") for text in found]
+    assert len(brief) == 8
+    assert [words for words in brief if len(words) > 20 or not re.search(r"\d|hot|no host", words)] == []
 
 
 def test_of_many_notices_of_a_kind_two_are_shown() -> None:
     stream = io.StringIO()
-    progress = RunProgress(stream)
+    progress = RunProgress(stream, Detail.STEPS)
     for cell in range(1, 6):
         progress.show(Notice(level="warning", text=f"cell {cell}: the CPUs ran at {70 + cell} % of their best speed"))
     progress.show(Notice(level="warning", text="cell 5: a disk was full"))

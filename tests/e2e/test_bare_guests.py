@@ -50,7 +50,7 @@ def cgroups() -> list[str]:
 
 
 def test_servers_on_the_host_are_measured_on_their_cpus_and_nothing_is_left(home: Home) -> None:
-    done = home.vmlab("run", scenario(home, 200, 20))
+    done = home.vmlab("run", scenario(home, 200, 20), "--verbose")
     assert done.returncode == 0, done.stderr
     document = home.show()
     (cell,) = document["cells"]

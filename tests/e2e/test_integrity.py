@@ -56,7 +56,7 @@ def test_a_damaged_image_is_refused_and_a_damaged_snapshot_is_made_again(
 
     for file in ("ram", "disk.qcow2"):
         flip(snapshot / file)
-        mended = home.vmlab("run", str(scenario))
+        mended = home.vmlab("run", str(scenario), "--verbose")
         assert mended.returncode == 0, mended.stderr
         (told,) = [line for line in mended.stderr.splitlines() if "is discarded" in line]
         assert f"snapshot {snapshot.name} is discarded, and made again" in told and f"{file} is not what it was" in told

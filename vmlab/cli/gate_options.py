@@ -63,10 +63,10 @@ class GateOptions:
                 file.write(junit_gate(comparison))
         return comparison
 
-    def told(self, comparison: Comparison, *, as_json: bool) -> ExitCode:
-        """The exit code. What fails, or is undecided, has its line on standard error where standard output is JSON."""
+    def told(self, comparison: Comparison, *, alone: bool) -> ExitCode:
+        """The exit code. What fails, or is undecided, is said on standard error where JSON or tables stand `alone`."""
         undecided = not self.lenient and any(answer.undecided for answer in comparison.gate)
-        for line in failing_lines(comparison, undecided=undecided) if as_json else ():
+        for line in failing_lines(comparison, undecided=undecided) if alone else ():
             say(f"vmlab: {visible_line(line)}")
         return gate_code(comparison, lenient=self.lenient)
 

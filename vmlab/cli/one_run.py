@@ -10,7 +10,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.output import page_width, write_figures, write_json
-from vmlab.cli.progress import RunProgress, WaitingLine
+from vmlab.cli.progress import Detail, RunProgress, WaitingLine
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.process.event_feed import watch
@@ -25,7 +25,7 @@ from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.report.run.run_page import run_table
+from vmlab.report.run.run_page import run_table, tables_alone
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import suspect, why_lost
 
@@ -70,8 +70,14 @@ def started(
         )
 
 
-def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
-    """Show the run until it is over; returns its exit code.
+def follow(
+    folder: RunFolder,
+    interrupted: InterruptedLater | None,
+    detail: Detail = Detail.CELLS,
+    *,
+    page_follows: bool = False,
+) -> ExitCode:
+    """Show the run until it is over; returns its exit code. `page_follows` where the run's page is printed then.
 
     Raises CommandFailed where the system refuses to read of it: the run was started, and goes on; StoreError where its
     folder is gone.
@@ -80,7 +86,7 @@ def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
         # Unlike the path, this finds out what became of the folder.
         with folder.held():
             try:
-                return _follow(folder, interrupted)
+                return _follow(folder, interrupted, RunProgress(detail=detail, page_follows=page_follows))
             except (VmlabError, OSError):
                 # Whatever is at the place of its folder now.
                 if why := why_lost():
@@ -91,8 +97,7 @@ def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
         raise CommandFailed(f"{words}; it goes on, and `vmlab attach {folder.id}` tries again") from error
 
 
-def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
-    progress = RunProgress()
+def _follow(folder: RunFolder, interrupted: InterruptedLater | None, progress: RunProgress) -> ExitCode:
     end = math.inf
     patience = STOP_SECONDS
     for event in watch(folder):
@@ -167,9 +172,11 @@ def document_of(folder: RunFolder) -> RunDocument:
         return run_document(reader)
 
 
-def print_measured(document: RunDocument, *, as_json: bool) -> None:
+def print_measured(document: RunDocument, *, as_json: bool, quiet: bool = False) -> None:
     """Print what a run measured, as `vmlab show` does."""
     if as_json:
         write_json(jsonable(document))
+    elif quiet:
+        write_figures(tables_alone(document, page_width()))
     else:
         write_figures(run_table(document, page_width()))

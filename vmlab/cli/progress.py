@@ -1,4 +1,4 @@
-"""A run's progress on standard error: a line for each thing that happened, and on a terminal a moving last line."""
+"""A run's progress on standard error: a line a cell, or for each thing that happened, and a terminal's moving line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections import Counter
+from enum import Enum, auto
 from typing import TextIO
 
 from vmlab.analysis.record.timeline import RunTimeline
@@ -19,6 +20,7 @@ from vmlab.model.cell_event import (
     TilesChanged,
     WorkloadEnded,
 )
+from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     AnotherRunSeen,
     CellWithdrawn,
@@ -34,11 +36,15 @@ from vmlab.model.event import (
     RunStarted,
     TogetherEnded,
 )
+from vmlab.model.run import OF_HOST, Outcome
 from vmlab.model.units import about_seconds, format_seconds
 from vmlab.model.visible import Control, visible_line
+from vmlab.report.cell_line import CellLines
 from vmlab.report.event_words import event_sentence
 from vmlab.report.listing import begins_words
+from vmlab.report.run.notice_text import cell_of_notice
 from vmlab.report.words import LEAST_FOLDED, plural, silent_words, without_numbers
+from vmlab.report.writers.text import WIDTH
 from vmlab.system.terminal import forget, put
 from vmlab.system.text_width import first_columns
 
@@ -47,24 +53,20 @@ _MOVE_SECONDS = 0.1
 _SHOWN = (
     AnotherRunSeen,
     CellEnded,
-    CellStarted,
     CellWithdrawn,
     HostJoined,
     HostLeftOut,
     HostProbed,
     ImageReady,
-    MeasuredAgain,
     Notice,
-    PhaseEnded,
     RepeatsAdded,
-    RoundEnded,
     RunEnded,
     RunStarted,
-    TilesChanged,
     TogetherEnded,
-    WorkloadEnded,
 )
 """The events that get a line; of images only those that were built."""
+_VERBOSE = (CellStarted, MeasuredAgain, PhaseEnded, RoundEnded, TilesChanged, WorkloadEnded)
+"""Those that get one only where each step is asked for."""
 _CLEAR_LINE = Control("\r\x1b[2K")
 
 
@@ -75,6 +77,11 @@ class MovingLine:
         self._stream = stream
         self.moves = stream.isatty()
         self._drawn = False
+
+    @property
+    def width(self) -> int:
+        """The width of lines that stay."""
+        return shutil.get_terminal_size().columns if self.moves else WIDTH
 
     def keep(self, line: str) -> None:
         """Write a visible line that stays."""
@@ -101,58 +108,126 @@ class MovingLine:
             forget(self._stream)
 
 
-class RunProgress:
-    """Turns events into lines. Call `show` with each event, and with None whenever time has passed."""
+class Detail(Enum):
+    """How much of a run's progress is shown: nothing, a line for each cell, or one for each step of it, too."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    QUIET = auto()
+    CELLS = auto()
+    STEPS = auto()
+
+    @classmethod
+    def asked(cls, *, verbose: bool, quiet: bool) -> Detail:
+        """By the options. Raises UsageError for both."""
+        if verbose and quiet:
+            raise UsageError("--verbose shows more and --quiet nothing: give one of them")
+        return cls.STEPS if verbose else cls.QUIET if quiet else cls.CELLS
+
+
+class RunProgress:
+    """Turns events into lines. Call `show` with each event, and with None whenever time has passed.
+
+    Where the run's page follows, which has all notices, those from before the first cell have no line.
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, detail: Detail = Detail.CELLS, *, page_follows: bool = False
+    ) -> None:
         self._shown = MovingLine(stream if stream is not None else sys.stderr)
+        self._detail = detail
+        self._page_follows = page_follows
+        self._notice = ""
+        """What was said last before the first cell, which the moving line has."""
         self.timeline = RunTimeline()
         """The run as far as its events have been shown."""
         self._moved = -math.inf
         self._notices: Counter[str] = Counter()
+        self._of_cells: dict[int, list[str]] = {}
+        """What was said of cells that have not ended."""
+        self._cell_lines = CellLines()
 
     def show(self, event: Event | None) -> None:
         """Print the line of `event`, if it has one, and refresh the moving line."""
         if event is not None:
             self.timeline.apply(event)
-        line = None if event is None else self._line(event)
-        if line is not None:
+        if self._detail == Detail.QUIET:
+            return
+        lines = [] if event is None else self._lines(event)
+        for line in lines:
             self._shown.keep(visible_line(line))
         now = time.monotonic()
-        if line is not None or now - self._moved >= _MOVE_SECONDS:
+        if lines or now - self._moved >= _MOVE_SECONDS:
             self._moved = now
             self._shown.move(visible_line(self._status()))
         if isinstance(event, RunEnded):
             self._shown.clear()
 
-    def _line(self, event: Event) -> str | None:
-        """The line for an event; None for many kinds."""
-        sentence = event_sentence(event, self.timeline.cells_planned) if isinstance(event, _SHOWN) else None
+    def _lines(self, event: Event) -> list[str]:
+        """The lines for an event; none for many kinds."""
+        if self._detail == Detail.CELLS:
+            if isinstance(event, CellEnded):
+                return self._ended_cell(event)
+            if self._stands_elsewhere(event):
+                return []
+        shown = _SHOWN if self._detail == Detail.CELLS else (*_SHOWN, *_VERBOSE)
+        sentence = event_sentence(event, self.timeline.cells_planned) if isinstance(event, shown) else None
         if sentence is None or (isinstance(event, ImageReady) and event.how != "built"):
-            return None
+            return []
+        text = sentence.text
         match event:
             case RunStarted():
                 about = f", {about_seconds(event.expected_seconds)}" if event.expected_seconds else ""
-                return f"{sentence.text}{about}"
+                return [f"{text if self._detail == Detail.STEPS else _begun(event)}{about}"]
             case CellStarted():
-                return f"{sentence.text}, {plural(event.guests, 'guest')}"
+                return [f"{text}, {plural(event.guests, 'guest')}"]
             case Notice() | AnotherRunSeen():
-                kind = without_numbers(sentence.text)
+                kind = without_numbers(text)
                 self._notices[kind] += 1
                 # The table at the end has those of a kind in one line, and the document has all.
                 if self._notices[kind] >= LEAST_FOLDED:
-                    return None
-                return f"  {sentence.text}" if sentence.level == "info" else f"  {sentence.level}: {sentence.text}"
+                    return []
+                return [f"  {text}" if sentence.level == "info" else f"  {sentence.level}: {text}"]
             case PhaseEnded() | WorkloadEnded() | RoundEnded() | CellEnded():
-                return f"  {sentence.text}"
+                return [f"  {text}"]
             case _:
-                return sentence.text
+                return [text]
+
+    def _stands_elsewhere(self, event: Event) -> bool:
+        """Whether an event has no line of its own, as the page has it, the line of its cell, or the moving one."""
+        match event:
+            case HostProbed():
+                return self._page_follows
+            case RunEnded():
+                return self._page_follows and event.outcome == Outcome.PASSED
+            case Notice():
+                return self._is_elsewhere(event)
+            case _:
+                return False
+
+    def _is_elsewhere(self, event: Notice) -> bool:
+        number = cell_of_notice(event.text)
+        cell = self.timeline.cells.get(number or 0)
+        if number is not None and cell is not None and cell.ended is None:
+            if event.level != "info":
+                self._of_cells.setdefault(number, []).append(event.text)
+            return True
+        before = all(cell.ended is None for cell in self.timeline.cells.values())
+        self._notice = event.text if before else ""
+        return event.level == "info" or (before and self._page_follows)
+
+    def _ended_cell(self, event: CellEnded) -> list[str]:
+        cell, started = self.timeline.cells.get(event.cell), self.timeline.started
+        if cell is None or (started is not None and started.size == OF_HOST):
+            return []
+        notices = self._of_cells.pop(event.cell, [])
+        again_of = self.timeline.again.get(event.cell, 0)
+        return self._cell_lines.lines(cell, self.timeline.cells_planned, notices, again_of, self._shown.width)
 
     def _status(self) -> str:
         cell = self.timeline.cell
         if cell is None or cell.phase is None:
-            return ""
-        parts = [f"  {cell.phase.phase} {format_seconds(max(0.0, time.monotonic() - cell.phase.mono))}"]
+            return f"  {self._notice}" if self._notice and cell is None else ""
+        where = "" if self._detail == Detail.STEPS else f"{cell.told.cell}/{self.timeline.cells_planned} "
+        parts = [f"  {where}{cell.phase.phase} {format_seconds(max(0.0, time.monotonic() - cell.phase.mono))}"]
         for (tile, name), workload in sorted(cell.workloads.items()):
             if workload.progress is not None and workload.fraction is not None:
                 stage = f" {workload.progress.stage}" if workload.progress.stage else ""
@@ -160,6 +235,14 @@ class RunProgress:
         if silent := silent_words(cell.silent.values(), time.monotonic()):
             parts.insert(1, f"! {silent}")
         return " | ".join(parts)
+
+
+def _begun(event: RunStarted) -> str:
+    """What began; most ids have the name of the scenario."""
+    of = "" if event.scenario in event.run else f" of {event.scenario}"
+    control = ", control run" if event.control else ""
+    cells = "" if event.size == OF_HOST else f": {plural(event.cells, 'cell')}{of}, size {event.size}{control}"
+    return f"run {event.run}{cells}"
 
 
 _CLEAR_ABOVE = Control("\x1b[A\r\x1b[2K")

@@ -91,15 +91,8 @@ def comparison_blocks(
 
     Before all tables stands each figure of the metrics `first` at all places. `told` are notes that stand elsewhere.
     """
-    names = side_names(comparison.labels)
     yield Notes(side_lines(comparison.labels), tone="sub")
-    yield from _overviews(names, compared_rows(comparison, first))
-    for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
-        own = list(rows)
-        units = [row.unit for row in own]
-        labels = [row_name(one.row) for one in own]
-        overall = overall_lines(comparison, own[0].row.axes)
-        yield Section(place, [Table("figure", labels, _columns(names, own), units=units), Notes(overall)])
+    yield from compared_sections(comparison, first)
     notes = [
         *behind_sides(comparison),
         *comparison_notes(comparison),
@@ -107,6 +100,23 @@ def comparison_blocks(
         *side_doubts(comparison),
     ]
     yield Section("", [Notes([note for note in notes if note not in told])])
+
+
+def compared_sections(comparison: Comparison, first: Collection[str] = (WALL_SECONDS,)) -> Iterator[Section]:
+    """The tables alone: each figure of the metrics `first` at all places, then all figures of each place."""
+    names = side_names(comparison.labels)
+    yield from _overviews(names, compared_rows(comparison, first))
+    for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
+        own = list(rows)
+        units = [row.unit for row in own]
+        labels = [row_name(one.row) for one in own]
+        overall = overall_lines(comparison, own[0].row.axes)
+        yield Section(place, [Table("figure", labels, _columns(names, own), units=units), Notes(overall)])
+
+
+def compared_alone(comparison: Comparison, width: int = WIDTH) -> str:
+    """The tables of a comparison as plain text, and nothing else."""
+    return "\n".join(text_lines(compared_sections(visible_values(comparison)), width)).lstrip("\n") + "\n"
 
 
 def overall_lines(comparison: Comparison, at: Mapping[str, AxisValue] | None = None) -> list[str]:

@@ -55,7 +55,7 @@ def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmu
     assert folder.alive()
     tmux.open()
     tmux.shows("● LIVE", "cell 1/2", "tile smoke")
-    attach = [sys.executable, "-m", "vmlab", "attach", run.id]
+    attach = [sys.executable, "-m", "vmlab", "attach", "--verbose", run.id]
     with subprocess.Popen(attach, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as watching:
         assert watching.stderr is not None
         assert any("cell 1/2" in line for line in watching.stderr)

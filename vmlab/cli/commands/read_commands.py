@@ -18,16 +18,17 @@ from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.cli.gate_options import GateOptions, gate_options
+from vmlab.cli.options import table_option
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison_text import comparison_table
+from vmlab.report.comparison_text import compared_alone, comparison_table
 from vmlab.report.gate_text import gate_text
 from vmlab.report.headline import explanation
 from vmlab.report.run.cell_text import cell_text, raw_text
 from vmlab.report.run.recording_text import compared_recordings
-from vmlab.report.run.run_page import run_table
+from vmlab.report.run.run_page import run_table, tables_alone
 from vmlab.report.writers.text import paragraph
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run, split_cell
@@ -56,9 +57,17 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metava
     help="Look for the number of tiles after which a further one adds less than this share of what one does alone "
     f"[default: {SHARE_PERCENT:g}].",
 )
+@table_option
 @_json_option
 def show(
-    run: str, cell: int | None, raw: bool, phases: bool, reference: bool, share: int | None, as_json: bool
+    run: str,
+    cell: int | None,
+    raw: bool,
+    phases: bool,
+    reference: bool,
+    share: int | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path; RUN:2 is its second cell."""
     name, named = split_cell(run)
@@ -67,6 +76,8 @@ def show(
         raise UsageError("--phases is about time alone: it goes with none of --raw, --reference and --knee")
     if share is not None and (reference or raw):
         raise UsageError("--knee is about scores, which neither --reference nor --raw shows")
+    if quiet and (reference or raw or phases or share is not None or cell is not None):
+        raise UsageError("--quiet is about the table of a run, which none of the other options shows")
     if reference:
         _show_reference(name, cell, raw=raw, as_json=as_json)
         return
@@ -84,7 +95,7 @@ def show(
     if as_json:
         write_json(jsonable(chosen))
     elif cell is None:
-        write_figures(run_table(document, page_width()))
+        write_figures((tables_alone if quiet else run_table)(document, page_width()))
     else:
         write_figures(cell_text(document, chosen.cells[0], page_width()))
 
@@ -155,6 +166,7 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
     "are a sample of all runs like them.",
 )
 @gate_options
+@table_option
 @_json_option
 def compare(
     runs: tuple[str, ...],
@@ -166,6 +178,7 @@ def compare(
     explain: bool,
     pooled: bool,
     gate: GateOptions,
+    quiet: bool,
     as_json: bool,
 ) -> ExitCode:
     """Compare RUNS; the first is the baseline, unless --baseline names another.
@@ -176,9 +189,11 @@ def compare(
     gate.demand_sense(reference=reference)
     chosen = baseline is not None or bool(metrics)
     if pooled:
-        if reference or explain or gate.conditions or control is not None or cell is not None:
+        if reference or explain or quiet or gate.conditions or control is not None or cell is not None:
             raise UsageError("--pooled goes with --baseline, --metric and --json alone")
         return _pooled(runs, baseline, metrics, as_json=as_json)
+    if quiet and (explain or reference):
+        raise UsageError("--quiet prints the table alone, without what --explain and --reference show")
     if reference and chosen:
         raise UsageError("--baseline and --metric compare what was measured; they do not go with --reference")
     if reference:
@@ -196,10 +211,12 @@ def compare(
     comparison = gate.judged(compare_sides(sides, noise, metrics, gate.conditions))
     if as_json:
         write_json(jsonable(comparison))
+    elif quiet:
+        write_figures(compared_alone(comparison, page_width()))
     else:
         explained = _explained(comparison) if explain else ""
         write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
-    return gate.told(comparison, as_json=as_json)
+    return gate.told(comparison, alone=as_json or quiet)
 
 
 def _pooled(runs: Sequence[str], baseline: str | None, metrics: Sequence[str], *, as_json: bool) -> ExitCode:

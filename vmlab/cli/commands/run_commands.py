@@ -16,9 +16,16 @@ from vmlab.cli.commands.upkeep_commands import give, give_text
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import document_of, follow, print_measured, say_killed, started
-from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
+from vmlab.cli.options import (
+    concurrent_option,
+    hosts_option,
+    overrides_options,
+    quiet_option,
+    verbose_option,
+    wait_option,
+)
 from vmlab.cli.output import OutputLost, write_json, write_text
-from vmlab.cli.progress import WaitingLine
+from vmlab.cli.progress import Detail, WaitingLine
 from vmlab.fleet.hosts_file import is_fleet
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
@@ -69,6 +76,8 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
 @click.option("--tag", "name", metavar="NAME", help="Tag the run; see `vmlab tag`.")
 @click.option("--note", metavar="TEXT", help="Note what the run is; see `vmlab note`.")
 @click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
+@verbose_option
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def run(
     scenario: str | None,
@@ -85,6 +94,8 @@ def run(
     concurrent: bool,
     name: str | None,
     note: str | None,
+    verbose: bool,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Run every cell of SCENARIO, a file or the name of a shipped scenario, and print the results side by side.
@@ -100,6 +111,7 @@ def run(
     if together and (spread or in_turn):
         raise UsageError("--together starts all hosts at once, and excludes --spread and --in-turn")
     demand_one_way(wait=wait, concurrent=concurrent)
+    detail = Detail.asked(verbose=verbose, quiet=quiet)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = _asked(scenario, command, guest, overrides)
@@ -120,8 +132,8 @@ def run(
         _label(folder, name, note or "")
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
-        code = follow(folder, interrupted)
-    sys.exit(_printed(folder, as_json, code))
+        code = follow(folder, interrupted, detail, page_follows=not as_json)
+    sys.exit(_printed(folder, as_json, code, quiet=quiet))
 
 
 def _asked(
@@ -162,16 +174,19 @@ def _started_on_fleet(
 
 @click.command()
 @click.argument("run", required=False)
+@verbose_option
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
-def attach(run: str | None, as_json: bool) -> None:
+def attach(run: str | None, verbose: bool, quiet: bool, as_json: bool) -> None:
     """Follow RUN, or the one under way, else show how the newest one ended. Ctrl-C leaves; the run goes on."""
+    detail = Detail.asked(verbose=verbose, quiet=quiet)
     folder = run_meant(run, or_newest=True)
     try:
-        code = follow(folder, None)
+        code = follow(folder, None, detail, page_follows=not as_json)
     except KeyboardInterrupt:
         say(f"left run {folder.id}; `vmlab attach {folder.id}` finds it again")
         sys.exit(ExitCode.PASSED)
-    sys.exit(_printed(folder, as_json, code))
+    sys.exit(_printed(folder, as_json, code, quiet=quiet))
 
 
 @click.command()
@@ -199,13 +214,26 @@ def _further(ctx: click.Context, param: click.Parameter, value: str | None) -> i
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @wait_option
 @concurrent_option
+@verbose_option
+@quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
-def resume(run: str, invalid: bool, repeats: int, detach: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
+def resume(
+    run: str,
+    invalid: bool,
+    repeats: int,
+    detach: bool,
+    wait: bool,
+    concurrent: bool,
+    verbose: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept.
 
     With --invalid or --repeats a run that has ended goes on, in the same record.
     """
     demand_one_way(wait=wait, concurrent=concurrent)
+    detail = Detail.asked(verbose=verbose, quiet=quiet)
     folder = run_meant(run)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed(), WaitingLine() as line:
@@ -215,8 +243,8 @@ def resume(run: str, invalid: bool, repeats: int, detach: bool, wait: bool, conc
             resume_any(folder, More(invalid, repeats), concurrent=concurrent, tell=line.show if wait else None)
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
-        code = follow(folder, interrupted)
-    sys.exit(_printed(folder, as_json, code))
+        code = follow(folder, interrupted, detail, page_follows=not as_json)
+    sys.exit(_printed(folder, as_json, code, quiet=quiet))
 
 
 def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, as_json: bool) -> bool:
@@ -241,7 +269,7 @@ def _label(folder: RunFolder, name: str | None, note: str) -> None:
             say(visible_line(f"run {folder.id} goes on without {what}: {error}"))
 
 
-def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
+def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = False) -> int:
     """Print what the run measured; the exit code to end with.
 
     A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its
@@ -254,7 +282,7 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
         code = _by_targets(document)
     try:
         if document is not None:
-            print_measured(document, as_json=as_json)
+            print_measured(document, as_json=as_json, quiet=quiet)
     except OutputLost:
         say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
         if code == ExitCode.PASSED:

@@ -15,6 +15,35 @@ _ABOUT = re.compile(r"(?P<side>.+?: )?(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<tex
 """A notice on a cell or a guest, of a comparison with the side to which that belongs."""
 
 
+_BRIEF = (
+    (r"the host's other work took (\d+ %) of the CPUs", "other work {}"),
+    (r"the CPUs ran at (\d+ %) of their best speed on average", "CPUs at {} of best"),
+    (r"steal: the hypervisor that this host runs on took (\d+ %) of the CPUs", "steal {}"),
+    (r"a CPU quota held the lab back for ([\d.]+ %) of the time", "held back {}"),
+    (r"the host swapped (\S+ \S+) while the workloads ran", "swapped {}"),
+    (r"tasks on the host waited for memory for (\d+ %) of the time", "memory wait {}"),
+    (r"samples of the host were taken (\d+ ms) late", "samples {} late"),
+    (r"the processor became too hot and slowed down", "CPU too hot"),
+    (r"no host figures were recorded", "no host figures"),
+)
+"""What disturbed a cell, in few words with the number, for where a line has no room for the sentence."""
+
+
+def brief_notice(text: str) -> str:
+    """A notice about a cell in few words, without the cell; of an unknown one its first clause."""
+    said = _parts(text)[1][1]
+    for pattern, words in _BRIEF:
+        if found := re.match(pattern, said):
+            return words.format(*found.groups())
+    return re.split(r"; |: | \(", said, maxsplit=1)[0]
+
+
+def cell_of_notice(notice: str) -> int | None:
+    """The number of the cell that a notice is about; None for all others."""
+    who = _parts(notice)[1][0]
+    return int(who.removeprefix("cell ")) if who.startswith("cell ") else None
+
+
 def at_best_notes(span: SpeedSpan | None, rows: Sequence[Row]) -> Iterator[str]:
     """How the CPUs' speed, by `span`, is taken out of differences, where `rows` have such ones."""
     if span is not None and any(any(row.differences_at_best) for row in rows):

@@ -42,6 +42,17 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
     return "\n".join(text_lines([*above, *run_sections(document)], width)) + "\n"
 
 
+def tables_alone(document: RunDocument, width: int = WIDTH) -> str:
+    """The tables of a run's results as plain text, and nothing else; a recording has its own."""
+    document = visible_values(document)
+    layout = layout_of(document)
+    if document.run.size == OF_HOST:
+        sections = list(recording_sections(document))
+    else:
+        sections = [block_section(document, layout, block) for block in layout.blocks]
+    return "\n".join(text_lines(sections, width)).lstrip("\n") + "\n"
+
+
 def run_sections(document: RunDocument, told: Collection[str] = ()) -> Iterator[Section]:
     """What every medium has of a run below its heading; every text of the document has to be visible.
 
