@@ -74,10 +74,11 @@ def _limits() -> Iterator[str]:
 
 
 def _decisions() -> Iterator[str]:
-    """A line for each decision."""
+    """A line for each decision, with the one that superseded it."""
     for page in sorted(Path("docs/decisions").glob("0*.md")):
-        title = page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
-        yield f"- [{title}]({page.name})"
+        title, _, status = page.read_text(encoding="utf-8").splitlines()[:3]
+        superseded = re.search(r"superseded by \[decision \d+\]\([^)]+\)", status)
+        yield f"- [{title.lstrip('# ')}]({page.name})" + (f" ({superseded[0]})" if superseded else "")
 
 
 _GENERATED: Mapping[str, Callable[[], Iterator[str]]] = {
