@@ -15,11 +15,14 @@ from tests.plan.copied_guest.test_copied_load import BOTH, DAY, recorded, writte
 from tests.store.stories import Story
 from vmlab.analysis.advice.likeness import Copied, LikeWay, copied_of
 from vmlab.analysis.document import run_document
+from vmlab.model.cell_event import CellStarted
+from vmlab.model.event import CellPlaced
 from vmlab.model.run import CacheMode
 from vmlab.plan.planning import make_plan
 from vmlab.plan.terms import Overrides
 from vmlab.report.run.likeness_text import copied_text, lost_words
 from vmlab.store.reader import RunReader
+from vmlab.store.writer import FleetWriter, TakenEvent
 
 RUN = "20261129-093000-like-web01-7f3a"
 SECONDS = 20
@@ -58,6 +61,39 @@ def copy(folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: fl
             story.measure(one.name, rate, "iops", "1/s")
         story.end_cell(wall=SECONDS)
     story.end()
+
+
+def fleet_copy(folder: Path, of_hosts: dict[str, float], *, by_host: bool) -> Path:
+    """A fleet whose hosts ran the same cells at the same time, each with its own latency in ms; with `by_host` they are
+    an axis.
+    """
+    store = folder / "fleet" / "run.sqlite"
+    store.parent.mkdir()
+    writer = FleetWriter(store)
+    for number, (host, await_ms) in enumerate(of_hosts.items()):
+        copy(folder / host, {"load": DAY}, await_ms=await_ms)
+        with RunReader(folder / host / RUN / "run.sqlite") as own:
+            events = [event for _, event in own.events()]
+            rows, layouts = list(own.sample_rows()), own.sample_layouts()
+            if not number:
+                for kept in ("scenario", "scenario.yaml", "request"):
+                    writer.document(kept, (own.documents().get(kept) or ""))
+                writer.append(events[0])
+        source, cells = writer.add_source(host, f"{RUN}-{host}", 0.0, 0.0), events[0].cells  # type: ignore[attr-defined]
+        for row, event in enumerate(events, start=1):
+            if (cell := getattr(event, "cell", None)) is None:
+                continue
+            changed: dict[str, Any] = {"cell": cell + cells * number}
+            if isinstance(event, CellStarted):
+                writer.append(CellPlaced(cell=changed["cell"], name=host, wall=event.wall, mono=event.mono))
+                changed |= {"axes": {**event.axes, "host": host}} if by_host else {}
+                changed |= {} if by_host else {"repeat": event.repeat + 10 * number}
+            writer.take_events(source, [TakenEvent(row, replace(event, **changed))], row)
+        writer.take_samples(
+            source, rows, {id: writer.sample_layout(one.names, one.units) for id, one in layouts.items()}
+        )
+    writer.close()
+    return store
 
 
 FIGURES = ("reads_per_second", "writes_per_second", "read_await_ms", "write_await_ms")
@@ -116,6 +152,27 @@ def test_a_copy_that_is_not_like_it_answers_nothing(tmp_path: Path, rate: float,
     text = " ".join(copied_text(found, 120).split())
     assert "is no likeness of the recording" in text and "answers nothing about it" in text
     assert "answer:" not in text and "virsh" not in text
+
+
+def test_each_host_of_a_fleet_is_judged_by_its_own_samples(tmp_path: Path) -> None:
+    """The mean over both hosts, of 5.2 and 10.8 ms, would be no likeness of 5.2 ms on either of them."""
+    found = copied(fleet_copy(tmp_path, {"hv1": 5.2, "hv2": 10.8}, by_host=True))
+    random = {one.host: one for one in found.ways if one.access == "random"}
+    assert {host: round(one.latency, 6) for host, one in random.items()} == {"hv1": 0.0052, "hv2": 0.0108}
+    assert {host: round(one.rate, 2) for host, one in random.items()} == {"hv1": 80.12, "hv2": 80.12}
+    assert found.alike_on("hv1") == {"load": ["random"]} and found.alike_on("hv2") == {"load": []}
+    assert not found.is_likeness
+    assert {one.host for one in found.answers} == {"hv1"}
+    text = " ".join(copied_text(found, 120).split())
+    assert "the copy on hv1 is like the recording" in text and "the copy on hv2 is no likeness of the recording" in text
+    assert "answer: hv1, random, cache-writeback, reads" in text
+
+
+@pytest.mark.parametrize(("other", "answers"), [(5.2, {"random"}), (10.8, set())])
+def test_an_answer_over_several_hosts_takes_a_likeness_on_each(tmp_path: Path, other: float, answers: set[str]) -> None:
+    found = copied(fleet_copy(tmp_path, {"hv1": 5.2, "hv2": other}, by_host=False))
+    assert [one.host for one in found.ways] == ["hv1", "hv1", "hv2", "hv2"]
+    assert {one.access for one in found.answers} == answers
 
 
 def test_each_phase_is_held_against_its_own_part(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from vmlab.analysis.comparison.result_table import ResultTable
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import instances_of
+from vmlab.analysis.record.fleet_hosts import HOST_AXIS
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.cell_event import CellStarted, WorkloadEnded, WorkloadStarted
-from vmlab.model.event import CellWithdrawn, RunStarted
+from vmlab.model.event import CellPlaced, CellWithdrawn, RunStarted
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import RUN_TIME, CacheMode, Outcome
 from vmlab.model.sample import Sample
@@ -26,7 +27,7 @@ from vmlab.plan.copied_guest.copied_load import ACCESS, LATENCY, PHASE, WORDS, i
 from vmlab.plan.copied_guest.copied_scenario import AS_IT_IS, SETTING, VM
 from vmlab.plan.scenario_file.loading import read
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import read_samples
+from vmlab.store.samples import HostReaders, read_samples
 
 _BEGINS, _ENDS = 0.75, 0.25
 """Before the end of a client, as parts of fio's own time: a client starts fio, and ends after it, in unknown times."""
@@ -35,7 +36,7 @@ _BEGINS, _ENDS = 0.75, 0.25
 @dataclass(frozen=True, slots=True)
 class LikeWay:
     """The reads, or the writes, of a phase in one order of blocks: rates in a second and mean seconds, as they were
-    recorded and as QEMU saw them in the cells of the copy.
+    recorded and as QEMU saw them in the cells of the copy. `host` is that of a fleet which ran these cells, empty else.
     """
 
     phase: str
@@ -47,6 +48,7 @@ class LikeWay:
     latency: float
     seconds: float
     """How long the copy was looked at; the rate of a few requests is no better than one of them."""
+    host: str = ""
 
     @property
     def alike(self) -> bool:
@@ -59,7 +61,9 @@ class LikeWay:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The difference of one figure between a changed setting and the recorded one."""
+    """The difference of one figure between a changed setting and the recorded one; on one `host` of a fleet, or on all
+    of them where that is empty.
+    """
 
     phase: str
     access: str
@@ -67,6 +71,7 @@ class Answer:
     way: str
     metric: str
     difference: Difference
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +90,25 @@ class Copied:
     mode: CacheMode | None = None
 
     @property
+    def hosts(self) -> list[str]:
+        """The hosts of a fleet that ran the copy; [""] of any other run."""
+        return list(dict.fromkeys(one.host for one in self.ways)) or [""]
+
+    @property
     def alike(self) -> dict[str, list[str]]:
-        """By phase the orders in which all ways are alike; a phase without one has no likeness."""
+        """By phase the orders in which all ways are alike, on each host that ran it; a phase without one has no
+        likeness.
+        """
+        return self.alike_on("")
+
+    def alike_on(self, host: str) -> dict[str, list[str]]:
+        """As `alike`, on one host of a fleet, or on all of them for ""."""
         found: dict[str, list[str]] = {}
+        ways = [one for one in self.ways if host in ("", one.host)]
         for phase in self.recorded.phases:
-            orders = dict.fromkeys(one.access for one in self.ways if one.phase == phase)
-            own = [(order, [one for one in self.ways if (one.phase, one.access) == (phase, order)]) for order in orders]
-            found[phase] = [order for order, ways in own if all(one.alike for one in ways)]
+            orders = dict.fromkeys(one.access for one in ways if one.phase == phase)
+            own = [(order, [one for one in ways if (one.phase, one.access) == (phase, order)]) for order in orders]
+            found[phase] = [order for order, of_order in own if all(one.alike for one in of_order)]
         return found
 
     @property
@@ -133,9 +150,13 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
     ways = tuple(_ways(reader, document, recorded))
     mode = None if guest is None else guest.data_cache or guest.cache
     bare = Copied(document.run.id, recorded, ways, (), changed, mode)
-    alike = {(one.phase, one.access, one.way) for one in ways if one.access in bare.alike[one.phase]}
-    answers = tuple(one for one in _answers(document.tables) if (one.phase, one.access, one.way) in alike)
-    return replace(bare, answers=answers)
+    return replace(bare, answers=tuple(one for one in _answers(document.tables) if _is_of_likeness(bare, one)))
+
+
+def _is_of_likeness(found: Copied, answer: Answer) -> bool:
+    """Whether it is of a recorded way, whose copy is alike on each host that the answer is of."""
+    measured = any((one.phase, one.access, one.way) == (answer.phase, answer.access, answer.way) for one in found.ways)
+    return measured and answer.access in found.alike_on(answer.host)[answer.phase]
 
 
 def copied_document(found: Copied) -> dict[str, Any]:
@@ -169,22 +190,25 @@ def _answers(tables: Iterable[ResultTable]) -> Iterator[Answer]:
                     way=str(place[WORKLOADS]),
                     metric=str(place[METRICS]),
                     difference=entry.difference,
+                    host=str(place.get(HOST_AXIS, "")),
                 )
 
 
 def _ways(reader: RunReader, document: RunDocument, recorded: Recorded) -> Iterator[LikeWay]:
-    """Those of the cells under the recorded settings, the mean over all of one phase and order."""
-    kinds = (RunStarted, CellStarted, WorkloadStarted, WorkloadEnded, CellWithdrawn)
+    """Those of the cells under the recorded settings, the mean over all of one host, phase and order."""
+    kinds = (RunStarted, CellPlaced, CellStarted, WorkloadStarted, WorkloadEnded, CellWithdrawn)
     timeline = RunTimeline.read(reader, kinds)
-    seen: dict[tuple[str, str], list[_Seen]] = {}
-    for cell in document.cells:
-        # Another axis was asked for on the command line: what it sets was not recorded.
-        is_own = cell.axes.keys() <= {PHASE, ACCESS, SETTING} and cell.axes.get(SETTING) == AS_IT_IS
-        if counts(cell) and cell.outcome == Outcome.PASSED and is_own:
-            place = str(cell.axes.get(PHASE, next(iter(recorded.phases)))), str(cell.axes.get(ACCESS))
-            if (found := _seen(reader, cell, timeline.cells[cell.cell])) is not None:
-                seen.setdefault(place, []).append(found)
-    for (phase, access), cells in sorted(seen.items()):
+    seen: dict[tuple[str, str, str], list[_Seen]] = {}
+    with HostReaders(reader) as readers:
+        for cell in document.cells:
+            # Another axis was asked for on the command line: what it sets was not recorded.
+            is_own = cell.axes.keys() <= {PHASE, ACCESS, SETTING, HOST_AXIS} and cell.axes.get(SETTING) == AS_IT_IS
+            if counts(cell) and cell.outcome == Outcome.PASSED and is_own:
+                known = timeline.cells[cell.cell]
+                phase = str(cell.axes.get(PHASE, next(iter(recorded.phases))))
+                if (found := _seen(readers.of(known.host), cell, known)) is not None:
+                    seen.setdefault((known.host, phase, str(cell.axes.get(ACCESS))), []).append(found)
+    for (host, phase, access), cells in sorted(seen.items()):
         seconds = sum(one.seconds for one in cells)
         for way, said in recorded.phases[phase].ways.items() if phase in recorded.phases else ():
             requests = sum(one.requests[way] for one in cells)
@@ -197,6 +221,7 @@ def _ways(reader: RunReader, document: RunDocument, recorded: Recorded) -> Itera
                 recorded_latency=said.latency,
                 latency=sum(one.waited[way] for one in cells) / requests if requests else 0.0,
                 seconds=seconds,
+                host=host,
             )
 
 

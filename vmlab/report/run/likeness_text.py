@@ -63,7 +63,7 @@ def _table(found: Copied) -> Table:
     ways = found.ways
     return Table(
         "under the recorded settings",
-        [_place(found, one.phase, one.access, one.way) for one in ways],
+        [_place(found, one.host, one.phase, one.access, one.way) for one in ways],
         [
             column("recorded/s", (f"{one.recorded_rate:.4g}" for one in ways)),
             column("copy/s", (f"{one.rate:.4g}" for one in ways)),
@@ -83,22 +83,24 @@ def _yes(one: LikeWay) -> str:
 
 
 def _place(found: Copied, *words: str) -> str:
-    return ", ".join(word for word in words if word != LOAD or len(found.recorded.phases) > 1)
+    return ", ".join(word for word in words if word and (word != LOAD or len(found.recorded.phases) > 1))
 
 
 def _likeness(found: Copied) -> Iterator[str]:
     """Which copies count; alike is a rate within some percent and a latency within a factor."""
     bounds = f"rates within {RATE_WITHIN:g} % and mean latencies within a factor of {LATENCY_WITHIN:g}"
-    for phase, orders in found.alike.items():
-        named = f" of {phase}" if len(found.recorded.phases) > 1 else ""
-        if orders:
-            yield f"the copy{named} is like the recording ({bounds}): {' and '.join(orders)}"
-        else:
-            yield f"the copy{named} is no likeness of the recording ({bounds}), and answers nothing about it"
+    for host in found.hosts:
+        on = f" on {host}" if host else ""
+        for phase, orders in found.alike_on(host).items():
+            named = f"the copy{f' of {phase}' if len(found.recorded.phases) > 1 else ''}{on}"
+            if orders:
+                yield f"{named} is like the recording ({bounds}): {' and '.join(orders)}"
+            else:
+                yield f"{named} is no likeness of the recording ({bounds}), and answers nothing about it"
 
 
 def _answer_words(found: Copied, one: Answer) -> str:
-    place = _place(found, one.phase, one.access, one.setting, one.way)
+    place = _place(found, one.host, one.phase, one.access, one.setting, one.way)
     return f"{place}: {metric_words(one.metric)} {difference_words(one.difference)}"
 
 
