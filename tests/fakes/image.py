@@ -34,7 +34,7 @@ def small_layer(base: Image, *packages: str) -> Image:
         (folder / name).write_bytes(f"{name} {packages}".encode() * 5000)
     said = {
         "command_line": "quiet",
-        "packages": {},
+        "packages": dict.fromkeys(packages, "1.0"),
         "licences": {},
         "build_seconds": 25.0,
         "recipe": recipe.described(),

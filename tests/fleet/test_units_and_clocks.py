@@ -87,6 +87,9 @@ def test_hosts_are_alike_by_what_figures_depend_on() -> None:
     two = {"cpu": "A", "kernel": "6.12", "hostname": "b", "load_before": [2], "memory_bytes": 2**30 - 4096}
     found = differences({"hv1": decisive("kvm", one), "hv2": decisive("kvm", two)})
     assert found == ["kernel: hv1 6.1, hv2 6.12"]
+    built = {"hello": "2.10-3", "redis": "7.0"}, {"hello": "2.10-4", "redis": "7.0"}
+    layers = {f"hv{at}": decisive("kvm", {**one, "packages": packages}) for at, packages in enumerate(built, start=1)}
+    assert differences(layers) == ["package hello: hv1 2.10-3, hv2 2.10-4"]
     assert common_facts([one, two]) == {"cpu": "A", "hostname": "a, b"}
 
 

@@ -15,10 +15,12 @@ from vmlab.guests.image.catalog import IMAGES, Image
 from vmlab.guests.image.layers import layer_name
 from vmlab.guests.snapshots import list_snapshots
 from vmlab.hypervisor.contract import DomainSpec, GuestDisk
+from vmlab.integrity import seal
 from vmlab.lab.process import launcher
+from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.model.cell_event import PhaseStarted, WorkloadStarted
-from vmlab.model.errors import ExitCode, ImageError
-from vmlab.model.event import Event, ImageReady, RunEnded
+from vmlab.model.errors import ExitCode, ImageError, RefusedError
+from vmlab.model.event import Event, HostProbed, ImageReady, RunEnded
 from vmlab.plan.terms import Overrides
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -79,6 +81,24 @@ async def test_a_layer_that_has_gone_is_told_and_nothing_runs() -> None:
     with pytest.raises(ImageError, match=r"no layer with hello was built \(vmlab image build --with hello\)"):
         await run.run()
     assert not seen
+
+
+async def test_versions_of_packages_stand_in_the_record_and_other_ones_are_no_part_of_the_run() -> None:
+    run, layer, _ = begun()
+    base = IMAGES.read(run.image.folder)
+    manifest = IMAGES.read(layer.folder)
+    (run.image.folder / "manifest.json").write_text(seal({**base, "packages": {"libc6": "2.36", "adduser": "3"}}))
+    packages = {"hello": "2.10-3", "libc6": "2.37", "adduser": "3"}
+    (layer.folder / "manifest.json").write_text(seal({**manifest, "packages": packages}))
+    await run.run()
+    events = list(run.events)
+    (probed,) = [event for event in events if isinstance(event, HostProbed)]
+    assert probed.host["packages"] == {"hello": "2.10-3", "libc6": "2.37"}
+    before = MeasuredBefore(events)
+    before.demand_same(probed.accelerator, probed.host)
+    other = {**probed.host, "packages": {"hello": "2.10-4", "libc6": "2.37"}}
+    with pytest.raises(RefusedError, match=r"do not compare: package hello: then 2\.10-3, now 2\.10-4$"):
+        before.demand_same(probed.accelerator, other)
 
 
 @dataclass

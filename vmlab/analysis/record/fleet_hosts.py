@@ -12,6 +12,8 @@ from vmlab.model.jsonable import carried
 HOST_AXIS = "host"
 DECISIVE = ("accelerator", "cpu", "microcode", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "governor", "disk")
 """The facts of a host that its figures depend on; hosts are alike where all of these are the same."""
+PACKAGES = "packages"
+"""Among the facts, the versions of Debian's packages in the guests' layers, by name; hosts differ by them, too."""
 _OF_DISK = ("filesystem", "scheduler", "rotational", "emulated", "profile")
 _MEMORY_STEP = 64 * 2**20
 """Kernels of one machine differ by a little in how much memory they have left."""
@@ -34,13 +36,18 @@ def decisive(accelerator: str, facts: Mapping[str, Any]) -> dict[str, str]:
     memory = every.get("memory_bytes")
     if isinstance(memory, int):
         every["memory_bytes"] = round(memory / _MEMORY_STEP) * _MEMORY_STEP
-    return {name: str(every[name]) for name in DECISIVE if every.get(name) is not None}
+    known = {name: str(every[name]) for name in DECISIVE if every.get(name) is not None}
+    packages = every.get(PACKAGES)
+    return known | {
+        f"package {name}": str(version)
+        for name, version in sorted(packages.items() if isinstance(packages, Mapping) else ())
+    }
 
 
 def differences(hosts: Mapping[str, Mapping[str, str]]) -> list[str]:
     """What differs between hosts, of each its `decisive` facts: ``kernel: hv1 6.1.0, hv2 6.12.0``; none where alike."""
     found = []
-    for name in DECISIVE:
+    for name in dict.fromkeys((*DECISIVE, *(name for facts in hosts.values() for name in facts))):
         values = {host: facts.get(name, "unknown") for host, facts in hosts.items()}
         if len(set(values.values())) > 1:
             found.append(f"{name}: " + ", ".join(f"{host} {value}" for host, value in values.items()))

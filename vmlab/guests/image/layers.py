@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -77,6 +77,21 @@ def require_layer(base: Image, packages: tuple[str, ...]) -> Image:
         options = " ".join(f"--with {name}" for name in packages)
         raise ImageError(f"no layer with {', '.join(packages)} was built", remedy=f"vmlab image build {options}")
     return found
+
+
+def layer_versions(layers: Iterable[Image]) -> dict[str, str]:
+    """By name the version of each package that one of the layers has, and its image has not in this version.
+
+    Where layers differ, all versions joined by ``+``. Raises ImageError as `load` does.
+    """
+    found: dict[str, set[str]] = {}
+    for layer in layers:
+        manifest = IMAGES.read(layer.folder)
+        below = IMAGES.read(layer.folder.with_name(str(manifest["recipe"]["base"]))).get("packages", {})
+        for name, version in manifest["packages"].items():
+            if below.get(name) != version:
+                found.setdefault(name, set()).add(str(version))
+    return {name: "+".join(sorted(versions)) for name, versions in sorted(found.items())}
 
 
 def ensure_layer(base: Image, packages: tuple[str, ...], progress: Notice) -> Image:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from vmlab import __version__
-from vmlab.model.scenarios.host_settings import HostSize
+from vmlab.analysis.record.fleet_hosts import PACKAGES
+from vmlab.guests.image.catalog import Image
+from vmlab.guests.image.layers import layer_versions
+from vmlab.model.scenarios.host_settings import Host
 from vmlab.system.entry_points import other_packages
 from vmlab.system.host_size import host_memory
 from vmlab.telemetry.place import disks_under
@@ -60,14 +63,19 @@ def disk_below(folder: Path, roots: Roots) -> dict[str, Any]:
     }
 
 
-def ordered_disk_facts(profile: str | None) -> dict[str, Any]:
-    """What the facts of an emulated disk of this profile have besides; nothing for the host's own disk."""
-    return {} if profile is None else {"emulated": True, "profile": profile, "rotational": True}
+def facts_of_run(disks: Path, ordered: Host, layers: Iterable[Image]) -> dict[str, Any]:
+    """Those of the host with what was ordered of it, and the versions of packages in the `layers` of its guests.
 
-
-def ordered_host_facts(size: HostSize | None) -> dict[str, Any]:
-    """What the facts of a host of this size have besides; nothing for the host as it is."""
-    return {} if size is None else {"ordered": size._asdict()}
+    Raises ImageError for a layer that is damaged.
+    """
+    facts = host_facts(disks)
+    if ordered.disk is not None:
+        facts["disk"] |= {"emulated": True, "profile": ordered.disk, "rotational": True}
+    if ordered.size is not None:
+        facts["ordered"] = ordered.size._asdict()
+    if versions := layer_versions(layers):
+        facts[PACKAGES] = versions
+    return facts
 
 
 def turbo(roots: Roots) -> bool | None:

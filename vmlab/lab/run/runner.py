@@ -39,7 +39,7 @@ from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.run.attempts import Attempts
 from vmlab.lab.run.cell_run import CellRun
-from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
+from vmlab.lab.run.host_facts import facts_of_run, unfixed_speed
 from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.lab.run.other_runs import noted_others
 from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts, disk_places, lower_weight, ordered_host, standstills
@@ -164,9 +164,8 @@ class Runner(Obeying):
 
     async def _probe(self) -> None:
         accelerator = await self._hypervisor.accelerator()
-        host = {**host_facts(self._folder.disks), **await shielded(self._hypervisor.facts())}
-        host["disk"] |= ordered_disk_facts(self._prepared.plan.scenario.host.disk)
-        host |= ordered_host_facts(self._prepared.plan.scenario.host.size)
+        host = facts_of_run(self._folder.disks, self._prepared.plan.scenario.host, self._prepared.layers.values())
+        host |= await shielded(self._hypervisor.facts())
         beside = self._parts.neighbours()
         host["neighbours"] = [one._asdict() for one in beside]
         self._before.demand_same(accelerator, host)
