@@ -137,7 +137,7 @@ def test_temporary_files_of_the_tools_go_with_the_build(stubs: Path, tmp_path: P
 
 def test_a_disk_that_becomes_full_is_called_full(stubs: Path, tmp_path: Path) -> None:
     put_stub(stubs, "cat /etc/passwd >/dev/full\n")
-    with pytest.raises(ImageError, match="the disk became full"):
+    with pytest.raises(ImageError, match=f"this host's file system of {tmp_path}/cache/vmlab/images became full"):
         building.build(lambda _line: None)
     assert _folders(tmp_path) == []
 

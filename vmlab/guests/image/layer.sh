@@ -63,7 +63,15 @@ env -u TMPDIR unshare --net --ipc --uts \
     -o "DPkg::Chroot-Directory=$root" \
     -o DPkg::Options::=--force-unsafe-io -o DPkg::Options::=--force-confdef -o DPkg::Options::=--force-confold \
     -o 'DPkg::Options::=--path-include=/usr/share/doc/*' \
-    install "$@"
+    install "$@" || {
+    status=$?
+    # The first of the two is in KiB.
+    df --output=avail,iavail --block-size=1K "$root" | tail -n 1 | {
+        read -r room files
+        [ "$room" -ge 1024 ] && [ "$files" -ge 1 ] || echo "E: full: the image's root file system, with $*,"
+    }
+    exit $status
+}
 rm "$policy"
 
 # As in the image: what packages enable is Debian's usual boot, and not the lab's; there is nobody's name and no key.

@@ -20,6 +20,8 @@ from vmlab.model.errors import ExitCode, ImageError, RunInterrupted
 from vmlab.system.processes import signal_process
 
 _POLL = 0.1
+_FULL = "E: full: "
+"""Begins the line in which a step says what became full, where that is no file system of this host's."""
 _CONTAINED = (
     # The kernel kills `unshare` when this process dies, and everything in the namespace when `unshare` does;
     # mounts of the step are of its own mount namespace and go with it.
@@ -142,9 +144,12 @@ def _is_child(child: psutil.Process, parent: int, _words: bytes) -> bool:
 
 def _failure(program: str, status: int, log: Path) -> str:
     text = log.read_text(encoding="utf-8", errors="replace")
-    if "No space left on device" in text or "Disk quota exceeded" in text:
-        return "the disk became full while the guest image was built"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    full = next((line.removeprefix(_FULL) for line in lines if line.startswith(_FULL)), "")
+    if not full and ("No space left on device" in text or "Disk quota exceeded" in text):
+        full = f"this host's file system of {log.parent.parent}"
+    if full:
+        return f"{full[:300]} became full while the guest image was built"
     errors = [line for line in lines if line.startswith(("E: ", f"{program}: "))]
     last = (errors or lines or [f"exit status {status}"])[-1 if not errors else 0]
     return f"{program} failed: {last.removeprefix('E: ')[:300]}"
