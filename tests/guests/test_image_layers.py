@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.called import ended
 from tests.guests.image_stubs import MAKES_A_TREE, path_with, put_stub
-from vmlab.guests.image import building, catalog
+from vmlab.guests.image import building, catalog, layers, recipe
 from vmlab.guests.image.catalog import Image, list_images, pack, unpack
 from vmlab.guests.image.layers import build_layer, ensure_layer, find_layer, states
 from vmlab.guests.image.recipe import LAYER_PROGRAM
@@ -203,7 +203,7 @@ def test_a_layer_is_carried_to_a_host_that_has_its_image(
 def test_a_package_that_does_not_exist_is_one_line_before_anything_is_built(name: str, capsys: Captured) -> None:
     assert ended("image", "build", "--with", "redis-server", "--with", name) == 3
     err = capsys.readouterr().err
-    assert f"this machine's sources of Debian have no package {name}" in err and len(err.splitlines()) == 1
+    assert f"the configured sources of Debian have no package {name}" in err and len(err.splitlines()) == 1
     assert list_images() == []
 
 
@@ -211,6 +211,16 @@ def test_a_package_that_does_not_exist_is_one_line_before_anything_is_built(name
 def test_what_is_no_name_of_a_package_is_one_line(name: str, capsys: Captured) -> None:
     assert ended("image", "build", f"--with={name}") == 2
     assert "needs the name of a package of Debian's, such as redis-server" in capsys.readouterr().err
+
+
+def test_a_machine_without_a_source_of_debians_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(layers, "debian_sources", lambda codename: recipe.debian_sources(codename, tmp_path / "apt"))
+    assert ended("image", "build", "--with", "redis-server", "--with", "zip") == 3
+    err = capsys.readouterr().err
+    assert err.count("no package source for Debian") == 1 and len(err.splitlines()) == 1
+    assert f"(add one below {tmp_path}/apt)" in err and list_images() == []
 
 
 def test_without_lists_the_build_says_what_does_not_exist(stubs: Path, tmp_path: Path) -> None:
@@ -228,6 +238,16 @@ def test_packages_beyond_the_images_room_are_refused_in_one_line(stubs: Path, tm
     with pytest.raises(
         ImageError, match=r"layer.sh failed: redis-server take 39 MiB, and the image has room for \d+ MiB"
     ):
+        build_layer(("redis-server",), silent)
+    assert [one.packages for one in list_images()] == [()] and left(tmp_path) == []
+
+
+@pytest.mark.parametrize("fills", ['cat /dev/zero >"$root/zeros"', "cat /etc/passwd >/dev/full"])
+def test_what_became_full_is_named(stubs: Path, tmp_path: Path, fills: str) -> None:
+    put_stub(stubs, f"{INSTALLS}\n{fills}", "apt-get")
+    of_image = "the image's root file system, with redis-server,"
+    full = of_image if "zeros" in fills else f"this host's file system of {catalog.images_folder()}"
+    with pytest.raises(ImageError, match=f"^{full} became full while the guest image was built"):
         build_layer(("redis-server",), silent)
     assert [one.packages for one in list_images()] == [()] and left(tmp_path) == []
 

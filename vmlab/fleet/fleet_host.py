@@ -370,6 +370,8 @@ async def _rows(link: HostLink, run: str, taking: Taking, *, events: int | None 
     )
 
 
-async def condition_of(link: HostLink, kinds: Sequence[str] = ()) -> Condition:
-    """What a host has, and which of these kinds of workloads it lacks; doctor's checks take some seconds."""
-    return await link.ask(Condition, "condition", deadline=180.0, kinds=list(kinds))
+async def condition_of(link: HostLink, kinds: Sequence[str] = (), packages: Sequence[str] = ()) -> Condition:
+    """What a host has, and which of these kinds of workloads, and of Debian's packages, it lacks; doctor's checks take
+    some seconds.
+    """
+    return await link.ask(Condition, "condition", deadline=180.0, kinds=list(kinds), packages=list(packages))

@@ -65,7 +65,8 @@ class Verdict(_Answer):
 class Condition(_Answer):
     """What a host has: doctor's checks, the image that its runs start from, its snapshots, and who measures there.
 
-    `unknown_kinds` are those of workloads that were asked about and that it does not have.
+    `unknown_kinds` are those of workloads that were asked about and that it does not have, `lacking_packages` has the
+    reasons for Debian's packages that it cannot get, by name.
     """
 
     checks: list[Verdict]
@@ -73,6 +74,7 @@ class Condition(_Answer):
     snapshots: int
     measuring: list[_Word]
     unknown_kinds: list[_Word] = Field(default=[], max_length=100)
+    lacking_packages: dict[_Word, _Word] = Field(default={}, max_length=1000)
 
 
 class Lacking(_Answer):

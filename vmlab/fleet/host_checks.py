@@ -20,6 +20,17 @@ _CLEAN_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
+class Needs:
+    """What a run needs of each host besides: workloads of other packages, and Debian's packages for its guests."""
+
+    plugins: Sequence[Entry] = ()
+    packages: Sequence[str] = ()
+
+
+_NOTHING = Needs()
+
+
+@dataclass(frozen=True, slots=True)
 class HostCheck:
     """What was found of a host; `problem` is why nothing more could be."""
 
@@ -37,23 +48,25 @@ class HostCheck:
             return [self.problem]
         wrong = [f"{one.name}: {one.detail}" for one in self.condition.checks if one.required and not one.ok]
         busy = [f"{run} measures there" for run in self.condition.measuring]
-        return [*(f"lacks {one}, which the scenario uses" for one in self.plugins), *wrong, *busy]
+        lacking = "; ".join(dict.fromkeys(self.condition.lacking_packages.values()))
+        plugins = [f"lacks {one}, which the scenario uses" for one in self.plugins]
+        return [*plugins, *filter(None, [lacking]), *wrong, *busy]
 
 
 async def check_hosts(
-    hosts: Mapping[str, HostEntry], connect: Connect = HostLink.open, plugins: Sequence[Entry] = ()
+    hosts: Mapping[str, HostEntry], connect: Connect = HostLink.open, needs: Needs = _NOTHING
 ) -> list[HostCheck]:
-    """Ask all hosts at once, also whether they have these workloads of other packages."""
-    return list(await asyncio.gather(*(_checked(name, entry, connect, plugins) for name, entry in hosts.items())))
+    """Ask all hosts at once, also whether they have what is needed."""
+    return list(await asyncio.gather(*(_checked(name, entry, connect, needs) for name, entry in hosts.items())))
 
 
-async def _checked(name: str, entry: HostEntry, connect: Connect, plugins: Sequence[Entry]) -> HostCheck:
+async def _checked(name: str, entry: HostEntry, connect: Connect, needs: Needs) -> HostCheck:
     try:
         async with hung_up_after(await connect(name, entry)) as link:
             # The clocks first: the checks load the host.
             offset = await link.offset()
-            condition = await condition_of(link, [one.name for one in plugins])
-            lacking = tuple(one.words for one in plugins if one.name in condition.unknown_kinds)
+            condition = await condition_of(link, [one.name for one in needs.plugins], needs.packages)
+            lacking = tuple(one.words for one in needs.plugins if one.name in condition.unknown_kinds)
             return HostCheck(name, "", condition, offset, lacking)
     except (VmlabError, OSError) as error:
         return HostCheck(name, in_one_line(error))
@@ -63,18 +76,22 @@ async def demand_ready(
     hosts: Mapping[str, HostEntry],
     image: str | None,
     notice: Notice,
-    plugins: Sequence[Entry] = (),
+    needs: Needs = _NOTHING,
     connect: Connect = HostLink.open,
 ) -> None:
-    """Raise RefusedError unless every host can run now; send the image `image` of this host to those that lack it.
-
-    `plugins` are workloads of other packages that the run uses.
+    """Raise RefusedError unless every host can run now, and has what the run `needs`; send the image `image` of this
+    host to those that lack it.
     """
-    found = await check_hosts(hosts, connect, plugins)
+    found = await check_hosts(hosts, connect, needs)
     wrong = [f"host {one.name}: {one.lacks[0]}" if one.condition else one.problem for one in found if one.lacks]
     if wrong:
-        of_plugins = all(one.plugins for one in found if one.lacks)
-        raise RefusedError("; ".join(wrong), remedy="install it there" if of_plugins else "vmlab hosts check")
+        unready = [one for one in found if one.lacks]
+        remedy = "vmlab hosts check"
+        if all(one.plugins for one in unready):
+            remedy = "install it there"
+        elif all(one.condition is not None and one.condition.lacking_packages for one in unready):
+            remedy = "apt-get update there reads the newest lists"
+        raise RefusedError("; ".join(wrong), remedy=remedy)
     lacking = [one.name for one in found if one.condition is not None and one.condition.image != image]
     if image is not None and lacking:
         await send_image({name: hosts[name] for name in lacking}, image, notice, connect)

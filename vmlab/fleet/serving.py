@@ -192,6 +192,7 @@ def _folder(question: Answer) -> RunFolder:
 
 def _condition(question: Answer) -> Answer:
     from vmlab.guests.image.catalog import find
+    from vmlab.guests.image.layers import lacking_packages
     from vmlab.guests.snapshots import list_snapshots
     from vmlab.hypervisor.checks import checks
     from vmlab.lab.process.measuring_runs import look_here
@@ -204,6 +205,7 @@ def _condition(question: Answer) -> Answer:
         "snapshots": len(list_snapshots()),
         "measuring": list(map(str, look_here().measuring)),
         "unknown_kinds": [str(kind) for kind in question.get("kinds", ()) if kind not in kinds()],
+        "lacking_packages": lacking_packages([str(name) for name in question.get("packages", ())]),
     }
 
 

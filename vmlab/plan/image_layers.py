@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, runtime_checkable
 
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.scenario_file.problems import Place, Problem
@@ -34,17 +35,35 @@ def of_packages(scenario: Scenario, params: Mapping[str, WorkloadParams]) -> Ite
                 yield Problem(("workloads", workload, _KEY), message, True)
 
 
+@runtime_checkable
+class AsksTogether(Protocol):
+    """Reasons of which each takes a while to find, and all together no longer than one."""
+
+    def ask(self, names: Iterable[str]) -> None:
+        """Find the reasons of all these, for when they are asked for."""
+
+
 def of_unknown_packages(
     scenario: Scenario, params: Mapping[str, WorkloadParams], lacking: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Packages that this host cannot get; `lacking` as in `HostFacts`."""
+    """Packages that this host cannot get, each reason once; `lacking` as in `HostFacts`."""
     asked: list[tuple[Place, tuple[str, ...]]] = []
     asked += [(("guests", name, _KEY), guest.packages) for name, guest in scenario.guests.items()]
     asked += [(("workloads", name, _KEY), _of_workload(given)) for name, given in params.items()]
+    if isinstance(lacking, AsksTogether):
+        lacking.ask(package_word(package) for _, packages in asked for package in packages)
+    said: set[str] = set()
     for place, packages in asked:
         for index, package in enumerate(packages):
-            if (reason := lacking.get(f"package {package}")) is not None:
+            reason = lacking.get(package_word(package))
+            if reason is not None and reason not in said:
+                said.add(reason)
                 yield Problem((*place, index), reason)
+
+
+def package_word(package: str) -> str:
+    """By which a lack of a package is known, see `HostFacts.lacking`."""
+    return f"package {package}"
 
 
 def _of_workload(given: WorkloadParams) -> tuple[str, ...]:

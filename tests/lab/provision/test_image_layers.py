@@ -146,8 +146,8 @@ def test_a_layer_that_cannot_be_built_is_the_runs_reason_and_nothing_starts() ->
     isolated = Isolated()
 
     def ensure(*_asked: object) -> Image:
-        raise ImageError("this machine's sources of Debian have no package hello")
+        raise ImageError("the configured sources of Debian have no package hello")
 
     last = _launched(isolated, ensure)[-1]
     assert isinstance(last, RunEnded) and last.exit_code == ExitCode.REFUSED and isolated.held == []
-    assert last.reason == "this machine's sources of Debian have no package hello"
+    assert last.reason == "the configured sources of Debian have no package hello"

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import click
 
@@ -15,7 +16,7 @@ from vmlab.cli.one_run import follow
 from vmlab.cli.options import hosts_option
 from vmlab.cli.output import write_json, write_text
 from vmlab.fleet.engine import require_engine
-from vmlab.fleet.host_checks import HostCheck, check_hosts, demand_ready
+from vmlab.fleet.host_checks import HostCheck, Needs, check_hosts, demand_ready
 from vmlab.fleet.hosts_file import EVERY, FleetRequest, chosen_hosts, read_hosts
 from vmlab.fleet.serving import serve as serve_controller
 from vmlab.fleet.serving import take_asset as keep_asset
@@ -134,14 +135,16 @@ def started_on_fleet(
     require_engine()
     if spread and HOST_PLACE in file.scenario.axes:
         raise UsageError("--spread places blocks on any host, and this scenario has the axis host")
-    asked = overrides.hosts or prepare_run(file, overrides)[0].hosts
+    asked = overrides.hosts or prepare_run(file, overrides, elsewhere=True)[0].hosts
     hosts = chosen_hosts(asked)
     overrides = replace(overrides, hosts=None if spread else tuple(hosts))
-    plan, here = prepare_run(file, overrides)
+    plan, here = prepare_run(file, overrides, elsewhere=True)
     demand_fleet_plan(plan, here, together=together)
     image = find()
     used = {one.kind for one in plan.scenario.workloads.values()}
-    asyncio.run(demand_ready(hosts, None if image is None else image.id, say, others_of(WORKLOADS, used)))
+    packages = dict.fromkeys(chain.from_iterable(plan.layers))
+    needs = Needs(others_of(WORKLOADS, used), tuple(packages))
+    asyncio.run(demand_ready(hosts, None if image is None else image.id, say, needs))
     waiting = read_hosts().waiting
     request = FleetRequest(
         hosts=hosts,

@@ -20,6 +20,7 @@ from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.guests.image.layers import states
 from vmlab.lab.provision.host_support import prepare_run, with_repeats_here
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
+from vmlab.model.names import HOST_PLACE
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Outcome
 from vmlab.plan.planning import Overrides, check_fit, load_valid, validate_all
@@ -51,7 +52,8 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
     Exit code 3 means that the host does not have the resources.
     """
     file = load_valid(scenario, overrides.variables)
-    planned, host = prepare_run(file, with_repeats_here(file, overrides))
+    on_fleet = overrides.hosts is not None or HOST_PLACE in file.scenario.axes
+    planned, host = prepare_run(file, with_repeats_here(file, overrides), elsewhere=on_fleet)
     gate = gate_needed(planned, conditions)
     finds = _detectable(planned)
     layers = states(planned.layers)

@@ -52,6 +52,7 @@ _ALWAYS = "base-files"
 """A package of every release: without it nothing is known of any."""
 _CANDIDATE = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (?!\(none\))", re.MULTILINE)
 _ASK = 60.0
+_NEWEST = "apt-get update reads the newest lists"
 
 
 def layer_name(packages: Sequence[str]) -> str:
@@ -103,7 +104,9 @@ def build_layer(packages: tuple[str, ...], progress: Notice, *, force: bool = Fa
     """The layer with `packages` on top of the current image, both built where they are missing; with `force` the layer
     is built again. Raises as `building.build` does; a package that is known to be missing before anything is built.
     """
-    _demand(unknown_packages(packages))
+    if reasons := lacking_packages(packages):
+        unknown = all(why == no_package(name) for name, why in reasons.items())
+        raise ImageError("; ".join(dict.fromkeys(reasons.values())), remedy=_NEWEST if unknown else None)
     return _built(building.ensure(progress), packages, progress, force=force)
 
 
@@ -149,30 +152,32 @@ def states(wanted: Sequence[tuple[str, ...]]) -> list[LayerState]:
     return [LayerState(one, one in here, here.get(one, here.get(())), seconds) for one in wanted]
 
 
-def unknown_packages(names: Sequence[str]) -> list[str]:
-    """Those of `names` that this machine's sources of Debian do not have; none where that is not known.
+def lacking_packages(names: Sequence[str]) -> dict[str, str]:
+    """Why this machine cannot get those of `names` that it cannot get, by name; all are asked for at once.
 
-    What the current image's layers have is not asked for.
+    Those are not asked for that the current image's layers have, and without lists of packages none lacks.
     """
     try:
         built_before = {name for one in catalog.list_images() if one.current for name in one.packages}
-        asked = [name for name in names if name not in built_before]
-        if not asked:
-            return []
+        codename = catalog.current_recipe().codename
+    except (VmlabError, OSError):
+        return {}
+    asked = [name for name in dict.fromkeys(names) if name not in built_before]
+    if not asked:
+        return {}
+    try:
         with scratch("apt") as folder:
-            return _unknown(asked, _configured(folder, catalog.current_recipe().codename))
-    except (VmlabError, OSError, subprocess.SubprocessError):
-        return []
+            return {name: no_package(name) for name in _unknown(asked, _configured(folder, codename))}
+    except ImageError as error:
+        # No source of Debian's is configured.
+        return dict.fromkeys(asked, str(error))
+    except (OSError, subprocess.SubprocessError):
+        return {}
 
 
 def no_package(name: str) -> str:
     """The words for a package that does not exist."""
-    return f"this machine's sources of Debian have no package {name}"
-
-
-def _demand(unknown: Sequence[str]) -> None:
-    if unknown:
-        raise ImageError("; ".join(map(no_package, unknown)), remedy="apt-get update reads the newest lists")
+    return f"the configured sources of Debian have no package {name}"
 
 
 def _unknown(names: Sequence[str], settings: Path) -> list[str]:
@@ -256,5 +261,6 @@ def _install(recipe: LayerRecipe, job: BuildJob) -> None:
     with_apt = replace(job, environment=_environment(settings))
     job.progress("reading the lists of packages")
     with_apt.step(["apt-get", "-q", *_NOTHING_INSTALLED, "update"])
-    _demand(_unknown(recipe.packages, settings))
+    if unknown := _unknown(recipe.packages, settings):
+        raise ImageError("; ".join(map(no_package, unknown)), remedy=_NEWEST)
     with_apt.step(["sh", str(LAYER_PROGRAM), str(job.folder), *recipe.packages])

@@ -6,17 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from vmlab.guests.image import added, catalog
 from vmlab.guests.image.added import lacked_programs, windows_images
-from vmlab.guests.image.layers import no_package, unknown_packages
+from vmlab.guests.image.layers import lacking_packages
 from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
 from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_machine, lacking_vhost
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import LAB_IMAGE
+from vmlab.plan.image_layers import package_word
 from vmlab.plan.planning import make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import HostFacts, Overrides, Plan
@@ -25,7 +26,7 @@ from vmlab.workloads.assets import read_assets
 
 _NETWORKS = ("vxlan", "nat", "bandwidth")
 _CPU = "cpu "
-_PACKAGE = "package "
+_PACKAGE = package_word("")
 _PROBE = ("-m", "vmlab.hypervisor.overlay_network.network_probe")
 _ENOUGH = 60.0
 
@@ -60,9 +61,17 @@ class Lacking(Mapping[str, str]):
             self._qemu = {**lacking_io(), **lacking_vhost(), **lacking_machine()}
         return self._qemu
 
+    def ask(self, names: Iterable[str]) -> None:
+        """Find out about all of these packages at once."""
+        new = [name.removeprefix(_PACKAGE) for name in names if name not in self._named]
+        reasons = lacking_packages(new) if new else {}
+        self._named |= {package_word(package): reasons.get(package) for package in new}
+
     def _of_name(self, name: str) -> str:
-        if name not in self._named:
-            self._named[name] = _why_no_cpu(name) if name.startswith(_CPU) else _why_no_package(name)
+        if name.startswith(_PACKAGE):
+            self.ask([name])
+        elif name not in self._named:
+            self._named[name] = _why_no_cpu(name)
         if (why := self._named[name]) is None:
             raise KeyError(name)
         return why
@@ -95,11 +104,6 @@ def _why_no_cpu(name: str) -> str | None:
     return lacking_cpu(name.removeprefix(_CPU), accelerator)
 
 
-def _why_no_package(name: str) -> str | None:
-    package = name.removeprefix(_PACKAGE)
-    return no_package(package) if unknown_packages([package]) else None
-
-
 def _probed() -> dict[str, str]:
     """What the probe says; nothing where it says nothing, so that a run finds out itself."""
     argv = [sys.executable, *_PROBE]
@@ -115,13 +119,16 @@ LACKING = Lacking()
 """Of this host; a process tries once."""
 
 
-def prepare_run(file: ScenarioFile, overrides: Overrides) -> tuple[Plan, HostFacts]:
+def prepare_run(file: ScenarioFile, overrides: Overrides, *, elsewhere: bool = False) -> tuple[Plan, HostFacts]:
     """The plan, and the host that it was made for and must fit into (`plan.hosting.check_fit`).
 
     The host has its size as of now, the added images, what its kernel lacks for networks, and the overrides' assets.
-    Raises what `make_plan` and `read_assets` raise.
+    For a run `elsewhere`, on a fleet, it lacks nothing: each host judges by itself what guests can have there. Raises
+    what `make_plan` and `read_assets` raise.
     """
     host = host_for_plans(overrides.assets)
+    if elsewhere:
+        host = replace(host, lacking={})
     return make_plan(file, overrides, host), host
 
 
