@@ -20,6 +20,7 @@ from vmlab.guests.image import building, catalog, layers, recipe
 from vmlab.guests.image.catalog import Image, list_images, pack, unpack
 from vmlab.guests.image.layers import build_layer, ensure_layer, find_layer, states
 from vmlab.guests.image.recipe import LAYER_PROGRAM
+from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import ImageError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a build needs root for its namespaces")
@@ -177,6 +178,7 @@ def test_what_is_known_of_layers_is_measured() -> None:
     layer = build_layer(wanted[0], silent)
     seconds = json.loads(layer.manifest.read_text())["build_seconds"]
     (taken,) = (one.bytes for one in list_images() if one.id == layer.id)
+    assert host_for_plans().layers == {"redis-server": taken}
     assert [(one.is_built, one.bytes, one.seconds) for one in states(wanted)] == [
         (True, taken, seconds),
         (False, base.bytes, seconds),

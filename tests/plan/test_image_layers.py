@@ -11,7 +11,7 @@ from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.layers import LayerState
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.estimate import IMAGE_BYTES, disk_needed
-from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
 from vmlab.plan.scenario_file.loading import read
 
 GIB = 2**30
@@ -85,6 +85,15 @@ def test_an_emulated_disk_has_a_copy_of_each_layer() -> None:
     on_disk = f"{SCENARIO}host: {{disk: hdd-7200}}\n"
     plain = on_disk.replace(", packages: [redis-tools, zip]", "").replace(", packages: [redis-server]", "")
     assert disk_needed(planned(on_disk)) == disk_needed(planned(plain)) + 2 * IMAGE_BYTES
+
+
+def test_a_layer_that_is_built_takes_the_room_that_it_has() -> None:
+    plan = planned(f"{SCENARIO}host: {{disk: hdd-7200}}\n")
+    host = replace(HOST, layers={"redis-server": 990 * 2**20, "redis-server redis-tools zip": 2**30})
+    written = disk_needed(plan) - 2 * IMAGE_BYTES
+    assert disk_needed(plan, host.layers) == written + 990 * 2**20 + 2**30
+    assert plan_document(plan, host, None)["plan"]["disk_needed_bytes"] == written + 990 * 2**20 + 2**30
+    check_fit(plan, replace(host, disk_free_bytes=written + 990 * 2**20 + 2**30))
 
 
 def test_a_package_that_does_not_exist_is_one_line_with_its_place() -> None:

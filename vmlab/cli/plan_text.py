@@ -69,7 +69,7 @@ def plan_document(
             "memory_bytes": plan.memory_bytes,
             "memory_needed_bytes": memory_needed(plan, host),
             "disk_bytes": plan.disk_bytes,
-            "disk_needed_bytes": disk_needed(plan),
+            "disk_needed_bytes": disk_needed(plan, host.layers),
             "estimated_seconds": round(plan.seconds, 1),
             "estimated_seconds_at_least": round(_least_seconds(plan), 1),
             "table": jsonable(table_document(plan.table.model_dump(mode="json"))),
@@ -189,6 +189,7 @@ def _cells(plan: Plan, host: HostFacts, finds: Detectable | None, layers: Sequen
     if not plan.cells:
         return ["no cell to run"]
     largest = max(plan.cells, key=lambda cell: (len(cell.guests), cell.memory_bytes))
+    written = disk_needed(plan, host.layers)
     return [
         f"cells    {_count(plan)}, one after another, {order_words(plan.scenario.order, plan.seed)}",
         *_control(plan),
@@ -196,7 +197,7 @@ def _cells(plan: Plan, host: HostFacts, finds: Detectable | None, layers: Sequen
         *([_finds(finds)] if finds else []),
         f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
         _memory(plan, host),
-        f"disk     {format_bytes(disk_needed(plan))} written at most, {format_bytes(host.disk_free_bytes)} free",
+        f"disk     {format_bytes(written)} written at most, {format_bytes(host.disk_free_bytes)} free",
         *_ordered(plan),
         *map(_layer, layers),
         f"time     {_time(plan)}, an estimate{_accelerator(plan, host)}{_once(plan, host)}",

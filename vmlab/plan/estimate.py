@@ -7,8 +7,9 @@ cores, so work beyond what two cores do at once is spread over the host's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.run import Accelerator
@@ -167,17 +168,18 @@ def emulated_disk_size(written: int) -> int:
     return max(_LEAST_SIZE, -(-2 * written // _LEAST_SIZE) * _LEAST_SIZE)
 
 
-def disk_needed(plan: Plan) -> int:
+def disk_needed(plan: Plan, layers: Mapping[str, int] = MappingProxyType({})) -> int:
     """Bytes that the plan takes at most.
 
     Each cell gives back what it wrote on the host's own disk. An emulated one keeps it until the run ends, as the file
-    below it never shrinks; it has copies of image and snapshots besides.
+    below it never shrinks; it has copies of image, layers and snapshots besides. `layers` as in `HostFacts`.
     """
     if plan.scenario.host.disk is None:
         return plan.disk_bytes
     written = sum(cell.disk_bytes for cell in plan.cells)
-    # A layer is a copy of the image, and packages.
-    copied = (1 + len(plan.layers)) * IMAGE_BYTES + _snapshots(plan) * SNAPSHOT_BYTES
+    # A layer that is not built yet is a copy of the image, and packages.
+    of_layers = sum(layers.get(" ".join(one), IMAGE_BYTES) for one in plan.layers)
+    copied = IMAGE_BYTES + of_layers + _snapshots(plan) * SNAPSHOT_BYTES
     return min(emulated_disk_size(plan.disk_bytes), FILE_SYSTEM_BYTES + copied + written)
 
 

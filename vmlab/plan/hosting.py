@@ -105,7 +105,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             f"the host has {format_bytes(host.memory_available_bytes)} free",
             "fewer --tiles",
         )
-    if (written := disk_needed(plan)) > host.disk_free_bytes:
+    if (written := disk_needed(plan, host.layers)) > host.disk_free_bytes:
         what = "the workloads" if plan.scenario.host.disk is None else f"a run on an {EMULATED_DISK}"
         raise DoesNotFit(
             "disk space",

@@ -87,7 +87,8 @@ class HostFacts:
     `lacking` has the reason for what guests cannot have here, such as ``vxlan``, ``package redis-server``. `neighbours`
     are the guests that run here already. `nodes` are the host's NUMA nodes. `no_locked_memory` is why no guest's memory
     can be locked; empty where it can. `cores` has the CPUs of each core; None where they are not known, and then any
-    number is there. `kvm_refuses` where KVM's device opens and KVM is known not to work.
+    number is there. `kvm_refuses` where KVM's device opens and KVM is known not to work. `layers` has the bytes on disk
+    of each layer that is built, by its packages, in order and with spaces between.
     """
 
     memory_available_bytes: int
@@ -109,6 +110,7 @@ class HostFacts:
     nodes: tuple[int, ...] | None = None
     no_locked_memory: str = ""
     kvm_refuses: bool = False
+    layers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,16 +138,20 @@ class LayerState:
     seconds: float | None
 
 
+def current_bytes() -> dict[tuple[str, ...], int]:
+    """What the current image and each layer on it takes on disk, by its packages, which the image has none of."""
+    try:
+        return {one.packages: one.bytes for one in catalog.list_images() if one.current}
+    except ImageError:
+        # No image can be built here, and none was brought.
+        return {}
+
+
 def states(wanted: Sequence[tuple[str, ...]]) -> list[LayerState]:
     """What is known of these layers on this host."""
     if not wanted:
         return []
-    try:
-        images = catalog.list_images()
-    except ImageError:
-        # No image can be built here, and none was brought.
-        images = []
-    here = {one.packages: one.bytes for one in images if one.current}
+    here = current_bytes()
     seconds = last_seconds(layer=True)
     return [LayerState(one, one in here, here.get(one, here.get(())), seconds) for one in wanted]
 

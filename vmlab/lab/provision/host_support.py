@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from vmlab.guests.image import added, catalog
 from vmlab.guests.image.added import lacked_programs, windows_images
-from vmlab.guests.image.layers import lacking_packages
+from vmlab.guests.image.layers import current_bytes, lacking_packages
 from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
 from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_machine, lacking_vhost
 from vmlab.model.places import runs_folder
@@ -141,6 +141,7 @@ def host_for_plans(assets: Sequence[str] = ()) -> HostFacts:
         windows_images=windows_images(),
         assets=read_assets(assets),
         lacking=LACKING,
+        layers={" ".join(packages): taken for packages, taken in current_bytes().items() if packages},
     )
 
 

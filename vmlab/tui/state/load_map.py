@@ -100,7 +100,7 @@ TOO_MUCH = "MORE than"
 
 def plan_lines(plan: Plan, host: HostFacts) -> list[tuple[str, str]]:
     """Label and value of what the plan needs; sizes against what the host has (`TOO_MUCH` where that is less)."""
-    needed, written = memory_needed(plan, host), disk_needed(plan)
+    needed, written = memory_needed(plan, host), disk_needed(plan, host.layers)
     memory, disk = format_bytes(host.memory_available_bytes), format_bytes(host.disk_free_bytes)
     fits = f"of {memory} available" if needed <= host.memory_available_bytes else f"{TOO_MUCH} the {memory} available"
     room = f"of {disk} free" if written <= host.disk_free_bytes else f"{TOO_MUCH} the {disk} free"
