@@ -10,6 +10,9 @@ import pytest
 
 from tests.plan.bad_scenarios import GOOD
 from tests.plan.test_planning import HOST
+from vmlab.analysis.comparison.gate import Condition
+from vmlab.analysis.comparison.repeats_needed import gate_needed, repeats_needed
+from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import UsageError
 from vmlab.plan.planning import Overrides, Plan, make_plan
@@ -83,6 +86,7 @@ def test_until_plans_all_repeats_that_there_may_be() -> None:
     assert made.scenario.until.model_dump() == {
         "spread": 2.0,
         "looks": None,
+        "looks_at": None,
         "time": None,
         "at_least": 5,
         "at_most": 20,
@@ -102,6 +106,38 @@ def test_looks_are_the_bounds_of_the_repeats() -> None:
     assert words in plan_text(made, HOST)
     until = plan_document(made, HOST, None)["plan"]["until"]
     assert until == {"spread_percent": None, "looks": [2, 3, 4], "at_least": 2, "at_most": 4}
+
+
+def test_a_scenario_without_claims_is_looked_at_by_its_table() -> None:
+    until = "until: {looks: [10, 14, 18, 24]}\n"
+    made = plan(f"{SIX}{until}")
+    assert (len(made.cells_at_least), len(made.cells)) == (60, 144)
+    words = "60 to 144 (repeats go on until every difference of the table is proven, looked at after 10, 14, 18, 24, "
+    assert f"{words}each time at 1.25 %), one after" in plan_text(made, HOST)
+    body = plan_document(made, HOST, None)["plan"]
+    assert body["until"]["looks_at"] == "table" and body["until"]["looks"] == [10, 14, 18, 24]
+    needed = repeats_needed(made.scenario)
+    assert needed.difference == readings_needed(4 * needed.figures) == body["repeats_needed"]["difference"]
+    once = plan(f"{SIX}until: {{looks: [12]}}\n")
+    assert "72 (the table is looked at once, after 12 repeats), one after" in plan_text(once, HOST)
+    early = plan(f"{SIX}until: {{looks: [4, 12]}}\n")
+    assert f"takes {readings_needed(2 * needed.figures)} at least (a first look after " in plan_text(early, HOST)
+
+
+def test_a_gate_on_a_table_that_is_looked_at_takes_as_many_repeats_as_its_level_does() -> None:
+    asked = [Condition.parse("run_time > +5 %")]
+    (fixed,), (of_looks,) = (
+        gate_needed(plan(f"{SIX}{counts}\n"), asked) for counts in ("repeats: 9", "until: {looks: [10, 14, 18, 24]}")
+    )
+    assert fixed.repeats is not None and of_looks.repeats is not None
+    assert (of_looks.repeats - fixed.repeats, of_looks.runs) == (2, fixed.runs), "two repeats more are a quarter of p"
+
+
+def test_a_scenario_with_claims_is_looked_at_by_its_table_where_it_says_so() -> None:
+    for looks_at in ("table", "claims"):
+        made = plan(f"{SIX}until: {{looks: [9, 12], looks_at: {looks_at}}}\n{CLAIMED}")
+        assert made.scenario.until is not None and made.scenario.until.looks_at == looks_at
+        assert made.scenario.table_looks == (2 if looks_at == "table" else 1)
 
 
 def test_a_control_run_has_as_many_repeats_as_the_first_look_and_looks_at_no_claims() -> None:
@@ -132,8 +168,13 @@ def test_a_number_of_repeats_and_a_spread_take_each_others_place() -> None:
         ("until: {at_most: 9}", ":8:8: until: needs `spread`, `looks` or `time`"),
         ("until: {looks: [7, 7]}", ":8:8: until: needs numbers of `looks` that rise"),
         ("until: {looks: [7, 9], at_most: 8}", ":8:8: until: has `at_least` and `at_most` by its `looks`: leave them"),
-        ("until: {looks: [2, 3, 4, 5]}", ":8:16: until.looks: "),
-        ("until: {looks: [2, 3]}", ":8:16: `looks` needs a `reference` with claims"),
+        ("until: {looks: [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}", ":8:16: until.looks: "),
+        ("until: {looks: [2, 3], looks_at: claims}", ":8:16: `looks` at claims needs a `reference` with claims"),
+        (
+            "until: {looks: [2, 3], looks_at: tables}",
+            ":8:34: until.looks_at: must be 'claims' or 'table', not 'tables'",
+        ),
+        ("until: {spread: 2 %, looks_at: table}", ":8:8: until: has `looks_at` beside `looks` alone"),
         ("until: {spread: 2 %, most: 8}", ":8:22: unknown key 'most' in until; did you mean 'at_most'?"),
         ("order: backwards", ":8:8: order: must be 'random' or 'as written', not 'backwards'"),
         ("warm_up: 2", ":8:10: warm_up: needs true or false, not 2"),
@@ -145,3 +186,8 @@ def test_what_is_wrong_with_repeats_and_order_is_one_line(text: str, line: str) 
         plan(f"{SIX}{text}\n")
     assert str(caught.value).startswith(f"x.yaml{line}")
     assert len(caught.value.lines()) == 1
+
+
+def test_a_table_with_nothing_to_compare_is_not_looked_at() -> None:
+    with pytest.raises(UsageError, match=":7:16: `looks` at a table needs an axis with two values"):
+        plan(f"{GOOD}until: {{looks: [10, 14]}}\n")

@@ -183,13 +183,15 @@ def _document(reader: RunReader, untold: tuple[type[Event], ...]) -> tuple[RunDo
     directions, targets = Directions(kinds_of(said), entries_of(said)), targets_said(said)
     cells = []
     block: Counter[int] = Counter()
-    divisor = level_divisor(len(timeline.extensions))
+    asked = _asked(said, timeline.repeats_ended)
+    looks = asked["until"].table_looks if asked["until"] else 1
+    divisor = level_divisor(len(timeline.extensions), looks)
     for known in timeline.cells.values():
         cell = known.document(unended, directions)
         block[cell.block] += 1
         told = target_documents(cell, targets)
         cells.append(replace(cell, position=block[cell.block], targets=told, level_divisor=divisor))
-    run = _run_part(reader.path.parent.name, timeline, cells, _asked(said, timeline.repeats_ended), unended)
+    run = _run_part(reader.path.parent.name, timeline, cells, asked, unended)
     run = replace(run, written=written_of(texts), **_labels(reader.path))
     return RunDocument(run=run, cells=cells, together=together_documents(timeline, cells)), timeline
 

@@ -14,6 +14,7 @@ from vmlab.model.domain import DomainDisk
 from vmlab.model.jsonable import fields_of
 from vmlab.model.results import Summary
 from vmlab.model.run import AS_WRITTEN, AxisValue
+from vmlab.model.scenarios.table_words import TABLE
 
 SCHEMA = "vmlab.run/1"
 
@@ -66,10 +67,11 @@ class BesideDocument:
 
 @dataclass(frozen=True, slots=True)
 class UntilDocument:
-    """What a run is repeated up to, a spread or answers to its claims, and what came of it: None while it is not known.
+    """What a run is repeated up to, a spread or answers, and what came of it: None while it is not known.
 
-    `looks` are the numbers of repeats after which the claims are looked at; one of the two is None, or both where the
-    time of `seconds` alone ends the run. JSON has `seconds` where there is such a time.
+    `looks` are the numbers of repeats after which it is looked at, by its table where `looks_at` says so, else by its
+    claims. One of spread and looks is None, or both where the time of `seconds` alone ends the run. JSON has `seconds`
+    where there is such a time, and `looks_at` where it is the table.
     """
 
     spread_percent: float | None
@@ -80,10 +82,17 @@ class UntilDocument:
     widest_percent: float | None
     reached: bool | None
     seconds: float | None = None
+    looks_at: str | None = None
+
+    @property
+    def table_looks(self) -> int:
+        """How many looks at its tables are planned; 1 where there are none, or claims are looked at."""
+        return len(self.looks) if self.looks and self.looks_at == TABLE else 1
 
     def json_fields(self) -> dict[str, Any]:
         """As it stands in ``vmlab.run/1``."""
-        return {name: one for name, one in fields_of(self).items() if name != "seconds" or one is not None}
+        omitted = [name for name in ("seconds", "looks_at") if getattr(self, name) is None]
+        return {name: one for name, one in fields_of(self).items() if name not in omitted}
 
 
 @dataclass(frozen=True, slots=True)

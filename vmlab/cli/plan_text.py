@@ -7,6 +7,7 @@ from typing import Any
 
 from vmlab.analysis.comparison.repeats_needed import Detectable, GateNeeded, repeats_needed
 from vmlab.analysis.figures.intent import table_document
+from vmlab.analysis.statistics.sample_size import ALPHA
 from vmlab.guests.image.layers import LayerState, layer_name
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.jsonable import jsonable
@@ -104,6 +105,7 @@ def _detectable(finds: Detectable) -> dict[str, Any]:
 def _until(until: Until) -> dict[str, Any]:
     looks = None if until.looks is None else list(until.looks)
     body = {"spread_percent": until.spread, "looks": looks, "at_least": until.at_least, "at_most": until.at_most}
+    body |= {"looks_at": "table"} if until.looks_at == "table" else {}
     return body if until.time is None else {**body, "seconds": until.time}
 
 
@@ -244,9 +246,13 @@ def _count(plan: Plan) -> str:
     if until is None:
         return str(len(plan.cells))
     if until.looks is not None:
+        of_table = until.looks_at == "table"
         if len(until.looks) == 1:
-            return f"{len(plan.cells)} (claims are looked at once, after {until.looks[0]} repeats)"
-        wanted = f"repeats go on until every claim has an answer, looked at after {', '.join(map(str, until.looks))}"
+            what = "the table is" if of_table else "claims are"
+            return f"{len(plan.cells)} ({what} looked at once, after {until.looks[0]} repeats)"
+        what = "every difference of the table is proven" if of_table else "every claim has an answer"
+        level = f", each time at {100 * ALPHA / len(until.looks):.4g} %" if of_table else ""
+        wanted = f"repeats go on until {what}, looked at after {', '.join(map(str, until.looks))}{level}"
     else:
         wanted = _until_words(plan, until)
     return f"{len(plan.cells_at_least)} to {len(plan.cells)} ({wanted})"
@@ -296,6 +302,7 @@ def _repeats(plan: Plan) -> list[str]:
         words += f", to answer its claims {' to '.join(map(str, ends))}"
     enough = max(needed.difference, *claims, 0)
     option = f"--repeats {enough}" if plan.scenario.time_limit is None else "a longer --for"
+    option = option if plan.scenario.table_looks == 1 else f"a first look after {enough}"
     asked = f" ({option})" if least < enough else ""
     lines = [f"repeats  {runs}; {words}{asked}"]
     if _guests_differ(plan):

@@ -25,7 +25,7 @@ def demand_fleet_plan(plan: Plan, host: HostFacts, *, together: bool = False) ->
     if plan.scenario.until is not None and not together:
         raise UsageError("hosts that do not run together need a fixed number of repeats, as in --repeats 5")
     if plan.scenario.until is not None and plan.scenario.until.looks is not None:
-        raise UsageError("the claims of a publication are answered on one host; run it there")
+        raise UsageError("a run that is looked at, for its claims or its table, is of one host; run it there")
     if plan.control:
         raise UsageError("--control finds the noise of one host; run it on each")
     if not plan.cells:

@@ -21,8 +21,8 @@ SWITCHABLE: tuple[CacheMode, ...] = ("none", "writeback")
 
 RUN_TIME: Final = "run_time"
 """The metric that every workload has, in seconds."""
-MOST_LOOKS = 3
-"""How often a run's claims may be looked at while it goes on."""
+MOST_LOOKS = 10
+"""How often a run's claims, or its table, may be looked at while it goes on."""
 MOST_EXTENSIONS = 60
 """How often repeats may be added to a run; a record from elsewhere that says more is judged as if it were so many."""
 MOST_TILES = 64

@@ -132,7 +132,8 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
             document = _apply_axis(document, axis, list(values), Origin(option=_typed(option, values)))
     if overrides.looks is not None:
         word = FOR_CLAIMS[len(overrides.looks) == 1]
-        document = _set_plain(document, "until", {"looks": list(overrides.looks)}, Origin(option=f"--repeats {word}"))
+        until = {"looks": list(overrides.looks), "looks_at": "claims"}
+        document = _set_plain(document, "until", until, Origin(option=f"--repeats {word}"))
     if overrides.repeats in FOR_CLAIMS:
         raise UsageError(f"--repeats {overrides.repeats} is for `vmlab run` and `vmlab plan`")
     if overrides.repeats is not None:

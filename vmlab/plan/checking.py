@@ -66,6 +66,19 @@ def read_scenario(document: Document) -> Scenario:
     return scenario
 
 
+def with_looks(document: Document, scenario: Scenario) -> Scenario:
+    """The scenario with what it is looked at by, where it has planned looks. Raises ScenarioError for nothing."""
+    until = scenario.until
+    if until is None or until.looks is None:
+        return scenario
+    if until.looks_at == "claims" and not scenario.claims:
+        raise document.error(Problem(("until", "looks"), "`looks` at claims needs a `reference` with claims"))
+    looks_at = until.looks_at or ("claims" if scenario.claims else "table")
+    if looks_at == "table" and all(len(axis.values) < 2 for axis in scenario.axes.values()):
+        raise document.error(Problem(("until", "looks"), "`looks` at a table needs an axis with two values"))
+    return scenario.model_copy(update={"until": until.model_copy(update={"looks_at": looks_at})})
+
+
 def _keys_of(document: Document) -> KnownKeys:
     return lambda place: known_keys(document, place)
 

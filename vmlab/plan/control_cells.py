@@ -97,7 +97,7 @@ def _counts(document: Document, scenario: Scenario, least: int) -> dict[str, obj
     """The number of repeats, raised to `least` where no option says it."""
     until = scenario.until
     if until is not None and until.looks is not None:
-        # There are no claims to look at.
+        # Both sides are alike: there are no claims to look at, and nothing to prove.
         return {"until": None, "repeats": max(until.at_least, least)}
     if any(document.is_option((key,)) for key in _COUNTS):
         return {}

@@ -20,7 +20,7 @@ from vmlab.model.scenarios.scenario import SIZES, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.plan.changes import apply_overrides, apply_size
-from vmlab.plan.checking import Checked, check_given, not_applicable, read_cell, read_scenario
+from vmlab.plan.checking import Checked, check_given, not_applicable, read_cell, read_scenario, with_looks
 from vmlab.plan.claim_needs import check_amounts, claims_without_answer
 from vmlab.plan.control_cells import controlled
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint, memory_needed
@@ -74,14 +74,13 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     sized = apply_size(file.document, size) if overrides.looks is None else _at_claimed_places(file, size)
     document = apply_overrides(sized, overrides)
     scenario = read_scenario(document)
-    if scenario.until is not None and scenario.until.looks is not None and not scenario.claims:
-        raise document.error(Problem(("until", "looks"), "`looks` needs a `reference` with claims"))
     if not scenario.axes:
         # Problems are reported where they are written, before an axis copies them to other places.
         read_cell(document)
         # A figure needs its configuration, so even a scenario that varies nothing shows its cache mode.
         document = document.assigned([("axes",)], _only_point(scenario), ())
         scenario = read_scenario(document)
+    scenario = with_looks(document, scenario)
     placed = place_axes(document, scenario)
     axes = without_lacking(placed, scenario, host)
     if overrides.control:

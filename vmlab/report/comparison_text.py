@@ -17,7 +17,14 @@ from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.notice_text import at_best_notes, short_notices
-from vmlab.report.verdicts import difference_notes, difference_parts, outlier_notes, overall_words, verdict_words
+from vmlab.report.verdicts import (
+    difference_notes,
+    difference_parts,
+    look_notes,
+    outlier_notes,
+    overall_words,
+    verdict_words,
+)
 from vmlab.report.words import MARK, moment, plural
 from vmlab.report.writers.text import WIDTH, text_lines
 from vmlab.system.text_width import width_of
@@ -152,7 +159,8 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
             found.append((f"{name} ({side})" if len(names) > 2 else name, one))
         figures += [(f"{name} ({side})", figure, row.unit) for side, figure in zip(names, row.figures, strict=True)]
     beside = _neighbour_notes(comparison, names)
-    notes = [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures), *beside]
+    looks = look_notes(comparison.within) if comparison.within else ()
+    notes = [*looks, *difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures), *beside]
     return [*notes, EXPLORATORY] if comparison.chosen else notes
 
 

@@ -15,7 +15,7 @@ from vmlab.report.figures import doubted, figure_text
 from vmlab.report.heading import heading
 from vmlab.report.run.run_page import absent_notes, run_sections
 from vmlab.report.run.shown_tables import metric_words
-from vmlab.report.verdicts import extension_notes
+from vmlab.report.verdicts import look_notes
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
 from vmlab.report.writers.text import WIDTH, text_lines
 
@@ -193,7 +193,7 @@ def _notes(beside: BesideReference) -> list[str]:
     for figure in beside.figures:
         if figure.reason:
             reasons[figure.reason] = reasons.get(figure.reason, 0) + 1
-    notes += extension_notes(beside.document.run.extended)
+    notes += look_notes(beside.document.run)
     return [*notes, *(f"{plural(count, 'figure')} without yours: {reason}" for reason, count in reasons.items())]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.overall import Overall
 from vmlab.analysis.figures.figure import Figure, OneReading
-from vmlab.analysis.shape import ExtensionDocument
+from vmlab.analysis.shape import RunPart, UntilDocument
 from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED, level_divisor
 from vmlab.model.run import RUN_TIME
 from vmlab.report.figures import value_words
@@ -125,7 +125,7 @@ def _same_words(found: Difference) -> str:
 
 def _corrected(found: Difference) -> str:
     over = [plural(found.family, "figure")] if found.family > 1 else []
-    over += ["added repeats"] if found.level_divisor > 1 else []
+    over += ["several looks"] if found.level_divisor > 1 else []
     return f" corrected for {' and '.join(over)}" if over else ""
 
 
@@ -190,8 +190,6 @@ def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool
     if unproven:
         words = _joined([f"{name} {to_find_words(found)}" for name, found in unproven])
         yield f"{UNPROVEN}: no difference proven; {unit_of(unproven[0][1])} that one as large as seen takes: {words}"
-    if any(found.level_divisor > 1 for _, found in shown):
-        yield extended_words(max(found.level_divisor for _, found in shown))
     yield from _untested_notes([(name, found) for name, found in shown if _MARKS.get(found.verdict) == UNTESTED])
 
 
@@ -205,10 +203,24 @@ def _undelivered_notes(named: Sequence[tuple[str, Difference]]) -> Iterator[str]
         yield f"{Verdict.NOT_DELIVERED}, so without a verdict: {_joined(names)}: {because}"
 
 
-def extension_notes(extended: Sequence[ExtensionDocument]) -> Iterator[str]:
-    """What that means for the tests of a run to which repeats were added; nothing of any other run."""
-    if extended:
-        yield extended_words(level_divisor(len(extended)))
+def look_notes(run: RunPart) -> Iterator[str]:
+    """What it means for the tests of a run that its tables were looked at several times; nothing of any other run."""
+    if run.until is not None and run.until.table_looks > 1:
+        yield planned_words(run.until)
+    if run.extended:
+        yield extended_words(level_divisor(len(run.extended)))
+
+
+def planned_words(until: UntilDocument) -> str:
+    """After how many repeats the tables of a run are looked at, at which level, and why it ended."""
+    *early, last = map(str, until.looks or ())
+    why = ", as more would prove no further difference" if until.reached else ""
+    ended = f", ended after {until.repeats}{why}" if until.repeats is not None else ""
+    return (
+        f"planned looks after {', '.join(early)} and {last} repeats{ended}: each judged at "
+        f"{100 * ALPHA / until.table_looks:.4g} %; "
+        f"over all {until.table_looks} looks a false positive has a chance of at most {100 * ALPHA:g} %"
+    )
 
 
 def extended_words(divisor: int) -> str:

@@ -176,6 +176,84 @@ async def test_a_claim_that_stays_undecided_is_looked_at_as_often_as_planned() -
     assert (notice.level, notice.text) == ("warning", "after 10 repeats 2 of 2 claims have no answer")
 
 
+TABLE = "table: {columns: cache, metrics: latency_avg}\n"
+LOOKED = f"{CACHES}{TABLE}until: {{looks: [8, 10]}}\n"
+
+
+def _slow_down(event: Event, run: MemoryRun, *workloads: str) -> None:
+    """Writeback is ten times as slow to these workloads."""
+    if isinstance(event, CellStarted):
+        slow = REPORT.replace("  4.03", " 40.30") if event.axes["cache"] == "writeback" else REPORT
+        run.scripts |= {name: Script(slow) for name in workloads}
+
+
+def _both_slow(event: Event, run: MemoryRun) -> None:
+    _slow_down(event, run, "quick", "slow")
+
+
+async def test_a_table_whose_differences_are_proven_ends_the_run_at_its_first_look() -> None:
+    run = MemoryRun(LOOKED, on=[_both_slow])
+    _keep_scenario(run)
+    assert await run.run() == PASSED
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.cells, ended.widest_percent, ended.reached) == (8, 16, None, True)
+    assert [(one.level, one.text) for one in run.of(Notice)] == [("info", "after 8 repeats every difference is proven")]
+    found = [one.difference for table in document(run).tables for *_, one in table.each() if one.difference]
+    # Two figures at two looks, by Holm.
+    assert [one.confidence for one in found] == [98.75, 97.5]
+    assert "ended after 8, as more would prove no further difference: each judged at 2.5 %" in " ".join(
+        run_table(document(run)).split()
+    )
+
+
+async def test_a_table_with_a_difference_that_is_not_proven_is_looked_at_as_often_as_planned() -> None:
+    run = MemoryRun(LOOKED, on=[lambda event, run: _slow_down(event, run, "slow")])
+    _keep_scenario(run)
+    assert await run.run() == PASSED
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.cells, ended.reached) == (10, 20, False)
+    (notice,) = run.of(Notice)
+    assert (notice.level, notice.text) == ("warning", "after 10 repeats 1 of 2 differences are not proven")
+    assert document(run).run.notices == [notice.text]
+
+
+async def test_a_side_that_never_passes_is_not_waited_for_by_looks_at_a_table() -> None:
+    run = MemoryRun(LOOKED, scripts={name: Script("out of luck", status=3) for name in ("quick", "slow")})
+    _keep_scenario(run)
+    assert (await run.run()).outcome is Outcome.FAILED
+    (notice,) = run.of(Notice)
+    assert notice.text == "after 8 repeats no difference is left that more repeats may prove"
+
+
+@pytest.mark.parametrize("kept", [3, 15, 16])
+async def test_a_run_that_goes_on_is_looked_at_as_it_would_have_been(kept: int) -> None:
+    """It was cut off after so many cells, sixteen being those before its first look."""
+    run = MemoryRun(LOOKED, on=[_both_slow])
+    _keep_scenario(run)
+    assert await run.run() == PASSED
+    run.recorded = []
+    for event in run.events:
+        run.recorded.append(event)
+        if isinstance(event, CellEnded) and event.cell == kept:
+            run.recorded.append(CommandReceived(command="resume", origin="vmlab resume"))
+            break
+    run.events.clear()
+    run.hypervisor = HeldHypervisor(run.folder.disks)
+    assert await run.run() == PASSED
+    assert [number for number, _, _ in run.begun()] == list(range(kept + 1, 17))
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.cells, ended.reached) == (8, 16, True)
+
+
+async def test_claims_of_a_run_that_is_looked_at_by_its_table_have_its_level_once() -> None:
+    run = MemoryRun(f"{CACHES}{TABLE}until: {{looks: [8, 10], looks_at: table}}\n{REFERENCE}", on=[_both_slow])
+    _keep_scenario(run)
+    assert await run.run() == PASSED
+    with RunReader(run.folder.store) as reader:
+        beside = beside_reference(reader)
+    assert {one.difference.confidence for claim in beside.claims for one in claim.comparisons} == {97.5}
+
+
 async def test_a_point_that_never_passes_is_not_waited_for() -> None:
     scripts = {name: Script("out of luck", status=3) for name in ("quick", "slow")}
     run = MemoryRun(CACHES + "until: {spread: 50 %, at_least: 2, at_most: 3}\n", scripts=scripts)

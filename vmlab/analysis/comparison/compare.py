@@ -98,6 +98,7 @@ def compare(
         timed=timed,
         fixed=tuple(row for row in rows if row.fixed),
         unlike=unlike,
+        within=baseline if {part.run.id for part in parts} == {baseline.id} else None,
     )
 
 

@@ -149,7 +149,8 @@ class Comparison:
     each workload of fixed duration, and the total wall clock where all workloads are of one; their times are `fixed`
     rows, which no table has. `chosen` are the names of the figures that a user asked for, instead of the scenario.
     `overall` has the figure over all workloads at each place that has several. `unlike` has the figures that are not
-    compared, as their unit or their better end is another on another side, with the warning that says so.
+    compared, as their unit or their better end is another on another side, with the warning that says so. `within` is
+    the run whose cells are compared with one another; None where there are several runs.
     """
 
     labels: tuple[str, ...]
@@ -172,6 +173,7 @@ class Comparison:
     chosen: tuple[str, ...] = ()
     overall: tuple[Overall, ...] = ()
     unlike: Mapping[Named, str] = field(default_factory=dict)
+    within: RunPart | None = None
 
     @property
     def judged(self) -> list[Row]:

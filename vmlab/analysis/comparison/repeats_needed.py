@@ -57,13 +57,17 @@ class RepeatsNeeded:
 
 
 def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
-    """What the figures that the scenario's table asks for take, as one family, and what its publication's claims do."""
+    """What the figures that the scenario's table asks for take, as one family, and what its publication's claims do.
+
+    Where looks at the table are planned, at one of them.
+    """
     asked = asked_of(scenario.table.metrics if scenario.table else ())
     known = [entry for entry in scenario.workloads.values() if entry.kind in kinds()]
     found = sum(metric in asked for entry in known for metric in kinds()[entry.kind].declared(entry.params))
     figures = max(1, found + (WALL_SECONDS in asked and not _all_timed(known)))
-    claims = tuple(readings_needed(one.comparisons) for one in scenario.claims)
-    return RepeatsNeeded(figures, readings_needed(figures), claims)
+    looks = scenario.table_looks
+    claims = tuple(readings_needed(looks * one.comparisons) for one in scenario.claims)
+    return RepeatsNeeded(figures, readings_needed(looks * figures), claims)
 
 
 def looks_for(scenario: Scenario, word: ForClaims, unanswerable: Collection[str] = ()) -> tuple[int, ...]:
@@ -129,25 +133,29 @@ class Detectable:
     at_best_speed: float | None
 
 
-def detectable_by(document: RunDocument, repeats: int) -> Detectable | None:
-    """What the run of `document` says of `repeats` of its cells; None where it compares nothing, or had too few."""
+def detectable_by(document: RunDocument, repeats: int, looks: int = 1) -> Detectable | None:
+    """What the run of `document` says of `repeats` of its cells; None where it compares nothing, or had too few.
+
+    They are tested at one of so many planned `looks`.
+    """
     sides = sides_by_axis(document)
     compared = compare(sides) if len(sides) > 1 else None
     rows = [row for row in compared.rows if row.metric in compared.asked and not row.fixed] if compared else []
-    measured = [size for row in rows for one in row.differences if (size := _with_repeats(one, repeats)) is not None]
+    differences = [one for row in rows for one in row.differences]
+    measured = [size for one in differences if (size := _with_repeats(one, repeats, looks)) is not None]
     corrected = [one for row in rows if row.at_best_speed for one in row.at_best_speed.differences]
-    steady = [size for one in corrected if (size := _with_repeats(one, repeats)) is not None]
+    steady = [size for one in corrected if (size := _with_repeats(one, repeats, looks)) is not None]
     if not measured:
         return None
     return Detectable(document.run.id, repeats, median(measured), median(steady) if steady else None)
 
 
-def _with_repeats(found: Difference, repeats: int) -> float | None:
+def _with_repeats(found: Difference, repeats: int, looks: int) -> float | None:
     """What a difference can detect with so many repeats, if the spread stays what it is."""
     now = detectable((found.readings,), ALPHA / (max(1, found.family) * found.level_divisor)) if found.paired else None
     if now is None or found.detectable is None:
         return None
-    return detectable_percent(100 * log1p(found.detectable / 100) / now, repeats, found.family)
+    return detectable_percent(100 * log1p(found.detectable / 100) / now, repeats, looks * found.family)
 
 
 _Figure = tuple[str, str]
@@ -166,7 +174,8 @@ def gate_needed(plan: Plan, conditions: Sequence[Condition]) -> list[GateNeeded]
     names = dict.fromkeys(one.name for cell in plan.cells for one in cell.workloads)
     asked = [(one, figure_of_condition(one, list(known), timed, list(names))) for one in conditions]
     axis = next((name for name in plan.scenario.axes if len({dict(place).get(name) for place in cells}) > 1), None)
-    inside, between = _asked_about(figures, asked, axis), _asked_about(figures, asked, None)
+    inside = plan.scenario.table_looks * _asked_about(figures, asked, axis)
+    between = _asked_about(figures, asked, None)
     return [
         GateNeeded(
             one,

@@ -21,7 +21,7 @@ from vmlab.model.errors import StoreError
 from vmlab.model.event import RepeatsEnded
 from vmlab.model.event_fields import Repeat, Tile
 from vmlab.model.run import MOST_AXES, MOST_VALUES, AxisValue
-from vmlab.model.scenarios.table_words import WORKLOADS
+from vmlab.model.scenarios.table_words import TABLE, WORKLOADS
 
 WRITTEN = "scenario.yaml"
 """The document of a store that has the scenario's text."""
@@ -127,6 +127,7 @@ _is_until = check_of(
             {
                 "spread": float | None,
                 "looks": list[Repeat] | None,
+                "looks_at": str | None,
                 "at_least": Repeat,
                 "at_most": Repeat,
                 "time": float | None,
@@ -154,6 +155,7 @@ def until_of(said: Mapping[str, Any], ended: RepeatsEnded | None) -> UntilDocume
         widest_percent=ended.widest_percent if ended else None,
         reached=ended.reached if ended else None,
         seconds=until.get("time"),
+        looks_at=TABLE if until.get("looks_at") == TABLE else None,
     )
 
 

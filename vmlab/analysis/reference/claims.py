@@ -162,7 +162,8 @@ def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
     Where the run is looked at several times while it goes on, each look has its share of the error.
     """
     until = document.run.until
-    looks = len(until.looks or (1,)) if until else 1
+    # Looks at a table are in the level of each reading already.
+    looks = len(until.looks) if until and until.looks and until.table_looks == 1 else 1
     combinations = [dict(zip(claim.each, chosen, strict=True)) for chosen in itertools.product(*claim.each.values())]
     found = answered(
         claim,

@@ -14,7 +14,7 @@ from statistics import NormalDist
 from vmlab.analysis.statistics.descriptive import percentile
 from vmlab.analysis.statistics.rank_test import end_of, signed_rank, smallest_p
 from vmlab.analysis.statistics.rank_test import rank_sum as rank_sum_of
-from vmlab.model.run import MOST_EXTENSIONS, MOST_LOOKS
+from vmlab.model.run import MOST_EXTENSIONS
 
 ALPHA = 0.05
 """How often at most a family of figures may show a difference where there is none."""
@@ -22,6 +22,8 @@ STATED = 2 * ALPHA
 """How often at most a family shows one at any of the looks at a run that is extended again and again."""
 POWER = 0.8
 """How often a detectable difference is found, as usual since Cohen (Statistical Power Analysis, 1988)."""
+LOOKS_AT_CLAIMS = 3
+"""How often claims are looked at, where the number of repeats is chosen for them."""
 MOST = 1000
 """More readings a side than this are not counted."""
 _SIMULATED = 16
@@ -47,13 +49,18 @@ def readings_needed(figures: int = 1, *, paired: bool = True) -> int:
     return next(count for count in counts if smallest_p(_sizes(paired, count)) <= ALPHA / figures)
 
 
-def level_divisor(extensions: int) -> int:
-    """What divides `ALPHA` in a run to which repeats were added so often after it had ended.
+def level_divisor(extensions: int, looks: int = 1) -> int:
+    """What divides `ALPHA` in a run whose tables are looked at so often, or that was extended so often after its end.
+
+    Planned `looks` each have their share (Bonferroni). Within a look the families are corrected by Holm at that share,
+    so the look errs in at most `ALPHA` / `looks` of cases, however the figures depend on each other; that anything is
+    proven wrongly at any look is at most as likely as the sum of these, which is `ALPHA`. No look depends on what
+    earlier ones showed, so it holds wherever the run ends, and for the table of that look alone.
 
     Whoever extends a run until something is proven tests again each time, so the k-th extension is judged at `ALPHA` /
     2^k: all looks together err in less than twice `ALPHA` (`STATED`) of cases, however many there are.
     """
-    return 1 << min(extensions, MOST_EXTENSIONS)
+    return looks << min(extensions, MOST_EXTENSIONS)
 
 
 def planned_looks(figures: int = 1) -> tuple[int, int, int]:
@@ -62,7 +69,7 @@ def planned_looks(figures: int = 1) -> tuple[int, int, int]:
     Each look is made at a third of `ALPHA` (Bonferroni), so that all three together err as seldom as one would. The
     first has as many readings as any answer takes, the last twice as many.
     """
-    first = readings_needed(MOST_LOOKS * figures)
+    first = readings_needed(LOOKS_AT_CLAIMS * figures)
     return first, math.ceil(1.5 * first), 2 * first
 
 

@@ -77,7 +77,7 @@ def _detectable(planned: Plan) -> Detectable | None:
     for run in same[:_MOST_RUNS]:
         try:
             with RunReader(runs_folder() / run.id / STORE) as reader:
-                found = detectable_by(run_document(reader), planned.repeats_expected)
+                found = detectable_by(run_document(reader), planned.repeats_expected, planned.scenario.table_looks)
         except VmlabError:
             continue  # `vmlab ls` names a damaged store.
         if found is not None:

@@ -1,17 +1,17 @@
-"""Whether a run needs more repeats, where its scenario names no number of them but a spread, looks at its claims, or a
-time.
+"""Whether a run needs more repeats, where its scenario names no number of them but a spread, looks at its claims or its
+table, or a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from vmlab.analysis.comparison.repeats_needed import repeats_needed, widest_percent
 from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.tiles.throughput import throughput_metrics
+from vmlab.lab.run.looking import look_at
 from vmlab.model.axes import axes_words
 from vmlab.model.cell_event import (
     SWITCHED,
@@ -80,9 +80,9 @@ class BlockClock:
 class Repeating:
     """Hears the events of a run, and decides after each block of cells whether there are enough."""
 
-    def __init__(self, plan: Plan, claims: Callable[[], Sequence[AnsweredClaim]] = tuple) -> None:
-        self._claims = claims
-        """Answers the claims by what is recorded."""
+    def __init__(self, plan: Plan, store: Path | None = None) -> None:
+        """`store` has what is recorded, which looks are at; a plan without any needs none."""
+        self._store = store
         self._until = plan.scenario.until
         self._metrics = plan.table.metrics or (RUN_TIME,)
         kind_of = {name: entry.kind for name, entry in plan.scenario.workloads.items()}
@@ -134,7 +134,7 @@ class Repeating:
         if repeat < until.at_least or (until.spread is None and until.looks is None):
             return []
         if until.spread is None:
-            return self._ended_by_claims(until, repeat)
+            return self._ended_by_look(until, repeat)
         widest = self._widest()
         reached = widest is not None and widest <= until.spread
         if not reached and repeat < until.at_most:
@@ -147,20 +147,14 @@ class Repeating:
         finite = None if widest is None or math.isinf(widest) else widest
         return [self._ended(repeat, finite, reached=reached), notice]
 
-    def _ended_by_claims(self, until: Until, repeat: int) -> list[Event]:
-        if repeat not in (until.looks or ()):
+    def _ended_by_look(self, until: Until, repeat: int) -> list[Event]:
+        if repeat not in (until.looks or ()) or self._store is None:
             return []
-        claims = self._claims()
-        left = sum(claim.open for claim in claims)
-        if left and repeat < until.at_most:
+        look = look_at(until.looks_at, self._store)
+        if look.open and repeat < until.at_most:
             return []
-        if left:
-            notice = Notice(
-                level="warning", text=f"after {repeat} repeats {left} of {len(claims)} claims have no answer"
-            )
-        else:
-            notice = Notice(level="info", text=f"after {repeat} repeats no claim is left that more repeats may answer")
-        return [self._ended(repeat, None, reached=not left), notice]
+        notice = Notice(level="warning" if look.open else "info", text=f"after {repeat} repeats {look.words}")
+        return [self._ended(repeat, None, reached=not look.open), notice]
 
     def _ended(self, repeat: int, widest: float | None, *, reached: bool) -> RepeatsEnded:
         return RepeatsEnded(repeats=repeat, cells=self._cells, widest_percent=widest, reached=reached)

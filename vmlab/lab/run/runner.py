@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vmlab.analysis.reference.claims import AnsweredClaim
-from vmlab.analysis.reference.published import beside_reference
 from vmlab.guests.image.catalog import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
@@ -96,7 +94,7 @@ class Runner(Obeying):
         self.coming = ComingCells(folder, to_come, self._outbox.append, self._before.timeline.cells)
         for further in due:
             self.coming.again(further.cell, at_end=further.at_end)
-        self._repeating = Repeating(plan, self._answered_claims)
+        self._repeating = Repeating(plan, folder.store)
         self._released = None if held is None else ReleasedCells(held)
         self._disk = self._parts.guest_disk(folder, plan)
         self._settings = self._parts.settings_keeper(folder, _notices(self._outbox, "info"), _notices(self._outbox))
@@ -258,10 +256,6 @@ class Runner(Obeying):
         for event in events:
             self._outbox.append(event)
         return bool(events)
-
-    def _answered_claims(self) -> tuple[AnsweredClaim, ...]:
-        with RunReader(self._folder.store) as reader:
-            return beside_reference(reader).claims
 
     def _surroundings(
         self, recording: HostRecording, integrity: Integrity, folders: Sequence[Path]

@@ -12,17 +12,24 @@ from vmlab.model.units import Percent, Seconds
 
 Order = Literal["random", "as written"]
 Warm = Literal[False, True, "host"]
+LooksAt = Literal["claims", "table"]
 
 
 class Until(ScenarioPart):
-    """Repeats go on until figures are known well enough, or claims answered, or the time is up, or there are enough."""
+    """Repeats go on until figures are known well enough, or claims answered, or differences proven, or the time is up,
+    or there are enough.
+    """
 
     spread: Annotated[Percent, Field(gt=0, le=100)] | None = None
     """Half the width of the 95 % interval of the mean, as a share of it, that every figure of the tables must reach."""
     looks: tuple[Annotated[int, Field(ge=2, le=MOST_REPEATS)], ...] | None = Field(
         default=None, strict=False, min_length=1, max_length=MOST_LOOKS
     )
-    """In place of `spread`: after how many repeats the claims are looked at; it ends once all have an answer."""
+    """In place of `spread`: after how many repeats the run is looked at; it ends once all that is asked has an answer.
+    """
+    looks_at: LooksAt | None = None
+    """What is looked at: the claims of the `reference`, or the differences of the `table`; claims where there are any.
+    """
     time: Annotated[Seconds, Field(gt=0, le=7 * 86400)] | None = None
     """How long the run may take, such as 1 h, alone or beside one of the two: it ends before a repeat that would not
     fit, whatever the others ask for."""
@@ -48,6 +55,8 @@ class Until(ScenarioPart):
             raise ValueError("needs `spread` or `looks`, and not both")
         if self.spread is None and self.looks is None and self.time is None:
             raise ValueError("needs `spread`, `looks` or `time`")
+        if self.looks_at is not None and self.looks is None:
+            raise ValueError("has `looks_at` beside `looks` alone")
         if self.looks is not None and list(self.looks) != sorted(set(self.looks)):
             raise ValueError("needs numbers of `looks` that rise")
         if self.looks is not None and (self.at_least, self.at_most) != (self.looks[0], self.looks[-1]):

@@ -202,6 +202,12 @@ class Scenario(ScenarioPart):
         return None if self.until is None else self.until.time
 
     @property
+    def table_looks(self) -> int:
+        """How many looks at its tables are planned, over which the level of their tests is divided; 1 for none."""
+        looks = self.until.looks if self.until is not None and self.until.looks_at == "table" else None
+        return len(looks or (1,))
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """What the publication claims; none where the scenario reproduces no figures."""
         return () if self.reference is None else self.reference.claims

@@ -9,6 +9,8 @@ METRICS = "metrics"
 STATISTICS = "statistics"
 PARTS = (WORKLOADS, METRICS, STATISTICS)
 """What a side of a table may have besides axes."""
+TABLE = "table"
+"""What `looks_at` of `until` says where a run is looked at by its tables, and not by claims."""
 
 Statistic = Literal["mean", "sd", "cv", "sum", "jain", "best", "worst"]
 Relative = Literal["difference", "percent", "ratio", "overhead", "slowdown"]

@@ -27,7 +27,7 @@ from vmlab.report.run.shown_tables import block_section, intervals_shown, named_
 from vmlab.report.run.target_text import missed_sentence, target_section
 from vmlab.report.run.tiles_text import tiles_section
 from vmlab.report.run.together_text import together_notes, together_section
-from vmlab.report.verdicts import difference_notes, extension_notes, outlier_notes
+from vmlab.report.verdicts import difference_notes, look_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
 from vmlab.report.writers.text import WIDTH, text_lines
 
@@ -108,7 +108,7 @@ def _notes(document: RunDocument, layout: TableLayout) -> Iterator[str]:
         yield f"each figure is the best of {plural(layout.best_of, 'repeat')}{short}"
     if any(cell.repeat > 1 for cell in document.cells) and layout.best_of is None:
         yield "±: half width of the 95 % confidence interval of the mean over the repeats"
-    yield from extension_notes(document.run.extended)
+    yield from look_notes(document.run)
     yield from difference_notes(named_differences(tables), intervals=intervals_shown(layout))
     yield from outlier_notes(named_figures(tables))
     yield from _apart(tables)
