@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from tests.analysis.looks_page import NOISE, Array, chances
+from tests.analysis.looks_page import ratios as ratios_of
 from tests.store.stories import Story
 from vmlab.analysis.comparison.difference import Sides, differences
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import Figure, OneReading, figure_of, wall_seconds
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import spread
-from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED, level_divisor, readings_needed
 from vmlab.model.event import RepeatsAdded
 from vmlab.model.run import MOST_EXTENSIONS
@@ -24,52 +24,16 @@ from vmlab.store.reader import RunReader
 
 FIRST, EXTENSIONS = 8, 6
 TRIES, FEWER_TRIES = 10_000, 1_000
-NOISE = ("normal, 2 %", "t with 2 degrees of freedom, 5 %", "normal, 10 %, one in twenty disturbed by 30 %")
-Ratios = npt.NDArray[np.float64]
 
 
-def _ratios(noise: str, seed: int, shape: tuple[int, ...]) -> Ratios:
-    """Logarithms of the ratios of two sides that do not differ, the last axis the blocks."""
-    draw = np.random.default_rng(seed)
-
-    def side() -> Ratios:
-        if noise == NOISE[0]:
-            return draw.normal(0, 0.02, shape)
-        if noise == NOISE[1]:
-            return 0.05 * draw.standard_t(2, shape)
-        return draw.normal(0, 0.10, shape) + 0.3 * (draw.random(shape) < 0.05)
-
-    return side() - side()
-
-
-def _chances(ratios: Ratios) -> Ratios:
-    """The p of `signed_rank` of many sets at once; a shift is above 0 as often as the positive ranks' sum says."""
-    blocks = ratios.shape[-1]
-    ranks = np.argsort(np.argsort(abs(ratios), axis=-1), axis=-1) + 1
-    above = np.where(ratios > 0, ranks, 0).sum(axis=-1)
-    fewer = np.minimum(above, blocks * (blocks + 1) // 2 - above)
-    ones = [_set_with(blocks, count) for count in range(fewer.max() + 1)]
-    found: Ratios = np.array([signed_rank(one).p_of() for one in ones])[fewer]
-    return found
-
-
-def _set_with(blocks: int, count: int) -> list[float]:
-    """Differences of which the positive ones have `count` as the sum of their ranks."""
-    found = [-float(rank) for rank in range(1, blocks + 1)]
-    for rank in range(blocks, 0, -1):
-        if rank <= count:
-            found[rank - 1], count = float(rank), count - rank
-    return found
-
-
-def _alarms(ratios: Ratios, step: int, *, divided: bool = True) -> float:
+def _alarms(ratios: Array, step: int, *, divided: bool = True) -> float:
     """The share of tries of which one figure is proven at any look; their axes are tries, figures, blocks."""
     alarming = np.zeros(len(ratios), dtype=bool)
     for extensions in range(EXTENSIONS + 1):
         level = ALPHA / (level_divisor(extensions) if divided else 1)
-        chances = _chances(ratios[:, :, : FIRST + extensions * step])
+        found = chances(ratios[:, :, : FIRST + extensions * step])
         # Holm proves something if and only if the smallest p is at most the level over the number of figures.
-        alarming |= chances.min(axis=1) <= level / ratios.shape[1]
+        alarming |= found.min(axis=1) <= level / ratios.shape[1]
     return float(alarming.mean())
 
 
@@ -82,20 +46,20 @@ def _shape(tries: int, figures: int, step: int) -> tuple[int, int, int]:
 @pytest.mark.parametrize("figures", [1, 3, 6])
 @pytest.mark.parametrize("step", [2, 4, 8])
 def test_extended_until_proven_it_alarms_as_seldom_as_is_stated(step: int, figures: int, noise: str) -> None:
-    assert _alarms(_ratios(noise, 11, _shape(TRIES, figures, step)), step) <= STATED
+    assert _alarms(ratios_of(noise, 11, _shape(TRIES, figures, step)), step) <= STATED
 
 
 @pytest.mark.parametrize("figures", [1, 3])
 def test_so_it_does_in_fewer_tries_and_undivided_it_would_not(figures: int) -> None:
-    ratios = _ratios(NOISE[2], 5, _shape(FEWER_TRIES, figures, 4))
+    ratios = ratios_of(NOISE[2], 5, _shape(FEWER_TRIES, figures, 4))
     assert _alarms(ratios, 4) <= STATED
     assert _alarms(ratios[:, :1], 4, divided=False) > STATED
 
 
 @pytest.mark.parametrize("extensions", [0, 1, 2])
 def test_these_decisions_are_those_of_a_table(extensions: int) -> None:
-    ratios = _ratios(NOISE[0], 3, (150, 3, 20)) + 0.01
-    proven = _chances(ratios).min(axis=1) <= ALPHA / level_divisor(extensions) / 3
+    ratios = ratios_of(NOISE[0], 3, (150, 3, 20)) + 0.01
+    proven = chances(ratios).min(axis=1) <= ALPHA / level_divisor(extensions) / 3
     assert 0 < proven.sum() < len(proven)
     for one, expected in zip(ratios, proven, strict=True):
         found = differences([_sides(np.exp(figure), level_divisor(extensions)) for figure in one])
@@ -103,7 +67,7 @@ def test_these_decisions_are_those_of_a_table(extensions: int) -> None:
         assert all(each.proven == (each.p_adjusted is not None and each.p_adjusted <= ALPHA) for each in found)
 
 
-def _sides(ratios: Ratios, divisor: int) -> Sides:
+def _sides(ratios: Array, divisor: int) -> Sides:
     sides = ([1.0] * len(ratios), [float(one) for one in ratios])
     before, after = (
         Figure(

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from vmlab.analysis.statistics.rank_test import signed_rank
-from vmlab.analysis.statistics.sample_size import ALPHA, planned_looks, readings_needed
-from vmlab.model.run import MOST_LOOKS
+from vmlab.analysis.statistics.sample_size import ALPHA, LOOKS_AT_CLAIMS, planned_looks, readings_needed
 
 RUNS = 1500
 
@@ -25,7 +24,7 @@ def _wrong(alpha: float, looks: tuple[int, ...]) -> float:
 
 
 def test_three_looks_err_in_one_run_of_twenty_at_most() -> None:
-    assert _wrong(ALPHA / MOST_LOOKS, planned_looks()) <= ALPHA
+    assert _wrong(ALPHA / LOOKS_AT_CLAIMS, planned_looks()) <= ALPHA
 
 
 @pytest.mark.parametrize("comparisons", [1, 4, 12])
@@ -41,5 +40,5 @@ def test_undivided_they_would_err_more_often() -> None:
 @pytest.mark.parametrize("figures", [1, 4, 16])
 def test_the_first_look_is_the_earliest_at_which_there_is_an_answer(figures: int) -> None:
     first, second, last = planned_looks(figures)
-    assert first == readings_needed(MOST_LOOKS * figures)
+    assert first == readings_needed(LOOKS_AT_CLAIMS * figures)
     assert first < second < last == 2 * first
