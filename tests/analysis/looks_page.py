@@ -47,7 +47,8 @@ def chances(found: Array) -> Array:
     ranks = np.argsort(np.argsort(abs(found), axis=-1), axis=-1) + 1
     above = np.where(found > 0, ranks, 0).sum(axis=-1)
     fewer = np.minimum(above, blocks * (blocks + 1) // 2 - above)
-    return np.array([_chance(blocks, count) for count in range(fewer.max() + 1)])[fewer]
+    known: Array = np.array([_chance(blocks, count) for count in range(fewer.max() + 1)])[fewer]
+    return known
 
 
 @cache
@@ -91,7 +92,7 @@ def looked(found: Array, *, divided: bool = True) -> Looked:
     """Looks at tries of a table, whose axes are tries, figures, blocks: it ends once every figure is proven."""
     alpha = ALPHA / level_divisor(0, len(LOOKS) if divided else 1)
     proven = np.array([by_holm(chances(found[:, :, :look]), alpha) for look in LOOKS])
-    every = proven.all(axis=-1)
+    every: Truths = np.asarray(proven.all(axis=-1))
     every[-1] = True
     return Looked(proven, every.argmax(axis=0))
 

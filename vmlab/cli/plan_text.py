@@ -105,8 +105,8 @@ def _detectable(finds: Detectable) -> dict[str, Any]:
 def _until(until: Until) -> dict[str, Any]:
     looks = None if until.looks is None else list(until.looks)
     body = {"spread_percent": until.spread, "looks": looks, "at_least": until.at_least, "at_most": until.at_most}
-    body |= {"looks_at": "table"} if until.looks_at == "table" else {}
-    return body if until.time is None else {**body, "seconds": until.time}
+    of_table = {"looks_at": "table"} if until.looks_at == "table" else {}
+    return body | of_table | ({} if until.time is None else {"seconds": until.time})
 
 
 def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +95,13 @@ def test_these_decisions_are_those_of_a_table() -> None:
 
 def _stopped(path: Path, *, looks_at: str | None = "table", repeats: int = 10) -> RunDocument:
     """A run that was to be looked at as often, and ended after so many repeats."""
-    until = {"spread": None, "looks": [*LOOKS], "at_least": LOOKS[0], "at_most": LOOKS[-1], "time": None}
+    until: dict[str, Any] = {
+        "spread": None,
+        "looks": [*LOOKS],
+        "at_least": LOOKS[0],
+        "at_most": LOOKS[-1],
+        "time": None,
+    }
     until |= {"looks_at": looks_at} if looks_at else {}
     story = Story(path / "run.sqlite")
     story.begin({"cache": ["none", "writeback"], "tiles": [1]}, cells=2 * LOOKS[-1], said={"until": until})
