@@ -101,6 +101,20 @@ def test_the_readme_is_one_page() -> None:
     assert len(words) <= 700
 
 
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+_FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|sh|c|pl|toml))`")
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_is_a_page_and_names_files_that_there_are(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    # Decision 8 has tables of all that may remove, kill and mount.
+    assert len(text.split()) <= 300 or page.stem.startswith("0008-")
+    assert [
+        name for name in _FILE.findall(text) if not any((ROOT / top / name).exists() for top in ("", "vmlab"))
+    ] == []
+
+
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _RUN_ON = re.compile(r"^(?![|\-\s#<]|\d+\. ).+\n(?:\|.*\n\| ?:?-|- |1\. )", re.MULTILINE)
 
