@@ -129,7 +129,7 @@ def test_many_notices_on_noise_are_one_line_first_and_all_further_down(tmp_path:
     with RunReader(store) as reader:
         gathered = gather("last", reader, COURSES)
     page, markdown = html_report([gathered]).decode(), markdown_report([gathered]).decode()
-    first, further = page.split("Cells</h2>")
+    first, further = page.split("Cells (1)</summary>")
     assert FOLDED in first and "took 17 %" not in first
     assert all(text in further for text in NOISE.values())
     assert markdown.index("3 notices") < markdown.index("took 17 %")
@@ -181,6 +181,6 @@ def test_cells_that_the_hosts_other_work_spoiled_are_one_line_first_and_each_has
     shown = one_line(run_table(document(store), 100))
     assert f"! {folded} ! cell 2 (cache none, repeat 2) is invalid: {skewed}" in shown
     with RunReader(store) as reader:
-        first, further = html_report([gather("last", reader, COURSES)]).decode().split("Cells</h2>")
+        first, further = html_report([gather("last", reader, COURSES)]).decode().split("Cells (5)</summary>")
     assert folded in first and "took 33 %" not in first
     assert all(f"took {percent} % of the CPUs; the limit is 20 %" in further for percent in (21, 48, 33, 25, 30))

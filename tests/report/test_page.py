@@ -73,6 +73,7 @@ def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -
         "CPU was at its limit in 2 of 2 cells.",
         "The disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for, whatever "
         "their cache mode.",
+        "All 2 cells passed.",
     ]
     assert all(one.count(":") <= 1 for one in words(first, ".//div[@class='answer']/p")), "no chain of colons"
     assert len(at(first, ".//*[local-name()='svg']")) == 1
@@ -117,15 +118,15 @@ def test_the_page_has_all_parts(tile: etree._Element) -> None:
         assert any(title.startswith(part) for title in titles), part
     drawn = words(tile, "//*[local-name()='text']")
     assert {"none", "writeback", "provision", "execute", "disk busy %"} <= set(drawn)
-    assert words(tile, "//h2") == [
-        "Figures",
-        "Host, mean while the workloads ran",
-        "What bound the cells",
-        "The host while the workloads ran",
-        "Cells",
+    assert words(tile, "//h2") == [], "all but the answer is folded"
+    assert words(tile, "/html/body/details/summary") == [
+        "All figures",
+        "The host while the workloads ran (5 charts)",
+        "Cells (2)",
         "Configuration",
         "What tools printed",
     ]
+    assert words(tile, "//h3")[:2] == ["Host, mean while the workloads ran", "What bound the cells"]
     (first, second) = words(tile, "//section[@class='cell']/details[summary='Cache modes proved']")
     assert "file-a: cache none: " in first and "file-a: cache writeback: " in second
 
@@ -363,16 +364,16 @@ def test_several_tiles_have_scores_and_single_ones_have_none(tmp_path: Path) -> 
     run = without_timelines(TOLD["two-tiles"](tmp_path / "two-tiles" / "run.sqlite"))
     root, text = parsed(run), markdown_report([run]).decode()
     title = capital(TILES_TITLE)
-    assert title in words(root, "//h2") and f"\n## {title}\n" in text
+    assert title in words(root, "//h3") and f"\n### {title}\n" in text
     # Two tiles 10 % apart in run time: 1 / 1.2 over 1 / 1.1 of the first tile, which is also what runs alone.
     row = at(root, "//caption[.='from tile to tile, cache none']/..//tr[th='web, 2 tiles']")[0]
     assert words(row, "td") == ["0.96 *", "91.7 *", "0.9981 *", "6.15", "95.7 (tile 2)"]
     assert "| web, 2 tiles | 0.96 \\* | 91.7 \\* | 0.9981 \\* | 6.15 | 95.7 (tile 2) |" in text
     knee = "knee, cache none: cannot tell; tile 2 adds 91.7 %"
-    assert any(one.startswith(knee) for one in words(root, f"//h2[.='{title}']/following-sibling::p"))
+    assert any(one.startswith(knee) for one in words(root, f"//h3[.='{title}']/following-sibling::p"))
     assert f"\n- {knee}" in text
     single = gathered(TOLD["tile"](tmp_path / "tile" / "run.sqlite"))
-    assert title not in words(parsed(single), "//h2")
+    assert title not in words(parsed(single), "//h3")
     assert "tile to tile" not in markdown_report([single]).decode()
 
 

@@ -17,10 +17,12 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import Outcome
 from vmlab.model.units import format_bytes
 from vmlab.report.blocks import Notes, Section
-from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
+from vmlab.report.words import NOT_MEASURED, capital, cells_words, folded, plural
 
 _MOST_POINTS = 12
 """Of more points only a count is shown below the tables; each has its own page."""
+_MOST_LIMITED = 4
+"""Of more points at which a resource was at its limit, only the number of cells is said."""
 _WORDS = {"cpu": "CPU", "none": "nothing"}
 ROWS = ("guests read", "guests wrote", "at its limit")
 
@@ -140,6 +142,24 @@ def _did(outcome: str, count: int) -> str:
 def _counted(cells: Sequence[CellDocument]) -> str:
     parts = [f"{resource_word(name)} in {count}" for name, count in bound_counts(cells).most_common()]
     return f"at its limit, of {plural(len(cells), 'cell')}: {', '.join(parts)}; `vmlab show RUN:CELL` has the evidence"
+
+
+def limit_sentences(cells: Sequence[CellDocument]) -> Iterator[str]:
+    """``Disk was at its limit in 7 of 16 cells: 7 of 8 with cache none.``, a sentence for each resource."""
+    known = bound_cells(cells)
+    varied = [name for name in known[0].axes if len({one.axes.get(name) for one in known}) > 1] if known else []
+    points: dict[str, list[CellDocument]] = {}
+    for cell in known:
+        points.setdefault(axes_words({name: cell.axes[name] for name in varied if name in cell.axes}), []).append(cell)
+    for name, count in bound_counts(known).most_common():
+        word = "none of the host's resources" if name == "none" else resource_word(name)
+        at = {place: bound_counts(those)[name] for place, those in points.items()}
+        alone = all(len(those) == 1 for those in points.values())
+        parts = [
+            place if alone else f"{hits} of {len(points[place])} with {place}" for place, hits in at.items() if hits
+        ]
+        where = f": {'; '.join(parts)}" if count < len(known) and len(parts) <= _MOST_LIMITED else ""
+        yield f"{capital(word)} was at its limit in {count} of {plural(len(known), 'cell')}{where}."
 
 
 def bound_counts(cells: Sequence[CellDocument]) -> Counter[str]:

@@ -15,7 +15,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.report.bound_text import bound_counts, resource_word
+from vmlab.report.bound_text import limit_sentences
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.run.shown_tables import head_words, metric_words, value_words
@@ -190,10 +190,7 @@ def _summed_up(known: Sequence[Difference]) -> str:
 
 
 def _limits(document: RunDocument) -> Iterator[str]:
-    bound = bound_counts(document.cells)
-    for name, count in bound.items():
-        word = "none of the host's resources" if name == "none" else resource_word(name)
-        yield f"{capital(word)} was at its limit in {count} of {plural(bound.total(), 'cell')}."
+    yield from limit_sentences(document.cells)
     note = idle_disk_words(document.cells)
     if note is not None:
         yield f"{capital(note)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from vmlab.integrity.long_work import current
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import ordered_title, ordered_words
-from vmlab.model.run import WARM_UP
+from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Chart, Heading, Notes, Section, Text
 from vmlab.report.bound_text import cell_words
@@ -30,12 +31,16 @@ from vmlab.report.run.latency_text import latency_sentence
 from vmlab.report.run.recording_text import advice_section
 from vmlab.report.run.run_page import doubts, run_sections
 from vmlab.report.run.target_text import target_table
-from vmlab.report.words import order_words, plural
+from vmlab.report.run.tiles_text import brief, climb_of
+from vmlab.report.words import MARK, capital, order_words, plural
 from vmlab.report.writers.html import html_page
 from vmlab.report.writers.markdown import markdown_page
 
 _CONFIGURED = ("size", "seed", "accelerator", "axes", "host")
 _MOST_TIMELINES = 24
+_MOST_DOUBTS = 5
+"""Notes above the figures; a run with more has all of them below."""
+_OF_CELLS = re.compile(rf"{re.escape(MARK)} |cells? \d")
 _RAW_CHARACTERS = 300_000
 _LONGEST_OUTPUT = 20_000
 _NO_TIMELINE = "No further timeline has room on this page."
@@ -71,25 +76,28 @@ def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     first, more, host = _charts(document) if drawn else ([], [], [])
     yield Heading(run.summary or what)
     yield Notes([*([what] if run.summary else []), *rest], tone="sub")
-    answer = Notes(answers(document), tone="answer", stands_out=missed_words(document))
-    said = [] if recorded else [answer]
+    answer = [*_carried(document), *answers(document), *_sure(document)]
+    said = [] if recorded else [Notes(answer, tone="answer", stands_out=missed_words(document))]
     yield Section("", [*said, *first])
     yield target_table(in_written_order(document))
-    yield Section("", [Notes(told, tone="warn")])
-    if not recorded:
-        yield Section("figures", [Text(_meaning(document), tone="note")])
-    yield from run_sections(document, told)
-    yield Section("", more)
+    yield Section("", [Notes(_first_doubts(told), tone="warn")])
+    meaning = [] if recorded else [Text(_meaning(document), tone="note")]
+    tables: list[Block] = [*meaning, *run_sections(document, told), *more]
     if recorded:
-        yield advice_section(document)
+        # It has no answer but its figures.
+        yield from (*tables, advice_section(document))
+    else:
+        yield Section("all figures", tables, folded=True)
     if host:
-        yield Section("the host" if recorded else "the host while the workloads ran", [_of_host(document), *host])
-    yield Section("cells", list(_cells(run, drawn=drawn)))
-    notices = document.run.notices
-    if not set(notices) <= set(told):
-        yield Section("all notices", [Notes(notices)])
-    yield Section("configuration", list(_configuration(run)))
-    yield Section("what tools printed", list(_raw(run, characters)))
+        title = f"{'the host' if recorded else 'the host while the workloads ran'} ({plural(len(host), 'chart')})"
+        yield Section(title, [_of_host(document), *host], folded=not recorded)
+    if document.cells:
+        yield Section(f"cells ({len(document.cells)})", list(_cells(run, drawn=drawn)), folded=True)
+    notices = list(dict.fromkeys([*told, *document.run.notices]))
+    if len(told) > _MOST_DOUBTS or len(notices) > len(told):
+        yield Section("all notices", [Notes(notices)], folded=True)
+    yield Section("configuration", list(_configuration(run)), folded=True)
+    yield Section("what tools printed", list(_raw(run, characters)), folded=True)
 
 
 def _charts(document: RunDocument) -> tuple[list[Chart], list[Chart], list[Chart]]:
@@ -98,7 +106,7 @@ def _charts(document: RunDocument) -> tuple[list[Chart], list[Chart], list[Chart
     from vmlab.report.page.content import axis_charts, host_charts, places_chart, result_charts
 
     charts, whole = result_charts(document.tables), places_chart(document.tables)
-    first, more = ([whole], charts) if whole else (charts[:2], charts[2:])
+    first, more = ([whole], charts) if whole else (charts[:1], charts[1:])
     behind = behind_words(accelerators_of(document), ordered_words(document.run.host))
     host = host_charts(document)
     return _titled(first, behind), _titled([*more, *axis_charts(document)], behind), _titled(host, behind)
@@ -107,6 +115,30 @@ def _charts(document: RunDocument) -> tuple[list[Chart], list[Chart], list[Chart
 def _titled(charts: Iterable[Chart], behind: Sequence[str]) -> list[Chart]:
     """Charts with what stands behind their figures in their titles."""
     return [replace(chart, title=ordered_title(chart.title, behind)) for chart in charts]
+
+
+def _first_doubts(told: Sequence[str]) -> list[str]:
+    """Those that stand above the figures, first what is wrong with cells, and how many there are besides."""
+    ordered = sorted(told, key=lambda one: not _OF_CELLS.match(one))
+    if len(ordered) <= _MOST_DOUBTS:
+        return ordered
+    return [*ordered[: _MOST_DOUBTS - 1], f"{len(ordered) - _MOST_DOUBTS + 1} more are below, under All notices."]
+
+
+def _carried(document: RunDocument) -> Iterator[str]:
+    """How many tiles the host carried, where the run tells."""
+    climb = climb_of(document)
+    if climb is not None and climb.places:
+        yield f"{capital(brief(climb))}."
+
+
+def _sure(document: RunDocument) -> Iterator[str]:
+    """How many cells the answer rests on, where nothing is wrong with any of them."""
+    cells = document.cells
+    if len(cells) > 1 and all(cell.outcome == Outcome.PASSED for cell in cells):
+        repeats = max(cell.repeat for cell in cells)
+        many = f", {plural(repeats, 'repeat')} of each" if repeats > 1 else ""
+        yield f"All {len(cells)} cells passed{many}."
 
 
 def _meaning(document: RunDocument) -> str:
@@ -258,4 +290,5 @@ def _several(sides: Sequence[Side], *, drawn: bool) -> Iterator[Block]:
     yield Section("", [Notes(comparison_answers(found), tone="answer"), *charts])
     told = side_doubts(found)
     yield Section("", [Notes(told, tone="warn")])
-    yield from comparison_blocks(compared, answered_metrics(found), told)
+    sides_named, *figures = comparison_blocks(compared, answered_metrics(found), told)
+    yield from (sides_named, Section("all figures", figures, folded=True))
