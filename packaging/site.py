@@ -64,15 +64,6 @@ def _screens() -> Mapping[str, Any]:
     }
 
 
-def _limits() -> Iterator[str]:
-    """The limits of a valid cell, as the scenario language has them."""
-    from vmlab.plan.scenario_file.schema import scenario_schema
-
-    yield from ("| limit | | default |", "| --- | --- | ---: |")
-    for name, one in scenario_schema()["$defs"]["Limits"]["properties"].items():
-        yield f"| `{name}` | {one.get('description', '')} | {one['default']} |"
-
-
 def _decisions() -> Iterator[str]:
     """A line for each decision, with the one that superseded it."""
     for page in sorted(Path("docs/decisions").glob("0*.md")):
@@ -85,7 +76,6 @@ _GENERATED: Mapping[str, Callable[[], Iterator[str]]] = {
     "command-line": lambda: _without_head(manual.command_line()),
     "scenario-keys": lambda: _without_head(manual.language()),
     "keys": _keys,
-    "limits": _limits,
     "decisions": _decisions,
 }
 

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from vmlab.cli.main import COMMANDS
 from vmlab.model.errors import ExitCode
-from vmlab.model.scenarios.scenario import Scenario
+from vmlab.model.scenarios.scenario import Limits, Scenario
 from vmlab.plan.scenario_file.loading import read
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +94,14 @@ def test_the_page_on_exit_codes_has_all_of_them() -> None:
     text = (ROOT / "docs" / "reference" / "exit-codes.md").read_text(encoding="utf-8")
     codes = {int(code) for row in re.findall(r"^\| ([0-9, ]+) \|", text, re.MULTILINE) for code in row.split(",")}
     assert codes == {int(code) for code in ExitCode}
+
+
+def test_the_page_on_invalid_cells_has_every_limit_with_its_default() -> None:
+    text = (ROOT / "docs" / "explanation" / "validity.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| ([\d.]+) (%|ms|MiB)[^|]* \| `(\w+)` \|$", text, re.MULTILINE)
+    units = {"%": 1.0, "ms": 1e-3, "MiB": 2.0**20}
+    told = {name: float(number) * units[unit] for number, unit, name in rows}
+    assert told == {field.alias or name: field.default for name, field in Limits.model_fields.items()}
 
 
 def test_the_readme_is_one_page() -> None:

@@ -20,7 +20,7 @@ ANSWERS = {
     "How many tiles does my host carry?": ("explanation/scale.md", "vmlab scale"),
     "Is this difference real?": ("how-to/read-a-comparison.md", "**The verdict**"),
     "How many repeats do I need?": ("explanation/statistics.md", "## How many repeats"),
-    "Why is my cell invalid?": ("explanation/validity.md", "<!-- generated: limits -->"),
+    "Why is my cell invalid?": ("explanation/validity.md", "`host_other_percent`"),
     "My host is never idle: what can I do?": ("how-to/busy-host.md", "--allow-noise"),
     "How do I fail a CI job?": ("how-to/ci-gate.md", "--fail-if"),
     "What do the exit codes mean?": ("reference/exit-codes.md", "| 130, 143 |"),
