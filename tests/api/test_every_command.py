@@ -38,6 +38,7 @@ ANSWERED = {
         "phases": "Run.phases",
         "reference": "Run.reference",
         "share": "Run.document.knee",
+        "explain": "",
         "quiet": "",
         "as_json": DOCUMENT,
     },

@@ -40,7 +40,7 @@ def told(run: str, accelerator: str, guests: int = 1, *, disk: bool = False) -> 
 def test_a_comparison_says_so_where_there_were_guests(guests: int, accelerators: list[str], capsys: Captured) -> None:
     told(RUN, "tcg", guests)
     told(OTHER, "tcg", guests)
-    assert (NOTE in shown(["compare", RUN, OTHER], capsys)) is bool(accelerators)
+    assert (NOTE in shown(["compare", RUN, OTHER, "--explain"], capsys)) is bool(accelerators)
     assert json.loads(shown(["compare", RUN, OTHER, "--json"], capsys))["accelerators"] == accelerators
     picks = [Pick(runs_folder() / run / "run.sqlite") for run in (RUN, OTHER)]
     found = compared_sides([one.side for one in sides_of(picks)])
@@ -50,7 +50,7 @@ def test_a_comparison_says_so_where_there_were_guests(guests: int, accelerators:
 def test_a_comparison_with_kvm_says_that_a_part_was_emulated(capsys: Captured) -> None:
     told(RUN, "kvm")
     told(OTHER, "tcg")
-    text = shown(["compare", RUN, OTHER], capsys)
+    text = shown(["compare", RUN, OTHER, "--explain"], capsys)
     assert "TCG on a part of the sides: these figures describe emulation" in text
     assert json.loads(shown(["compare", RUN, OTHER, "--json"], capsys))["accelerators"] == ["kvm", "tcg"]
 
@@ -58,7 +58,7 @@ def test_a_comparison_with_kvm_says_that_a_part_was_emulated(capsys: Captured) -
 def test_a_comparison_under_kvm_does_not_speak_of_it(capsys: Captured) -> None:
     told(RUN, "kvm")
     told(OTHER, "kvm")
-    assert "emulation" not in shown(["compare", RUN, OTHER], capsys)
+    assert "emulation" not in shown(["compare", RUN, OTHER, "--explain"], capsys)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def shown(arguments: list[str], capsys: Captured) -> str:
 
 def test_tables_and_published_figures_say_so(capsys: Captured) -> None:
     told(EMULATED)
-    assert "emulated disk hdd-7200: figures of disks describe a model" in shown(["show", "last"], capsys)
+    assert "emulated disk hdd-7200: figures of disks describe a model" in shown(["show", "last", "--explain"], capsys)
+    assert "emulated disk" in shown(["show", "last"], capsys)
     beside = json.loads(shown(["show", "last", "--reference", "--json"], capsys))
     assert {tuple(one["measured"]["ordered"]) for one in beside["figures"]} == {("emulated disk",)}
     assert shown(["show", "last", "--reference"], capsys).count("tcg, emulated disk") == 2
@@ -82,7 +83,8 @@ def compared(capsys: Captured, *arguments: str) -> str:
 
 def test_comparisons_say_so(capsys: Captured, tmp_path: Path) -> None:
     told(EMULATED)
-    assert "figures are those of a host with an emulated disk" in compared(capsys)
+    assert "figures are those of a host with an emulated disk" in compared(capsys, "--explain")
+    assert "emulated disk" in compared(capsys)
     assert json.loads(compared(capsys, "--json"))["ordered"] == ["emulated disk"]
     told(EMULATED, OTHER)
     for name in ("both.html", "both.md"):

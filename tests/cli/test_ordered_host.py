@@ -23,8 +23,11 @@ ORDERED = {**OWN, **SIZE}
 
 def test_tables_and_comparisons_say_so(capsys: Captured) -> None:
     told(ORDERED)
-    assert "ordered host of 2 CPUs and 4 GiB of memory: all guests share these" in shown(["show", "last"], capsys)
-    assert "figures are those of an ordered host" in compared(capsys)
+    assert "ordered host of 2 CPUs and 4 GiB of memory: all guests share these" in shown(
+        ["show", "last", "--explain"], capsys
+    )
+    assert "ordered host" in shown(["show", "last"], capsys)
+    assert "figures are those of an ordered host" in compared(capsys, "--explain")
     assert json.loads(compared(capsys, "--json"))["ordered"] == ["ordered host"]
     told(OWN)
     assert "ordered host" not in shown(["show", "last"], capsys) + compared(capsys)

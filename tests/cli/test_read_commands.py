@@ -99,7 +99,7 @@ def test_show_looks_for_the_knee_at_the_share_that_is_asked_for(capsys: pytest.C
     story.end()
     # Two tiles take 18.1 to 18.6 s where one takes 10: the second adds 20 / 18.1 - 1 to 20 / 18.6 - 1.
     adds = "tile 2 adds 9.0 % (7.5 to 10.5) of one tile's throughput"
-    assert f"knee: cannot tell; {adds}, and the limit is 10 %" in _said(capsys, "show")
+    assert f"knee: cannot tell; {adds}, and the limit is 10 %" in " ".join(_said(capsys, "show").split())
     assert "knee: not reached up to 2 tiles; each further one adds more than 7 %" in _said(
         capsys, "show", "--knee", "7"
     )
@@ -134,7 +134,8 @@ def test_compare_sets_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> N
     assert [(one["percent"], one["verdict"]) for one in found] == [(pytest.approx(-50.0), "one reading each")] * 2
     text = _said(capsys, "compare", "20261121-143000-tile-aaaa", "last")
     assert "cache writeback" in text and "? -50.0 %" in text
-    assert "takes 5 runs a side at least" in text
+    assert "to prove it takes 5 runs a side." in text
+    assert "takes 5 runs a side at least" in _said(capsys, "compare", "20261121-143000-tile-aaaa", "last", "--explain")
     second = _json(capsys, "compare", "20261121-1430", "last", "--cell", "2")
     assert second["rows"][0]["baseline"]["mean"] == 4.0
 
@@ -143,13 +144,26 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
     _run("20261121-143000-tile-aaaa")
     lines = _said(capsys, "compare", "last:1", "last:2").splitlines()
     assert lines[3:] == [
+        "CANNOT TELL YET: 1 repeat points to last:2 being faster than last:1, in all 2",
+        "  figures; to prove it takes 7 repeats.",
+        "",
         "figure                last:1  last:2  difference",
         "web (s)                 10.0    4.00   ? -60.0 %",
         "total wall clock (s)    11.0    5.00   ? -54.5 %",
         "",
+        "Mind  guests emulated (TCG): compare, do not quote",
+        "Signs ? too few readings",
+        "",
+        "vmlab compare last:1 last:2 --explain  every figure and note of it",
+        "vmlab report last:1 last:2 -o compared.html  hand it over",
+    ]
+    lines = _said(capsys, "compare", "last:1", "last:2", "--explain").splitlines()
+    assert lines[7:9] == [
         "TCG: these figures describe emulation, not a hypervisor with hardware support",
         "?: one reading each, no spread known; to prove a difference in one of 2 figures takes 7 repeats at least",
     ]
+    alone = _said(capsys, "compare", "last:1", "last:2", "--quiet").splitlines()
+    assert [line.split("  ")[0] for line in alone] == ["figure", "web (s)", "total wall clock (s)"]
 
 
 def test_compare_sets_a_run_beside_itself_by_its_axis(capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +253,7 @@ def test_compare_takes_several_runs_a_side(capsys: pytest.CaptureFixture[str]) -
         5,
     )
     assert (found["verdict"], found["better"]) == ("too few readings", None)
-    text = _said(capsys, "compare", before, after)
+    text = _said(capsys, "compare", before, after, "--explain")
     assert "too few readings: 4 runs a side; to prove a difference in one of 2 figures takes 5 runs a side" in text
 
 

@@ -96,7 +96,7 @@ def test_attach_without_a_name_takes_the_run_under_way_and_else_the_newest(
 ) -> None:
     followed: list[str] = []
 
-    def follow(folder: RunFolder, _: object) -> ExitCode:
+    def follow(folder: RunFolder, *_: object, **__: object) -> ExitCode:
         followed.append(folder.id)
         return ExitCode.PASSED
 

@@ -72,7 +72,7 @@ def test_a_quota_that_was_taken_away_gives_no_verdict(home: Home, tmp_path: Path
     told = {(cell["axes"]["cpu_quota"], one["delivered"]) for cell in home.show()["cells"] for one in _quotas(cell)}
     # Where the host has other work, the other quota does not bind.
     assert (10, False) in told and not told & {(10, True), (60, False)}
-    shown = " ".join(home.vmlab("show", "last").stdout.split())
+    shown = " ".join(home.vmlab("show", "last", "--explain").stdout.split())
     assert "(not delivered)" in shown and "of 10 % configured (bound 5 %)" in shown
     gate = home.vmlab("compare", "last", "--fail-if", "primes > +10 %", "--junit", str(tmp_path / "gate.xml"))
     assert gate.returncode == 4, gate.stdout + gate.stderr

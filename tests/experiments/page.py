@@ -39,7 +39,7 @@ from vmlab.report.reference_text import (
     restated_words,
     source_words,
 )
-from vmlab.report.run.run_page import absent_notes
+from vmlab.report.run.run_notes import absent_notes
 from vmlab.report.writers.text import paragraph
 
 DOCS = Path(__file__).parents[2] / "docs"

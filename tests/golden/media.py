@@ -18,6 +18,8 @@ from vmlab.model.places import shipped_scenarios
 
 OF_ONE = {
     "show": ("show",),
+    "show-explain": ("show", "--explain"),
+    "show-quiet": ("show", "--quiet"),
     "show-json": ("show", "--json"),
     "cell-1": ("show", "--cell", "1"),
     "cell-2": ("show", "--cell", "2"),
@@ -29,6 +31,7 @@ OF_ONE = {
 """Commands that tell of one run."""
 OF_SEVERAL = {
     "compare": ("compare",),
+    "compare-quiet": ("compare", "--quiet"),
     "compare-explain": ("compare", "--explain"),
     "compare-json": ("compare", "--json"),
     "compare-gate": ("compare", "--fail-if", "web > +5 %", "--fail-if", "mail.latency_p95 > 70 ms"),

@@ -22,10 +22,12 @@ from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded
 from vmlab.model.jsonable import jsonable
+from vmlab.model.run import OF_HOST
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.run_page import run_table, tables_alone
+from vmlab.report.run.run_screen import run_screen
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import suspect, why_lost
 
@@ -172,11 +174,16 @@ def document_of(folder: RunFolder) -> RunDocument:
         return run_document(reader)
 
 
-def print_measured(document: RunDocument, *, as_json: bool, quiet: bool = False) -> None:
-    """Print what a run measured, as `vmlab show` does."""
+def print_measured(document: RunDocument, *, as_json: bool, quiet: bool = False, name: str = "last") -> None:
+    """Print what a run measured, as `vmlab show` does; `name` is how commands call the run."""
     if as_json:
         write_json(jsonable(document))
     elif quiet:
         write_figures(tables_alone(document, page_width()))
     else:
-        write_figures(run_table(document, page_width()))
+        write_figures(run_text(document, name))
+
+
+def run_text(document: RunDocument, name: str) -> str:
+    """A run on one screen; a recording of the host has a page of its own."""
+    return run_table(document, page_width()) if document.run.size == OF_HOST else run_screen(document, name)

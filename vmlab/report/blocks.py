@@ -129,7 +129,15 @@ class Section:
     spare: str = ""
 
 
-Block = Heading | Text | Notes | Table | Chart | Section
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Two sections that text has side by side where it is wide enough for both; else, and elsewhere, one follows."""
+
+    first: Section
+    second: Section
+
+
+Block = Heading | Text | Notes | Table | Chart | Section | Beside
 
 
 def shown(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -147,5 +155,7 @@ def _is_empty(block: Block) -> bool:
             return not (block.labels and block.columns)
         case Section():
             return all(map(_is_empty, block.blocks))
+        case Beside():
+            return _is_empty(block.first) and _is_empty(block.second)
         case _:
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.cell_shape import (
     CellDocument,
@@ -24,7 +24,9 @@ _MOST_POINTS = 12
 _MOST_LIMITED = 4
 """Of more points at which a resource was at its limit, only the number of cells is said."""
 _WORDS = {"cpu": "CPU", "none": "nothing"}
-ROWS = ("guests read", "guests wrote", "at its limit")
+MOVED = {"read": "guests read, a cell", "wrote": "guests wrote, a cell"}
+"""Rows of what the guests' disks moved in a cell, by what they did."""
+LIMIT_ROW = "at its limit"
 
 
 def resource_word(resource: str) -> str:
@@ -33,8 +35,8 @@ def resource_word(resource: str) -> str:
 
 
 def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
-    """The text of one of `ROWS` for cells that share a column."""
-    if row == "at its limit":
+    """The text of one of the rows of `MOVED`, or of `LIMIT_ROW`, for cells that share a column."""
+    if row == LIMIT_ROW:
         found = [cell.bound_by.resource for cell in bound_cells(cells) if cell.bound_by is not None]
         return ", ".join(map(resource_word, dict.fromkeys(found))) or NOT_MEASURED
     figure = figure_of(cells, lambda cell: _guests_bytes(cell, row))
@@ -48,7 +50,7 @@ def _guests_bytes(cell: CellDocument, row: str) -> float | None:
 
 def _moved(cell: CellDocument, row: str) -> MovedDocument | None:
     traffic = cell.disk_traffic
-    return None if traffic is None else traffic.read if row == "guests read" else traffic.written
+    return None if traffic is None else traffic.read if row == MOVED["read"] else traffic.written
 
 
 def bound_lines(cell: CellDocument) -> Iterator[str]:
@@ -62,6 +64,35 @@ def bound_lines(cell: CellDocument) -> Iterator[str]:
 def _traffic_words(traffic: TrafficDocument) -> str:
     """Where bytes went; marked unless the counters were read as workloads started and had ended."""
     return traffic.sentence + ("" if traffic.exact else " (by ticks, not from start to end)")
+
+
+def why_sentence(groups: Mapping[str, Sequence[CellDocument]]) -> str:
+    """What was at its limit with each value of an axis, and in how many cells; empty where that is not known."""
+    return why_words({name: bound_counts(cells) for name, cells in groups.items()})
+
+
+def why_words(counted: Mapping[str, Counter[str]]) -> str:
+    """The same of how many cells each resource bound."""
+    known = {name: counts for name, counts in counted.items() if counts}
+    total = sum(counts.total() for counts in known.values())
+    resources = {resource for counts in known.values() for resource in counts}
+    if len(resources) == 1 and len(known) > 1:
+        return f"{_limit_words(*resources)} was at its limit in all {total} cells"
+    sides = [f"with {name} {' and '.join(_side_words(counts))}" for name, counts in known.items()]
+    if len(counted) == 1:
+        sides = [" and ".join(_side_words(counts)) for counts in known.values()]
+    return ", ".join(
+        [one.replace(" was", " was at its limit", 1) if place == 0 else one for place, one in enumerate(sides)]
+    )
+
+
+def _side_words(counts: Counter[str]) -> Iterator[str]:
+    for place, (name, count) in enumerate(counts.most_common()):
+        yield f"{_limit_words(name)}{'' if place else ' was'} ({count} of {plural(counts.total(), 'cell')})"
+
+
+def _limit_words(resource: str) -> str:
+    return "nothing" if resource == "none" else f"the {resource_word(resource)}"
 
 
 def limits_section(cells: Sequence[CellDocument]) -> Section:
@@ -88,7 +119,7 @@ def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:
     yield found.sentence + (f" ({alike}, {others})" if others else "")
     traffic = [cell.disk_traffic for cell in cells if cell.disk_traffic is not None]
     if traffic and (moved := traffic_over(traffic)).sentence:
-        yield _traffic_words(moved)
+        yield f"{f'in all {len(traffic)} cells ' if len(traffic) > 1 else ''}{_traffic_words(moved)}"
 
 
 def cell_words(cell: CellDocument) -> str:
@@ -158,7 +189,8 @@ def limit_sentences(cells: Sequence[CellDocument]) -> Iterator[str]:
         parts = [
             place if alone else f"{hits} of {len(points[place])} with {place}" for place, hits in at.items() if hits
         ]
-        where = f": {'; '.join(parts)}" if count < len(known) and len(parts) <= _MOST_LIMITED else ""
+        told = len(points) > 1 and count < len(known) and len(parts) <= _MOST_LIMITED
+        where = f": {'; '.join(parts)}" if told else ""
         yield f"{capital(word)} was at its limit in {count} of {plural(len(known), 'cell')}{where}."
 
 

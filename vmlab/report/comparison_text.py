@@ -109,11 +109,13 @@ def comparison_blocks(
     yield Section("", [Notes([note for note in notes if note not in told])])
 
 
-def compared_sections(comparison: Comparison, first: Collection[str] = (WALL_SECONDS,)) -> Iterator[Section]:
-    """The tables alone: each figure of the metrics `first` at all places, then all figures of each place."""
+def compared_sections(
+    comparison: Comparison, first: Collection[str] = (WALL_SECONDS,), metrics: Collection[str] = ()
+) -> Iterator[Section]:
+    """The tables alone: each figure of the metrics `first` at all places, then all or those of `metrics` at each."""
     names = side_names(comparison.labels)
     yield from _overviews(names, compared_rows(comparison, first))
-    for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
+    for place, rows in groupby(compared_rows(comparison, metrics), key=lambda row: row.place):
         own = list(rows)
         units = [row.unit for row in own]
         labels = [row_name(one.row) for one in own]
@@ -158,7 +160,7 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
         for side, one in zip(names[1:], row.differences, strict=True):
             found.append((f"{name} ({side})" if len(names) > 2 else name, one))
         figures += [(f"{name} ({side})", figure, row.unit) for side, figure in zip(names, row.figures, strict=True)]
-    beside = _neighbour_notes(comparison, names)
+    beside = neighbour_notes(comparison, names)
     looks = look_notes(comparison.within) if comparison.within else ()
     notes = [*looks, *difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures), *beside]
     return [*notes, EXPLORATORY] if comparison.chosen else notes
@@ -169,13 +171,13 @@ def behind_sides(comparison: Comparison) -> list[str]:
     return behind_notes(comparison.accelerators, comparison.ordered, "a part of the sides")
 
 
-def _neighbour_notes(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
+def neighbour_notes(comparison: Comparison, names: Sequence[str], *, brief: bool = False) -> Iterator[str]:
     """What the host's own guests took of each side, a line for each, where any of them took much."""
     of_sides = comparison.neighbours
+    took = "beside" if brief else "took, on average of the cells of"
     if any(one.took_cpu or one.used_disks for uses in of_sides for one in uses or ()):
         for name, uses in zip(names, of_sides, strict=True):
-            took = "not known" if uses is None else took_words(uses)
-            yield f"{GUESTS_OF_HOST} took, on average of the cells of {name}: {took}"
+            yield f"{GUESTS_OF_HOST} {took} {name}: {'not known' if uses is None else took_words(uses)}"
 
 
 def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:

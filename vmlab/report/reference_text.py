@@ -13,7 +13,8 @@ from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.figures import doubted, figure_text
 from vmlab.report.heading import heading
-from vmlab.report.run.run_page import absent_notes, run_sections
+from vmlab.report.run.run_notes import absent_notes
+from vmlab.report.run.run_page import run_sections
 from vmlab.report.run.shown_tables import metric_words
 from vmlab.report.verdicts import look_notes
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number

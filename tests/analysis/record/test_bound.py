@@ -192,7 +192,7 @@ def test_a_recorded_tile_waited_for_the_cpu_and_says_that_the_disk_did_not_matte
     note = "the disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for"
     text = run_table(recorded, 10_000)
     assert note in text
-    assert "at its limit          CPU        CPU" in text
+    assert "at its limit               CPU        CPU" in text
     page = cell_text(recorded, recorded.cells[0], 10_000)
     assert "the host's CPUs were at their limit for 96 % of the time" in page
     sides = [Side.of(name, recorded, cell) for name, cell in (("none", 1), ("writeback", 2))]
@@ -247,7 +247,7 @@ def test_repeats_of_a_point_have_one_line_with_their_means_and_sums() -> None:
     assert writeback.startswith(
         "cache writeback: the host's disk was at its limit for 67 % of the time (on average 64 % busy); "
         "the CPUs were 6.7 % busy (so in 2 of 3 cells, nothing in 1); "
-        "the guests read 100 MiB, the host's disk read 25 MiB: 75 % served from the host's memory"
+        "in all 3 cells the guests read 100 MiB, the host's disk read 25 MiB: 75 % served from the host's memory"
     )
     assert none.startswith("cache none: the host's disk was at its limit for 100 % of the time")
     assert "in 1 of" not in none
@@ -268,8 +268,8 @@ def test_the_summary_and_each_point_count_the_same_cells(recorded: RunDocument) 
     assert said.endswith("(so in 3 of 5 cells, nothing in 2)")
     summary = answers(replace(recorded, cells=cells))
     assert [line for line in summary if "limit" in line] == [
-        "None of the host's resources was at its limit in 2 of 5 cells.",
         "CPU was at its limit in 3 of 5 cells.",
+        "None of the host's resources was at its limit in 2 of 5 cells.",
     ]
     assert traffic_row("at its limit", cells) == "nothing, CPU"
     # Of a run without any cell that passed the others tell it.

@@ -100,7 +100,8 @@ def test_what_shows_the_new_figures_says_so(ended: Ended) -> None:
     right = _told(wrong=2.0, cells=2)
     assert "made again" not in ended("show", "last")[1]
     ended("reparse", "last")
-    text = " ".join(ended("show", "last")[1].split())
+    assert "made again" in ended("show", "last")[1]
+    text = " ".join(ended("show", "last", "--explain")[1].split())
     assert f"figures of copy were made again from raw output by vmlab {__version__} on " in text
     assert "cells 1, 2;" in text
     cell = " ".join(ended("show", "last:2")[1].split())

@@ -18,11 +18,13 @@ from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.cli.gate_options import GateOptions, gate_options
+from vmlab.cli.one_run import run_text
 from vmlab.cli.options import table_option
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.jsonable import jsonable
-from vmlab.model.visible import visible_values
+from vmlab.model.visible import visible_line, visible_values
+from vmlab.report.comparison_screen import comparison_screen
 from vmlab.report.comparison_text import compared_alone, comparison_table
 from vmlab.report.gate_text import gate_text
 from vmlab.report.headline import explanation
@@ -57,6 +59,7 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metava
     help="Look for the number of tiles after which a further one adds less than this share of what one does alone "
     f"[default: {SHARE_PERCENT:g}].",
 )
+@click.option("--explain", is_flag=True, help="Print every figure and note: what they rest on, and what is not proven.")
 @table_option
 @_json_option
 def show(
@@ -66,6 +69,7 @@ def show(
     phases: bool,
     reference: bool,
     share: int | None,
+    explain: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -76,8 +80,10 @@ def show(
         raise UsageError("--phases is about time alone: it goes with none of --raw, --reference and --knee")
     if share is not None and (reference or raw):
         raise UsageError("--knee is about scores, which neither --reference nor --raw shows")
-    if quiet and (reference or raw or phases or share is not None or cell is not None):
-        raise UsageError("--quiet is about the table of a run, which none of the other options shows")
+    if (quiet or explain) and (reference or raw or phases or cell is not None):
+        raise UsageError("--quiet and --explain are about the results of a run, which the other options do not show")
+    if quiet and (explain or share is not None):
+        raise UsageError("--quiet prints the table alone, without what --explain and --knee show")
     if reference:
         _show_reference(name, cell, raw=raw, as_json=as_json)
         return
@@ -94,8 +100,12 @@ def show(
     chosen = document if cell is None else only_cell(document, cell)
     if as_json:
         write_json(jsonable(chosen))
+    elif quiet:
+        write_figures(tables_alone(document, page_width()))
+    elif cell is None and (explain or share is not None):
+        write_figures(run_table(document, page_width()))
     elif cell is None:
-        write_figures((tables_alone if quiet else run_table)(document, page_width()))
+        write_figures(run_text(document, visible_line(name)))
     else:
         write_figures(cell_text(document, chosen.cells[0], page_width()))
 
@@ -207,15 +217,21 @@ def compare(
         write_figures("\n".join(compared_recordings(recordings, page_width())) + "\n")
         return ExitCode.PASSED
     noise = noise_of_run(control)
-    sides = sides_to_compare(runs, cell, whole=explain, baseline=baseline)
+    whole = explain or not (as_json or quiet or gate.conditions)
+    sides = sides_to_compare(runs, cell, whole=whole, baseline=baseline)
     comparison = gate.judged(compare_sides(sides, noise, metrics, gate.conditions))
     if as_json:
         write_json(jsonable(comparison))
     elif quiet:
         write_figures(compared_alone(comparison, page_width()))
+    elif explain:
+        text = comparison_table(comparison, page_width()) + _explained(comparison)
+        write_figures(text + gate_text(comparison, page_width()))
     else:
-        explained = _explained(comparison) if explain else ""
-        write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
+        words = visible_line(" ".join(runs))
+        write_figures(
+            comparison_screen(comparison, sides if whole else (), words) + gate_text(comparison, page_width())
+        )
     return gate.told(comparison, alone=as_json or quiet)
 
 

@@ -186,7 +186,7 @@ def attach(run: str | None, verbose: bool, quiet: bool, as_json: bool) -> None:
     except KeyboardInterrupt:
         say(f"left run {folder.id}; `vmlab attach {folder.id}` finds it again")
         sys.exit(ExitCode.PASSED)
-    sys.exit(_printed(folder, as_json, code, quiet=quiet))
+    sys.exit(_printed(folder, as_json, code, quiet=quiet, name=run or "last"))
 
 
 @click.command()
@@ -244,7 +244,7 @@ def resume(
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted, detail, page_follows=not as_json)
-    sys.exit(_printed(folder, as_json, code, quiet=quiet))
+    sys.exit(_printed(folder, as_json, code, quiet=quiet, name=run))
 
 
 def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, as_json: bool) -> bool:
@@ -269,7 +269,7 @@ def _label(folder: RunFolder, name: str | None, note: str) -> None:
             say(visible_line(f"run {folder.id} goes on without {what}: {error}"))
 
 
-def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = False) -> int:
+def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = False, name: str = "last") -> int:
     """Print what the run measured; the exit code to end with.
 
     A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its
@@ -282,7 +282,7 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = 
         code = _by_targets(document)
     try:
         if document is not None:
-            print_measured(document, as_json=as_json, quiet=quiet)
+            print_measured(document, as_json=as_json, quiet=quiet, name=name)
     except OutputLost:
         say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
         if code == ExitCode.PASSED:

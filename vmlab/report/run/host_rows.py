@@ -12,9 +12,13 @@ from vmlab.model.axes import axis_word
 from vmlab.model.quantities import written
 from vmlab.model.units import format_bytes
 from vmlab.report.blocks import Column, Section, Table
-from vmlab.report.bound_text import ROWS, traffic_row
+from vmlab.report.bound_text import LIMIT_ROW, MOVED, traffic_row
 from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.telemetry.host.host_figures import HostFigure, headlines
+
+Groups = Mapping[str, Sequence[CellDocument]]
+"""Cells that share a column, by its heading."""
+HOST_TITLE = "host, mean while the workloads ran"
 
 
 def row_label(figure: HostFigure) -> str:
@@ -53,14 +57,34 @@ def shown_groups(document: RunDocument, layout: TableLayout, block: Block) -> di
 
 def host_section(document: RunDocument, layout: TableLayout, block: Block) -> Section:
     """Means over the execute phase, in a column for each value of the axis that is varied; no rows without samples."""
-    rows = [figure for figure in headlines() if any(figure.name in cell.host for cell in block.cells)]
-    more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]
+    groups = shown_groups(document, layout, block)
+    means, rows = means_table(axis_title(document, layout.main_axis), groups), _known_rows(groups, LIMIT_ROW)
     columns = [
-        Column(name, [*(_text(one, _mean(cells, one)) for one in rows), *(traffic_row(row, cells) for row in more)])
-        for name, cells in shown_groups(document, layout, block).items()
+        Column(one.heading, [*one.texts, *(traffic_row(row, cells) for row in rows)])
+        for one, cells in zip(means.columns, groups.values(), strict=True)
     ]
-    table = Table(axis_title(document, layout.main_axis), [*map(row_label, rows), *more], columns)
-    return Section("host, mean while the workloads ran", [table] if rows else [])
+    return Section(HOST_TITLE, [Table(means.corner, [*means.labels, *rows], columns)] if means.labels else [])
+
+
+def means_table(corner: str, groups: Groups) -> Table:
+    """The host's means alone, in a column for each group of cells."""
+    rows = [
+        figure for figure in headlines() if any(figure.name in cell.host for those in groups.values() for cell in those)
+    ]
+    columns = [Column(name, [_text(one, _mean(cells, one)) for one in rows]) for name, cells in groups.items()]
+    return Table(corner, list(map(row_label, rows)), columns)
+
+
+def moved_table(groups: Groups) -> Table:
+    """What the guests read and wrote in a cell, on average over the cells of a column."""
+    known = _known_rows(groups)
+    columns = [Column(name, [traffic_row(row, cells) for row in known]) for name, cells in groups.items()]
+    return Table("guests, a cell", [name for name, row in MOVED.items() if row in known], columns)
+
+
+def _known_rows(groups: Groups, *more: str) -> list[str]:
+    cells = [cell for those in groups.values() for cell in those]
+    return [row for row in (*MOVED.values(), *more) if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in cells)]
 
 
 def _mean(cells: Sequence[CellDocument], figure: HostFigure) -> float | None:

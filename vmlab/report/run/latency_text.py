@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vmlab.analysis.cell_shape import (
     CellDocument,
@@ -15,8 +16,8 @@ from vmlab.analysis.cell_shape import (
 from vmlab.analysis.figures.figure import figure_of
 from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title
 from vmlab.analysis.shape import RunDocument
-from vmlab.report.blocks import Column, Section, Table
-from vmlab.report.run.host_rows import shown_groups
+from vmlab.report.blocks import Beside, Column, Section, Table
+from vmlab.report.run.host_rows import HOST_TITLE, Groups, means_table, moved_table, shown_groups
 from vmlab.report.words import NOT_MEASURED, capital
 from vmlab.telemetry.latency_bins import OPERATIONS
 
@@ -48,19 +49,45 @@ def title(known: Sequence[DiskLatencyDocument], whose: str = "the guests' disks"
 
 def latency_section(document: RunDocument, layout: TableLayout, block: Block) -> Section:
     """The mean of each percentile over a column's cells, as in `host_section`; empty where nobody counted."""
-    groups = shown_groups(document, layout, block)
+    return latency_of(axis_title(document, layout.main_axis), shown_groups(document, layout, block))
+
+
+def latency_of(corner: str, groups: Groups) -> Section:
+    """The same of groups of cells, a column each."""
     of_rows = mean_percentiles(list(groups.values()))
     columns = [
         Column(name, [percentiles_text(of_row[place]) for of_row in of_rows.values()])
         for place, name in enumerate(groups)
     ]
-    return _section(known_of(*groups.values()), axis_title(document, layout.main_axis), list(of_rows), columns)
+    return _section(known_of(*groups.values()), corner, list(of_rows), columns)
+
+
+def host_beside(corner: str, groups: Groups) -> Beside:
+    """The host's means, and beside them the guests' disks: percentiles as ``14/60/140``, and what they moved."""
+    means, latency = means_table(corner, groups), latency_of(corner, groups)
+    known = known_of(*groups.values())
+    percentiles = [_without_blanks(table) for table in latency.blocks if isinstance(table, Table)]
+    title = brief_title(known) if latency.title else ""
+    return Beside(
+        Section(HOST_TITLE, [means] if means.labels else []), Section(title, [*percentiles, moved_table(groups)])
+    )
+
+
+def _without_blanks(table: Table) -> Table:
+    columns = [replace(one, texts=[text.replace(" / ", "/") for text in one.texts]) for one in table.columns]
+    return replace(table, columns=columns)
 
 
 def _section(
     known: Sequence[DiskLatencyDocument], corner: str, rows: Sequence[str], columns: Sequence[Column]
 ) -> Section:
     return Section(title(known), [Table(corner, rows, columns)]) if rows else Section("", [])
+
+
+def brief_title(known: Sequence[DiskLatencyDocument]) -> str:
+    """The same in few words, for a table beside another one."""
+    error = max((one.error_percent for one in known), default=0.0)
+    return f"guests' disks, p50/p95/p99 in ms ± {error:.0f} %"
 
 
 def known_of(*groups: Sequence[CellDocument]) -> list[DiskLatencyDocument]:

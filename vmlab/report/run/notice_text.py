@@ -9,12 +9,13 @@ from operator import itemgetter
 
 from vmlab.analysis.comparison.comparison import AT_BEST, Row
 from vmlab.analysis.speed_spans import SpeedSpan
-from vmlab.report.words import cells_words, folded, plural
+from vmlab.report.words import LEAST_FOLDED, cells_words, folded, plural, without_numbers
 
 _ABOUT = re.compile(r"(?P<side>.+?: )?(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<text>.*)", re.DOTALL)
 """A notice on a cell or a guest, of a comparison with the side to which that belongs."""
 
 
+EMULATED_NOTICE = "guests are emulated (TCG)"
 _BRIEF = (
     (r"the host's other work took (\d+ %) of the CPUs", "other work {}"),
     (r"the CPUs ran at (\d+ %) of their best speed on average", "CPUs at {} of best"),
@@ -66,6 +67,26 @@ def short_notices(notices: Sequence[str]) -> list[str]:
             about = ": ".join(filter(None, [_who(names), text]))
             found.append(side + about + (f" {_all_notices(count)}" if count > 1 else ""))
     return found
+
+
+def brief_notices(notices: Sequence[str]) -> list[str]:
+    """The notices of a run in few words, those of cells that say the same as one, at the place of the first.
+
+    That guests are emulated is said of the figures themselves.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for notice in dict.fromkeys(notices):
+        side, (who, _) = _parts(notice)
+        text = f"{side}{brief_notice(notice)}" if who else notice
+        if not notice.startswith(EMULATED_NOTICE):
+            found.setdefault(without_numbers(text) if who else text, []).append((who, text))
+    return [_of_a_kind(those) for those in found.values()]
+
+
+def _of_a_kind(those: Sequence[tuple[str, str]]) -> str:
+    if len(those) < LEAST_FOLDED:
+        return "; ".join(": ".join(filter(None, one)) for one in those)
+    return "; ".join(": ".join(filter(None, [_who(names), text])) for names, text, _ in folded(those))
 
 
 def _parts(notice: str) -> tuple[str, tuple[str, str]]:

@@ -6,12 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import sides_by_axis
-from vmlab.analysis.comparison.result_table import ResultTable
 from vmlab.analysis.figures.table_layout import TableLayout, layout_of
 from vmlab.analysis.shape import RunDocument
-from vmlab.model.axes import absent_words, axes_words, axis_word
-from vmlab.model.run import OF_HOST, WARM_UP, AxisValue
-from vmlab.model.scenarios.table_words import WORKLOADS
+from vmlab.model.run import OF_HOST
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Notes, Section, Text
 from vmlab.report.bound_text import limits_section, replaced_lines, unpassed_lines
@@ -22,18 +19,19 @@ from vmlab.report.run.latency_text import latency_section
 from vmlab.report.run.lever_text import lever_section, undelivered_lines
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.recording_text import recording_sections
+from vmlab.report.run.run_notes import absent_notes, meanings, odd_cells
 from vmlab.report.run.score_rows import score_notes, score_section
 from vmlab.report.run.shown_tables import block_section, intervals_shown, named_differences, named_figures
 from vmlab.report.run.target_text import missed_sentence, target_section
 from vmlab.report.run.tiles_text import tiles_section
 from vmlab.report.run.together_text import together_notes, together_section
 from vmlab.report.verdicts import difference_notes, look_notes, outlier_notes
-from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
+from vmlab.report.words import MARK
 from vmlab.report.writers.text import WIDTH, text_lines
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:
-    """The plain text of a run's results; no line is wider than `width`, which should be 60 or more.
+    """The plain text of all that is known of a run; no line is wider than `width`, which should be 60 or more.
 
     A run that has no cell yet is its heading alone.
     """
@@ -100,65 +98,10 @@ def doubts(document: RunDocument) -> list[str]:
 
 def _notes(document: RunDocument, layout: TableLayout) -> Iterator[str]:
     tables = document.tables
-    yield from _relative_notes(layout, tables)
-    yield from (text for name, text in STATISTIC_WORDS.items() if name in layout.statistics)
-    if layout.best_of is not None:
-        repeats = max((cell.repeat for cell in document.cells), default=0)
-        short = "" if repeats >= layout.best_of else f", as it was published; this run has {plural(repeats, 'repeat')}"
-        yield f"each figure is the best of {plural(layout.best_of, 'repeat')}{short}"
+    yield from meanings(document, layout)
     if any(cell.repeat > 1 for cell in document.cells) and layout.best_of is None:
         yield "±: half width of the 95 % confidence interval of the mean over the repeats"
     yield from look_notes(document.run)
     yield from difference_notes(named_differences(tables), intervals=intervals_shown(layout))
     yield from outlier_notes(named_figures(tables))
-    yield from _apart(tables)
-    for cell in document.cells:
-        if cell.repeat == WARM_UP:
-            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is the warm-up and counts in no figure"
-        if cell.looped:
-            rounds = plural(len(cell.rounds), "round")
-            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is a loop of {rounds}, and counts in no figure"
-
-
-def absent_notes(document: RunDocument) -> Iterator[str]:
-    """A line for each reason why values of an axis have no cells, wherever the axis stands."""
-    values: dict[tuple[str, str], list[AxisValue]] = {}
-    for absent in document.run.absent:
-        for name, value in absent.axes.items():
-            values.setdefault((name, absent.reason), []).append(value)
-    yield from (absent_words(name, those, reason) for (name, reason), those in values.items())
-
-
-def _relative_notes(layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
-    """What a ratio, or another form of it, means in the tables."""
-    compared = [one for table in tables for *_, one in table.each() if one.difference is not None]
-    simple_rows = layout.simple and layout.rows == (WORKLOADS,)
-    if not compared or layout.relative is None or simple_rows:
-        return
-    base = ", ".join(map(axis_word, layout.baseline.values()))
-    ways = {one.reading.more_is_better is False for one in compared if one.figure.spread} or {True}
-    for inverse in sorted(ways, reverse=True):
-        yield _meaning(layout, base, inverse=inverse)
-
-
-def _meaning(layout: TableLayout, base: str, *, inverse: bool) -> str:
-    if layout.relative == "difference":
-        return f"difference: how much more than {base}, in percent of it"
-    column = " in the column before" if layout.simple else ""
-    ratio = f"time of {base} over the time{column}" if inverse else f"figure{column} over that of {base}"
-    match layout.relative:
-        case "ratio":
-            return f"ratio: {ratio}; 1 is as fast, less is slower"
-        case "percent":
-            return f"percent: {ratio}; 100 % is as fast, less is slower"
-        case "overhead":
-            return f"overhead: 100 % less the {ratio}"
-        case _:
-            return f"slowdown: one over the {ratio}; 1 is as fast, more is slower"
-
-
-def _apart(tables: Sequence[ResultTable]) -> Iterator[str]:
-    """A note if rates of tiles were added up, or their fairness calculated, that did not run at the same time."""
-    apart = [one.reading.overlap for table in tables for *_, one in table.each() if one.reading.apart]
-    if apart:
-        yield apart_words(apart)
+    yield from odd_cells(document)

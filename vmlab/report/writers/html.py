@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from vmlab.report.blocks import Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
+from vmlab.report.blocks import Beside, Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
 from vmlab.report.figures import struck_parts
 from vmlab.report.page.theme import style_sheet
 from vmlab.report.words import capital
@@ -120,6 +120,8 @@ class _Page:
                 yield self._drawn(block)
             case Section():
                 yield from self._section(block, level)
+            case Beside():
+                yield from self.elements([block.first, block.second], level)
 
     def _section(self, section: Section, level: int) -> Iterator[etree._Element]:
         if section.folded:

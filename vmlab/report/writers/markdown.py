@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from vmlab.report.blocks import Block, Chart, Heading, Notes, Section, Table, Text, shown
+from vmlab.report.blocks import Beside, Block, Chart, Heading, Notes, Section, Table, Text, shown
 from vmlab.report.figures import struck_parts
 from vmlab.report.words import capital
 
@@ -56,6 +56,8 @@ def _lines(blocks: Iterable[Block], level: int) -> Iterator[str]:
                 inner = [] if block.long else list(_lines(block.blocks, level + 1))
                 title = [f"{'#' * (level + 1)} {escaped(capital(block.title))}", ""] if block.title else []
                 yield from (*title, *inner) if inner else ()
+            case Beside():
+                yield from _lines([block.first, block.second], level)
             case Chart():
                 continue
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
-from vmlab.report.blocks import Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
+from vmlab.report.blocks import Beside, Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
 from vmlab.system.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
 
 WIDTH = 80
@@ -15,6 +16,7 @@ UNCUT = sys.maxsize
 """The width for output that does not go to a terminal: programs and files take lines of any length."""
 
 _GAP = "  "
+_BETWEEN = "   "
 _LONGEST_LABEL = 30
 
 
@@ -38,10 +40,21 @@ def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> list[str]:
                 inner = text_lines(block.blocks, width)
                 title = [block.title] if block.title and not block.folded else []
                 lines += ["", *title, *inner] if inner else []
+            case Beside():
+                lines += _side_by_side(block, width)
             case Chart():
                 continue
         before = block
     return lines
+
+
+def _side_by_side(block: Beside, width: int) -> list[str]:
+    first, second = (text_lines([one], width)[1:] for one in (block.first, block.second))
+    room = max(map(width_of, first), default=0)
+    if not (first and second) or room + len(_BETWEEN) + max(map(width_of, second)) > width:
+        return text_lines([block.first, block.second], width)
+    rows = zip_longest(first, second, fillvalue="")
+    return ["", *(f"{left(one, room)}{_BETWEEN}{other}".rstrip() for one, other in rows)]
 
 
 def _table(table: Table, width: int) -> list[str]:

@@ -1,0 +1,96 @@
+"""What to mind of a run's figures, at most a line each; `run_page` has each of these in full."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.comparison.difference import Difference, Verdict
+from vmlab.analysis.figures.table_layout import TableLayout
+from vmlab.analysis.record.accelerators import accelerators_of
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.statistics.sample_size import ALPHA
+from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, ordered_words
+from vmlab.model.run import EMULATED
+from vmlab.report.bound_text import replaced_lines, unpassed_lines
+from vmlab.report.run.lever_text import undelivered_lines
+from vmlab.report.run.notice_text import brief_notices
+from vmlab.report.run.run_notes import absent_notes, meanings, odd_cells
+from vmlab.report.run.shown_tables import intervals_shown, named_figures
+from vmlab.report.run.together_text import together_notes
+from vmlab.report.verdicts import UNPROVEN, UNTESTED, look_notes, outlier_notes
+from vmlab.report.words import MARK
+from vmlab.report.writers.text import WIDTH, shorten
+from vmlab.system.text_width import width_of
+
+_MOST = 8
+PREFIX = "Mind  "
+
+
+def mind_lines(document: RunDocument) -> list[str]:
+    """The caveats; why cells did not pass is whole, all others are cut to a line."""
+    found = [
+        *environment_lines(accelerators_of(document), ordered_words(document.run.host)),
+        *(line.removeprefix(f"{MARK} ") for line in undelivered_lines(document.cells)),
+        *replaced_lines(document.cells),
+        *absent_notes(document),
+        *brief_notices(document.run.notices),
+        *together_notes(document),
+        *look_notes(document.run),
+        *outlier_notes(named_figures(document.tables)),
+        *odd_cells(document),
+    ]
+    shown = [first_clauses(text, WIDTH - len(PREFIX)) for text in dict.fromkeys(found)]
+    more = len(shown) - _MOST
+    rest = [*shown[:_MOST], f"{more} more: see --explain"] if more > 1 else shown
+    return [*unpassed_lines(document.cells), *rest]
+
+
+def first_clauses(text: str, width: int) -> str:
+    """As many clauses of a sentence as fit; of a first one that does not fit its beginning, with an ellipsis."""
+    ends = [found.start() for found in re.finditer(r"[:;,] | \(", text) if found.start() <= width]
+    if width_of(text) <= width or not ends or ends[-1] < width // 3:
+        return shorten(text, width)
+    return text[: ends[-1]]
+
+
+def environment_lines(accelerators: Sequence[str | None], ordered: Sequence[str]) -> Iterator[str]:
+    """What stands behind all figures, in one line."""
+    parts = []
+    if EMULATED in accelerators:
+        parts.append("guests emulated (TCG)" if len({*accelerators}) == 1 else "some guests emulated (TCG)")
+    parts += ["emulated disk"] if EMULATED_DISK in ordered else []
+    parts += ["ordered host"] if ORDERED_HOST in ordered else []
+    if parts:
+        yield f"{', '.join(parts)}: compare, do not quote"
+
+
+def legend_lines(document: RunDocument, layout: TableLayout) -> Iterator[str]:
+    """What the signs of the tables mean."""
+    found = [
+        entry.difference
+        for table in document.tables
+        for *_, entry in table.each()
+        if entry.difference is not None and entry.difference.percent is not None
+    ]
+    tested = [one for one in found if one.interval and one.verdict != Verdict.SAME]
+    half = any(cell.repeat > 1 for cell in document.cells) and layout.best_of is None
+    yield signs_line(found, tested if intervals_shown(layout) else [], half=half)
+    yield from meanings(document, layout)
+
+
+def signs_line(found: Sequence[Difference], tested: Sequence[Difference], *, half: bool) -> str:
+    """``± and (…): 95 %, Wilcoxon signed rank, Holm over 4 · ~ not proven``."""
+    parts = ["±: 95 %"] if half else []
+    if tested:
+        least = f"{100 * (1 - ALPHA / max(one.level_divisor for one in tested)):.4g} %"
+        tests = " or ".join(dict.fromkeys(str(one.test) for one in tested))
+        family = max(one.family for one in tested)
+        corrected = f", Holm over {family}" if family > 1 else ""
+        before = "± and " if half and least == "95 %" else ""
+        parts = [*([] if before else parts), f"{before}(…): {least}, {tests}{corrected}"]
+    if any(one.verdict == Verdict.NOT_PROVEN for one in found):
+        parts.append(f"{UNPROVEN} not proven")
+    if any(one.obstacle for one in found):
+        parts.append(f"{UNTESTED} too few readings")
+    return " · ".join(parts)
