@@ -313,6 +313,30 @@ def test_a_metric_that_means_something_else_now_is_not_compared(
         judge(found, [Condition.parse("web.rate < -5 %")])
 
 
+def _of_an_axis(path: Path, units: dict[str, str]) -> RunDocument:
+    """A run whose metric `rate` has a unit of its own at each value of its axis `tool`."""
+    said = {"workloads": {"web": {"kind": "command", "run": "true", "metrics": {"rate": {"find": "(a)"}}}}}
+    story = Story(path / "run.sqlite", run=path.name).begin({"tool": list(units)}, said=said)
+    for tool, unit in units.items():
+        for repeat in (1, 2):
+            story.start_cell({"tool": tool}, repeat)
+            story.execute(10.0)
+            story.measure("web", 9.0)
+            story.measure("web", 7.0, "rate", unit)
+            story.end_cell(wall=10.0)
+    with RunReader(story.end()) as reader:
+        return run_document(reader)
+
+
+def test_a_unit_that_another_place_has_is_no_matter_where_the_sides_of_each_place_agree(tmp_path: Path) -> None:
+    units = {"dd": "B/s", "redis": "1/s"}
+    found = _compared(*(_of_an_axis(tmp_path / name, units) for name in ("old", "new")))
+    assert {row.axes["tool"]: row.unit for row in found.rows if row.metric == "rate"} == units
+    assert found.unlike == {} and not any("not compared" in warning for warning in found.warnings)
+    other = _compared(*(_of_an_axis(tmp_path / f"{dd}", {"dd": dd, "redis": "1/s"}) for dd in ("B", "s")))
+    assert list(other.unlike) == [("web", "rate")]
+
+
 def test_a_metric_that_means_the_same_is_compared(tmp_path: Path) -> None:
     found = _compared(*(_of_a_command(tmp_path / name, "1/s", "higher") for name in ("old", "new")))
     assert {row.metric for row in found.rows if row.workload == "web"} == {"run_time", "rate", "size"}

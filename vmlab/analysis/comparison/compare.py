@@ -61,7 +61,7 @@ def compare(
     baseline, parts = sides[0].run, [part for side in sides for part in side.parts]
     asked = asked_metrics(baseline)
     of_runs = [list(chain.from_iterable(own)) for own in zip(*(one.of_runs for one in meetings), strict=True)]
-    unlike = _unlike(parts, of_runs)
+    unlike = _unlike(parts, meetings)
     rows: list[Row] = []
     indexed: list[Indexed] = []
     overall: list[Overall] = []
@@ -102,12 +102,20 @@ def compare(
     )
 
 
-def _unlike(parts: Sequence[Side], of_runs: Sequence[Sequence[CellDocument]]) -> dict[Named, str]:
-    """A line for each figure that has another unit, or another better end, in some of the runs than in others.
+def _unlike(parts: Sequence[Side], meetings: Sequence[Meeting]) -> dict[Named, str]:
+    """A line for each figure that has another unit, or another better end, in some of the runs than in others, at one
+    place at least. Another one at another place is no matter, as each place is compared by itself.
 
     A scenario says what its own metrics are, and may have said otherwise before. A record that does not tell the kind
     of a workload does not tell better ends.
     """
+    found: dict[Named, str] = {}
+    for meeting in meetings:
+        found = {**_unlike_at(parts, meeting.of_runs), **found}
+    return found
+
+
+def _unlike_at(parts: Sequence[Side], of_runs: Sequence[Sequence[CellDocument]]) -> dict[Named, str]:
     taken = [
         (over.workload in part.run.throughput, part.label, over)
         for part, cells in zip(parts, of_runs, strict=True)
