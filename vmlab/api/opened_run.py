@@ -98,7 +98,8 @@ class Run:
 
         Raises VmlabError for a run that is no recording and copies none.
         """
-        from vmlab.analysis.advice.likeness import copied_document, copied_of
+        from vmlab.analysis.advice.likeness import copied_of
+        from vmlab.analysis.advice.proposed_changes import copied_document
 
         with RunReader(self.path) as reader:
             document = run_document(reader)

@@ -14,13 +14,14 @@ from tests.plan.copied_guest.guests import ROOMY
 from tests.plan.copied_guest.test_copied_load import BOTH, DAY, recorded, written
 from tests.store.stories import Story
 from vmlab.analysis.advice.likeness import Copied, LikeWay, copied_of
+from vmlab.analysis.advice.proposed_changes import copied_document, lost_words
 from vmlab.analysis.document import run_document
 from vmlab.model.cell_event import CellStarted
 from vmlab.model.event import CellPlaced
 from vmlab.model.run import CacheMode
 from vmlab.plan.planning import make_plan
 from vmlab.plan.terms import Overrides
-from vmlab.report.run.likeness_text import copied_text, lost_words
+from vmlab.report.run.likeness_text import copied_text
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import FleetWriter, TakenEvent
 
@@ -142,6 +143,9 @@ def test_advice_and_answer_stand_side_by_side(like: Path, capsys: pytest.Capture
     assert body["schema"] == "vmlab.advice/1" and body["run"] == RUN
     assert body["copied"]["is_likeness"] is True
     assert [one["alike"] for one in body["copied"]["ways"]] == [True, False]
+    (change,) = body["copied"]["changes"]
+    assert change["setting"] == "cache-writeback" and change["driver"] == {"cache": "writeback", "io": "threads"}
+    assert all(f"what is lost: {one}" in text for one in change["lost"]) and "--unsafe" in " ".join(change["lost"])
 
 
 @pytest.mark.parametrize(("rate", "await_ms"), [(60.0, 5.2), (100.0, 5.2), (80.0, 8.0), (80.0, 3.0)])
@@ -195,6 +199,7 @@ def test_a_load_with_flushes_has_answers_and_no_change_follows(tmp_path: Path) -
     assert found.better == []
     text = " ".join(copied_text(found, 120).split())
     assert "no change follows from it: the load has flushes" in text and "virsh" not in text
+    assert copied_document(found)["copied"]["changes"] == []
 
 
 def test_what_is_worse_in_one_answer_is_no_change(like: Path) -> None:
@@ -234,7 +239,7 @@ def test_a_name_of_a_domain_is_one_word_of_the_command(like: Path) -> None:
     ],
 )
 def test_what_is_lost_depends_on_the_mode_of_before(before: CacheMode, after: CacheMode, words: list[str]) -> None:
-    lost = lost_words(before, after)
+    lost = list(lost_words(before, after))
     assert len(lost) == len(words) and all(word in line for word, line in zip(words, lost, strict=True))
 
 

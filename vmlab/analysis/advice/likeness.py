@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.cell_event import CellStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.event import CellPlaced, CellWithdrawn, RunStarted
-from vmlab.model.jsonable import jsonable
 from vmlab.model.run import RUN_TIME, CacheMode, Outcome
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
@@ -157,25 +156,6 @@ def _is_of_likeness(found: Copied, answer: Answer) -> bool:
     """Whether it is of a recorded way, whose copy is alike on each host that the answer is of."""
     measured = any((one.phase, one.access, one.way) == (answer.phase, answer.access, answer.way) for one in found.ways)
     return measured and answer.access in found.alike_on(answer.host)[answer.phase]
-
-
-def copied_document(found: Copied) -> dict[str, Any]:
-    """The document ``vmlab.advice/1`` of a run that copied a load."""
-    recorded = found.recorded
-    ways = [{**asdict(one), "alike": one.alike} for one in found.ways]
-    return {
-        "schema": "vmlab.advice/1",
-        "run": found.run,
-        "copied": {
-            "recording": recorded.run,
-            "domain": recorded.domain,
-            "disk": recorded.disk,
-            "advice": recorded.advice,
-            "is_likeness": found.is_likeness,
-            "ways": ways,
-            "answers": [jsonable(one) for one in found.answers],
-        },
-    }
 
 
 def _answers(tables: Iterable[ResultTable]) -> Iterator[Answer]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from vmlab.analysis.advice.likeness import Answer, Copied, LikeWay
-from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, CacheMode
+from vmlab.analysis.advice.proposed_changes import changes_of
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN
 from vmlab.model.visible import visible_line
 from vmlab.plan.copied_guest.copied_load import LATENCY
@@ -14,26 +14,6 @@ from vmlab.report.blocks import Block, Column, Notes, Table, Text
 from vmlab.report.run.shown_tables import metric_words
 from vmlab.report.verdicts import difference_words
 from vmlab.report.writers.text import text_lines
-
-_LOST = {
-    "cached": "the host's page cache no longer keeps what the guest reads again, and gives that memory back",
-    "safe": "a write is on the disk only once the guest has flushed it; before, each was there when it was answered",
-    "direct": "data that the guest has not flushed are lost if the host crashes, as with a disk's own cache; with a "
-    "QEMU from before 4.0 libvirt refuses to migrate the running guest unless it is told --unsafe, and newer ones drop "
-    "the host's cache of the disk at the end of a migration",
-}
-"""By what the mode of before had and the new one has not."""
-
-
-def lost_words(before: CacheMode, after: CacheMode) -> list[str]:
-    """What is lost where a disk has another cache mode than before."""
-    was, is_now = CACHE_FLAGS[before], CACHE_FLAGS[after]
-    lost = {
-        "cached": is_now.direct and not was.direct,
-        "safe": is_now.writeback and not was.writeback,
-        "direct": was.direct and not is_now.direct,
-    }
-    return [words for name, words in _LOST.items() if lost[name]]
 
 
 def copied_text(found: Copied, width: int) -> str:
@@ -112,12 +92,8 @@ def _changes(found: Copied) -> Iterator[str]:
             "no change follows from it: the load has flushes, and their time, which a cache mode changes too, is in no "
             "figure"
         )
-    for setting in found.better:
-        keys = found.changed.get(setting, {})
-        named = {"cache": keys.get("data_cache"), "io": keys.get("data_io")}
-        words = " ".join(f"{name}='{value}'" for name, value in named.items() if value is not None)
+    for change in changes_of(found):
+        words = " ".join(f"{name}='{value}'" for name, value in change.driver.items())
         command = f"virsh edit {shlex.quote(recorded.domain)}"
         yield visible_line(f"to change it: {command}, and in the <driver> of disk {recorded.disk}: {words}")
-        mode = next((mode for mode in CACHE_MODES if mode == keys.get("data_cache")), None)
-        if mode is not None and found.mode is not None:
-            yield from (f"what is lost: {words}" for words in lost_words(found.mode, mode))
+        yield from (f"what is lost: {words}" for words in change.lost)
