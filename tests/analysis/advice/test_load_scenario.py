@@ -80,7 +80,7 @@ def test_the_busiest_disk_is_copied_with_all_that_was_recorded_of_it(tmp_path: P
 def test_a_disk_is_named_by_guest_and_target_or_by_its_guest(tmp_path: Path) -> None:
     store = recording(tmp_path / "r.sqlite")
     assert copied(store, NAME)[0] == copied(store, f"{NAME}/vdb")[0] == f"{NAME}/vdb"
-    with pytest.raises(UsageError, match="has less than one request in a second"):
+    with pytest.raises(UsageError, match="has less than one request and 1 MiB in a second"):
         copied(store, f"{NAME}/vda")
     with pytest.raises(UsageError, match=f"r has no disk '{NAME}/vdx'; did you mean"):
         copied(store, f"{NAME}/vdx")

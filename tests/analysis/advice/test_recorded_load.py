@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,6 +91,44 @@ def test_a_day_is_parted_in_a_moment_and_into_four_phases_at_most() -> None:
     assert len(phases) == 4
     found = [phase.reads.rate for phase in phases.values() if phase.reads]
     assert found == pytest.approx(rates[2:], rel=0.1)
+
+
+def test_few_large_requests_are_a_load_too() -> None:
+    (phase,) = phases_of(span(60, (100.0, 512, 0.001), (1.0, 2**24, 0.1))).values()
+    assert phase.writes is not None and phase.writes.size == 2**24
+    (alone,) = phases_of(span(60, NOTHING, (0.5, 2**23, 0.1))).values()
+    assert alone.writes is not None and alone.writes.rate == pytest.approx(0.5, rel=0.1)
+    assert phases_of(span(60, NOTHING, (0.5, 4096, 0.1))) == {}
+
+
+def test_a_phase_of_few_large_requests_is_none_of_the_smallest() -> None:
+    rates = [100.0, 200.0, 400.0, 800.0]
+    small = [tick for rate in rates for tick in span(60, (rate, 512, 0.0001), seed=int(rate))]
+    phases = phases_of([*small, *span(60, (5.0, 2**23, 0.01))])
+    assert len(phases) == 4 and [phase.reads.size for phase in phases.values() if phase.reads][-1] == 2**23
+
+
+def test_a_way_with_too_few_requests_for_a_cell_is_left_out() -> None:
+    """A cell lasts a minute at most, and half of it is looked at."""
+    (phase,) = phases_of(span(300, (3.0, 4096, 0.001), (0.07, 4096, 0.001))).values()
+    assert phase.reads is not None and phase.writes is None
+
+
+def test_a_tick_that_catches_up_counts_by_its_seconds() -> None:
+    slow, fast = span(30, (100.0, 4096, 0.001)), span(2, (500.0, 4096, 0.001))
+    stalled = replace(fast[0], seconds=28.0, reads=500.0, read_bytes=500.0 * 4096)
+    phases = phases_of([*slow, fast[0], stalled, fast[1]])
+    assert [phase.time for phase in phases.values()] == [30, 30]
+    assert [phase.reads.rate for phase in phases.values() if phase.reads] == pytest.approx([100, 500], rel=0.05)
+
+
+def test_one_piece_of_a_load_that_varies_as_much_anyway_is_no_phase() -> None:
+    tick = replace(span(1, (100.0, 4096, 0.001))[0], seconds=12.0)
+    values = [*([40.0, 160.0] * 50), 170.0]
+    ticks = [replace(tick, reads=one, read_bytes=one * 4096, read_depth=one / 1000) for one in values]
+    assert list(phases_of(ticks)) == ["load"]
+    steady = [replace(tick, reads=one, read_bytes=one * 4096) for one in [*([99.0, 101.0] * 50), 300.0]]
+    assert [phase.time for phase in phases_of(steady).values()] == [1200, 12]
 
 
 def counters(second: int, rates: Sequence[float]) -> dict[str, Any]:

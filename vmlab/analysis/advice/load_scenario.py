@@ -91,7 +91,7 @@ def _why_none(domain: DomainDocument, disk: DomainDiskDocument, name: str) -> st
         return f"the load of {shorten(name)} cannot be copied: {what}, and no requests with their times"
     if "disk_flushes_per_second" not in disk.figures:
         return f"the load of {shorten(name)} cannot be copied: an older version recorded it; record it again"
-    return f"there is no load of {shorten(name)} to copy: it has less than one request in a second"
+    return f"there is no load of {shorten(name)} to copy: it has less than one request and 1 MiB in a second"
 
 
 def _is_same(found: FoundDisk, disk: DomainDiskDocument) -> bool:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
+from operator import mul
+from typing import NamedTuple
 
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LOAD, MOST_PHASES, RecordedPhase, RecordedWay
@@ -16,11 +18,15 @@ CHANGED = 1.5
 """The factor by which some rate is another one in another phase."""
 CERTAIN = 6.0
 """How many standard errors two means must be apart, as the place of a change is looked for and not given."""
-LEAST_RATE = 1.0
-"""Requests in a second: what is below that everywhere makes no phase."""
+LEAST_RATE, LEAST_BYTES = 1.0, 2.0**20
+"""Requests, and bytes, in a second: what is below both everywhere makes no phase."""
 _LEAST_SHARE = 0.02
-"""The part of all requests, below which reads or writes are left out."""
+"""The part of all requests and of all bytes, below both of which reads or writes are left out."""
+_SLOWEST = 0.1
+"""Requests in a second: of slower reads or writes a cell of a minute has too few for a rate and a mean latency."""
 _MOST_PIECES, _MOST_PARTS = 600, 8
+_FEW = 8
+"""Pieces: of fewer nobody knows the spread by them alone."""
 _WAYS = ("reads", "writes")
 
 
@@ -78,7 +84,7 @@ def phases_of(ticks: Sequence[LoadTick]) -> dict[str, RecordedPhase]:
     """The phases of a load by name, in the order in which they first came; {} where it did next to nothing.
 
     A load that goes back and forth has each phase once, with the time of all its parts. Of more phases than a scenario
-    may have, those with the fewest requests are left out.
+    may have, those with the smallest part of all requests and bytes are left out.
     """
     kinds: list[list[LoadTick]] = []
     for part in _parts(_pieces(ticks)):
@@ -88,19 +94,37 @@ def phases_of(ticks: Sequence[LoadTick]) -> dict[str, RecordedPhase]:
         else:
             like += part
     means = [_mean(kind) for kind in kinds]
-    busy = [one for one in means if one.reads + one.writes >= LEAST_RATE]
-    most = sorted((one.seconds * (one.reads + one.writes) for one in busy), reverse=True)[:MOST_PHASES]
-    busy = [one for one in busy if one.seconds * (one.reads + one.writes) >= most[-1]]
+    found = [(one, phase) for one in means if _is_busy(one) and (phase := _phase(one)).ways]
+    weights = _weights([one for one, _ in found])
+    least = min(sorted(weights, reverse=True)[:MOST_PHASES], default=0.0)
+    busy = [phase for (_, phase), weight in zip(found, weights, strict=True) if weight >= least]
     names = [LOAD] if len(busy) == 1 else [f"phase-{number}" for number in range(1, len(busy) + 1)]
-    return {name: _phase(one) for name, one in zip(names, busy, strict=True)}
+    return dict(zip(names, busy, strict=True))
+
+
+def _is_busy(one: LoadTick) -> bool:
+    return one.reads + one.writes >= LEAST_RATE or one.read_bytes + one.write_bytes >= LEAST_BYTES
+
+
+def _weights(means: Sequence[LoadTick]) -> list[float]:
+    """What each does of all requests and of all bytes."""
+    requests = [one.seconds * (one.reads + one.writes) for one in means]
+    moved = [one.seconds * (one.read_bytes + one.write_bytes) for one in means]
+    every = sum(requests), max(1.0, sum(moved))
+    return [one / every[0] + own / every[1] for one, own in zip(requests, moved, strict=True)]
 
 
 def _phase(mean: LoadTick) -> RecordedPhase:
     """Latencies follow from rate and depth (Little's law)."""
-    ways = {"reads": _way(mean.reads, mean.read_bytes, mean.read_depth)}
-    ways["writes"] = _way(mean.writes, mean.write_bytes, mean.write_depth)
-    least = _LEAST_SHARE * (mean.reads + mean.writes)
-    kept = {name: way for name, way in ways.items() if way.rate >= least}
+    ways = {"reads": (mean.reads, mean.read_bytes, mean.read_depth)}
+    ways["writes"] = (mean.writes, mean.write_bytes, mean.write_depth)
+    requests = _LEAST_SHARE * (mean.reads + mean.writes)
+    moved = _LEAST_SHARE * (mean.read_bytes + mean.write_bytes)
+    kept = {
+        name: _way(rate, own, depth)
+        for name, (rate, own, depth) in ways.items()
+        if rate >= _SLOWEST and (rate >= requests or own >= moved)
+    }
     # A flush in twenty seconds is none of a load.
     flushes = mean.flushes if mean.flushes >= 0.05 and "writes" in kept else None
     return RecordedPhase.model_construct(
@@ -142,7 +166,8 @@ def _parts(pieces: list[LoadTick]) -> list[list[LoadTick]]:
 def _cut(part: Sequence[LoadTick]) -> tuple[float, int]:
     """How much is explained by the best place at which this part falls into two, and the place; 0 for none.
 
-    It is the one with the least sum of squares within both, each rate relative to its mean (binary segmentation).
+    It is the one with the least sum of squares within both, each rate relative to its mean (binary segmentation). Ticks
+    count by their seconds: one that catches up describes as long a time as those that were missed.
     """
     every = _mean(part)
     columns = [
@@ -150,12 +175,16 @@ def _cut(part: Sequence[LoadTick]) -> tuple[float, int]:
         for column, mean in zip(zip(*(one.rates for one in part), strict=True), every.rates, strict=True)
         if mean > 0
     ]
-    count, least = len(part), math.ceil(SHORTEST * len(part) / every.seconds)
-    sums = [list(accumulate(column)) for column in columns]
+    lengths = [one.seconds for one in part]
+    until = list(accumulate(lengths))
+    sums = [list(accumulate(map(mul, column, lengths))) for column in columns]
     best, at = 0.0, 0
-    for cut in range(least, count - least + 1):
-        weight = cut * (count - cut) / count
-        apart = (one[cut - 1] / cut - (one[-1] - one[cut - 1]) / (count - cut) for one in sums)
+    for cut in range(1, len(part)):
+        before, after = until[cut - 1], until[-1] - until[cut - 1]
+        if min(before, after) < SHORTEST:
+            continue
+        weight = before * after / until[-1]
+        apart = (one[cut - 1] / before - (one[-1] - one[cut - 1]) / after for one in sums)
         if (gain := weight * sum(each * each for each in apart)) > best:
             best, at = gain, cut
     return (best, at) if at and _is_change(part[:at], part[at:]) else (0.0, 0)
@@ -163,18 +192,44 @@ def _cut(part: Sequence[LoadTick]) -> tuple[float, int]:
 
 def _is_change(first: Sequence[LoadTick], second: Sequence[LoadTick]) -> bool:
     """Whether a rate differs enough between two parts, and for certain."""
+    lengths = [[one.seconds for one in part] for part in (first, second)]
     pairs = zip(*(zip(*(one.rates for one in part), strict=True) for part in (first, second)), strict=True)
-    certain = [_is_certain(before, after) for before, after in pairs]
+    certain = [_is_certain(_Spread.of(before, lengths[0]), _Spread.of(after, lengths[1])) for before, after in pairs]
     return any(sure and other for sure, other in zip(certain, _differing(_mean(first), _mean(second)), strict=True))
 
 
-def _is_certain(before: Sequence[float], after: Sequence[float]) -> bool:
-    means, errors = [], 0.0
-    for values in (before, after):
-        mean = sum(values) / len(values)
-        errors += sum((one - mean) ** 2 for one in values) / max(1, len(values) - 1) / len(values)
-        means.append(mean)
-    return abs(means[0] - means[1]) > CERTAIN * math.sqrt(errors)
+class _Spread(NamedTuple):
+    """A mean over time of a `number` of pieces, their variance relative to the square of the mean, None for one piece,
+    and as how many pieces of equal length they count.
+    """
+
+    mean: float
+    relative: float | None
+    number: int
+    pieces: float
+
+    @classmethod
+    def of(cls, values: Sequence[float], lengths: Sequence[float]) -> _Spread:
+        """That of rates over so many seconds each."""
+        seconds, count = sum(lengths), len(values)
+        mean = sum(map(mul, values, lengths)) / seconds
+        squares = sum(length * (one - mean) ** 2 for one, length in zip(values, lengths, strict=True)) / seconds
+        relative = None if count < 2 else squares * count / (count - 1) / mean**2 if mean > 0 else 0.0
+        return cls(mean, relative, count, seconds**2 / sum(one**2 for one in lengths))
+
+
+def _is_certain(before: _Spread, after: _Spread) -> bool:
+    """A few pieces tell little of their spread: it is taken to be as large, relative to its mean, as on the other side
+    at least.
+    """
+    known = max((one.relative for one in (before, after) if one.relative is not None), default=None)
+    if known is None:
+        return False
+    errors = 0.0
+    for one in (before, after):
+        relative = known if one.relative is None or one.number < _FEW else one.relative
+        errors += relative * one.mean**2 / one.pieces
+    return abs(before.mean - after.mean) > CERTAIN * math.sqrt(errors)
 
 
 def _is_other(one: LoadTick, other: LoadTick) -> bool:
