@@ -34,9 +34,13 @@ BUSY = (80.0, 40.0, 80 * 4096.0, 40 * 8192.0, 10.0, 1.25, 10.0, 0.4, 0.05)
 
 
 def recording(
-    store: Path, domain: Domain = BY_LIBVIRT, metrics: Sequence[str] = OF_DISK, busy: Sequence[float] = BUSY
+    store: Path,
+    domain: Domain = BY_LIBVIRT,
+    metrics: Sequence[str] = OF_DISK,
+    busy: Sequence[float] = BUSY,
+    seconds: int = 90,
 ) -> Path:
-    """Ninety seconds of a host with one guest: its second disk is busy, the first one idle."""
+    """So many seconds of a host with one guest: its second disk is busy, the first one idle."""
     writer = RunWriter(store)
     run = {"run": "r", "scenario": "recording", "size": OF_HOST, "seed": 0, "cells": 1, "expected_seconds": 0.0}
     writer.append(RunStarted(**run, mono=0.0))  # type: ignore[arg-type]
@@ -46,10 +50,10 @@ def recording(
     names = [f"{metric}[{NAME}/{target}]" for target in DISKS for metric in metrics]
     layout = SampleNames.of((*OWN_NAMES, *names))
     own = [1.0 if name == "tick_length_seconds" else 0.0 for name in OWN_NAMES]
-    for second in range(1, 91):
+    for second in range(1, seconds + 1):
         values = (*own, *IDLE[: len(metrics)], *busy[: len(metrics)])
         SampleWriter(writer)(Sample(float(second), float(second), 1.0, 0.0, layout, values))
-    writer.append(PhaseEnded(cell=1, phase=Phase.EXECUTE, seconds=90.0, mono=90.0))
+    writer.append(PhaseEnded(cell=1, phase=Phase.EXECUTE, seconds=float(seconds), mono=float(seconds)))
     writer.close()
     return store
 
@@ -102,6 +106,17 @@ def test_where_too_little_is_known_one_line_says_so(
     told = capsys.readouterr()
     assert why in told.err and len(told.err.splitlines()) == 1 and told.out == ""
     assert not output.exists()
+
+
+def test_a_recording_of_less_than_a_minute_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, output = recording(tmp_path / "r.sqlite", seconds=59), tmp_path / "try.yaml"
+    assert ended("advise", str(store), "-o", str(output)) == 2
+    err = capsys.readouterr().err
+    assert "r is 59.0 s long, and a load is copied from a minute or more" in err and len(err.splitlines()) == 1
+    assert not output.exists()
+    assert copied(recording(tmp_path / "long.sqlite", seconds=60))[0] == f"{NAME}/vdb"
 
 
 def test_the_command_writes_it_and_says_how_to_measure_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

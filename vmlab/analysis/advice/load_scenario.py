@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from vmlab.analysis.advice.advice import advise, demand_recording
+from vmlab.analysis.advice.advice import LEAST_SECONDS, advise, demand_recording
 from vmlab.analysis.advice.recorded_load import load_ticks, phases_of
 from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RunDocument
 from vmlab.model.domain import UNKNOWN
 from vmlab.model.errors import UsageError, VmlabError
+from vmlab.model.quantities import format_seconds
 from vmlab.model.scenarios.recorded import Recorded
 from vmlab.model.visible import visible_line, visible_values
 from vmlab.plan.copied_guest.copied_load import load_work, recorded_guest
@@ -30,9 +31,11 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
     """The disk as ``DOMAIN/TARGET``, and the scenario's text. Without a `disk` it is the one that has advice, and of
     several, or where none has, the one with the most requests under way.
 
-    Raises UsageError for what is no recording, and where nothing tells what the disk's guest asked of it.
+    Raises UsageError for what is no recording, for one that is shorter than advice takes, and where nothing tells what
+    the disk's guest asked of it.
     """
     demand_recording(document)
+    _demand_long_enough(document)
     domain, one = _named(document, disk) if disk else _busiest(document)
     name = disk_name(domain, one)
     phases = phases_of(load_ticks((sample for _, sample in samples(reader)), domain.name, one.target))
@@ -49,6 +52,18 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
         phases=phases,
     )
     return name, copied_scenario(_guest(document.run.id, domain, one), trial, load_work(recorded))
+
+
+def _demand_long_enough(document: RunDocument) -> None:
+    """A phase takes ten seconds, and a rate within 10 percent a hundred requests: less than a minute tells neither the
+    usual load of a guest nor how it changes. Raises UsageError.
+    """
+    seconds = document.recording.seconds if document.recording else 0.0
+    if seconds < LEAST_SECONDS:
+        raise UsageError(
+            f"{document.run.id} is {format_seconds(seconds)} long, and a load is copied from a minute or more; "
+            "`vmlab record --for 5m` makes such a recording"
+        )
 
 
 def disk_name(domain: DomainDocument, disk: DomainDiskDocument) -> str:
