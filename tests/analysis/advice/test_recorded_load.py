@@ -93,6 +93,44 @@ def test_a_day_is_parted_in_a_moment_and_into_four_phases_at_most() -> None:
     assert found == pytest.approx(rates[2:], rel=0.1)
 
 
+def queued(arrivals: Sequence[float], latency: float, places: int | None, seconds: int) -> list[LoadTick]:
+    """What QEMU's counters say of requests, each counted as it ends; of `places` that each take the next at once where
+    there are some, and else of those that come at `arrivals`.
+    """
+    ends: list[float] = []
+    if places is None:
+        ends = [one + latency for one in arrivals]
+    else:
+        for place in range(places):
+            ends += [(each + (place + 1) / places) * latency for each in range(int(seconds / latency))]
+    counts = [0] * seconds
+    for one in ends:
+        if one < seconds:
+            counts[int(one)] += 1
+    return [LoadTick(1.0, n, 0.0, n * 4096.0, 0.0, 0.0, n * latency, 0.0) for n in counts]
+
+
+@pytest.mark.parametrize("places", [1, 4, 10, 32, 128])
+@pytest.mark.parametrize("latency", [0.002, 0.04, 0.3])
+def test_a_number_of_requests_that_a_guest_keeps_is_found(places: int, latency: float) -> None:
+    (phase,) = phases_of(queued((), latency, places, 300)).values()
+    assert phase.reads is not None and phase.reads.in_flight == places
+
+
+@pytest.mark.parametrize("latency", [0.005, 0.04])
+@pytest.mark.parametrize("depth", [0.95, 1.0, 2.0, 3.9, 9.6, 12.0, 12.75, 30.0])
+def test_requests_that_come_by_themselves_keep_no_number_however_near_to_one_their_mean_is(
+    depth: float, latency: float
+) -> None:
+    drawn, arrivals, now = random.Random(7), [], 0.0
+    while now < 300:
+        now += drawn.expovariate(depth / latency)
+        arrivals.append(now)
+    (phase,) = phases_of(queued(arrivals, latency, None, 300)).values()
+    assert phase.reads is not None and phase.reads.depth == pytest.approx(depth, rel=0.03)
+    assert phase.reads.in_flight is None
+
+
 def test_few_large_requests_are_a_load_too() -> None:
     (phase,) = phases_of(span(60, (100.0, 512, 0.001), (1.0, 2**24, 0.1))).values()
     assert phase.writes is not None and phase.writes.size == 2**24

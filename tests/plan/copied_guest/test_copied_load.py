@@ -38,8 +38,8 @@ def recorded(**phases: dict[str, Any]) -> Recorded:
     return Recorded.model_validate({**said, "phases": phases})
 
 
-def way(rate: float, size: int, latency: float) -> RecordedWay:
-    return RecordedWay.model_construct(rate=rate, size=size, latency=latency)
+def way(rate: float, size: int, latency: float, in_flight: int | None = None) -> RecordedWay:
+    return RecordedWay.model_construct(rate=rate, size=size, latency=latency, in_flight=in_flight)
 
 
 def written(load: Recorded, xml: str = WEB01) -> tuple[str, ScenarioFile]:
@@ -53,7 +53,7 @@ def test_a_load_that_is_known_by_hand() -> None:
     assert fio_keys(way(300, 13000, 0.014), 50.5) == {"block": "12 KiB", "jobs": 5, "rate": "60/s", "fdatasync": 6}
     assert fio_keys(way(30, 700, 0.00005), 90.0) == {"block": "512 B", "jobs": 1, "rate": "30/s", "fdatasync": 1}
     # Four were under way nearly all the time, by a limit of 100 requests a second: that is what fio keeps.
-    assert fio_keys(way(99.96, 8192, 0.0385)) == {"block": "8 KiB", "depth": 4}
+    assert fio_keys(way(99.96, 8192, 0.0385, 4)) == {"block": "8 KiB", "depth": 4}
 
 
 @given(st.floats(0.1, 200_000), st.integers(1, 2**23), st.floats(1e-6, 5.0), st.none() | st.floats(0.05, 20_000))
@@ -65,12 +65,8 @@ def test_fio_does_what_was_recorded(rate: float, size: int, latency: float, flus
     # Little's law: no fewer places than requests were under way, and less than one more.
     under_way = rate * latency
     places = min(256, max(1, math.ceil(under_way - 0.05)))
-    assert keys.get("depth", 1) * keys.get("jobs", 1) == places
-    if "rate" in keys:
-        assert parse_pace(keys["rate"]) * keys["jobs"] == pytest.approx(rate, rel=1e-3)
-    else:
-        # At the same latency it is faster by a tenth at most.
-        assert places <= 1.1 * under_way
+    assert keys["jobs"] == places and "depth" not in keys
+    assert parse_pace(keys["rate"]) * keys["jobs"] == pytest.approx(rate, rel=1e-3)
     if flushes is None:
         assert "fdatasync" not in keys
     else:
@@ -119,7 +115,7 @@ def test_each_phase_has_its_own_rates_and_a_way_that_it_lacks_next_to_none() -> 
 
 
 def test_a_way_that_kept_its_places_has_no_rate_in_its_phase_alone() -> None:
-    full = {"time": "60.0 s", "writes": {"rate": "99.96/s", "size": "8192 B", "latency": "38.5000 ms"}}
+    full = {"time": "60.0 s", "writes": {"rate": "99.96/s", "size": "8192 B", "latency": "38.5000 ms", "in_flight": 4}}
     _, file = written(recorded(**{"phase-1": WRITES, "phase-2": full}))
     found = {}
     for cell in make_plan(file, Overrides(), ROOMY).cells:

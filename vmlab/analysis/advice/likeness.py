@@ -22,7 +22,7 @@ from vmlab.model.run import RUN_TIME, CacheMode, Outcome
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.plan.copied_guest.copied_load import ACCESS, LATENCY, PHASE, WORDS, is_saturated
+from vmlab.plan.copied_guest.copied_load import ACCESS, LATENCY, PHASE, WORDS
 from vmlab.plan.copied_guest.copied_scenario import AS_IT_IS, SETTING, VM
 from vmlab.plan.scenario_file.loading import read
 from vmlab.store.reader import RunReader
@@ -121,7 +121,7 @@ class Copied:
         told: dict[str, list[bool | None]] = {}
         for one in self.answers:
             way = self.recorded.phases[one.phase].ways[one.way]
-            if one.metric == LATENCY or is_saturated(way):
+            if one.metric == LATENCY or way.in_flight is not None:
                 told.setdefault(one.setting, []).append(one.difference.better)
         return [setting for setting, answers in told.items() if True in answers and False not in answers]
 

@@ -10,7 +10,8 @@ from operator import mul
 from typing import NamedTuple
 
 from vmlab.model.sample import Sample
-from vmlab.model.scenarios.recorded import LOAD, MOST_PHASES, RecordedPhase, RecordedWay
+from vmlab.model.scenarios.recorded import LOAD, MOST_PHASES, RATE_WITHIN, RecordedPhase, RecordedWay
+from vmlab.plan.copied_guest.copied_load import DEPTH_NOISE, places_of
 
 SHORTEST = 10.0
 """Seconds that a phase lasts at least."""
@@ -27,7 +28,15 @@ _SLOWEST = 0.1
 _MOST_PIECES, _MOST_PARTS = 600, 8
 _FEW = 8
 """Pieces: of fewer nobody knows the spread by them alone."""
-_WAYS = ("reads", "writes")
+_LONG = 50.0
+"""Latencies that a part of the time lasts at least, over which a depth is a mean."""
+_NEARLY_ALL = 0.9
+"""The part of the time in which a number of requests was under way that a guest keeps."""
+_MOST_FREE, _MOST_FREE_PLACES = 1 - 1 / (1 + RATE_WITHIN / 100), 0.5
+"""The part of its places, and how many of them, that may be free on average: so much faster a copy may be."""
+_LEAST_PARTS = 5
+_Depths = Sequence[tuple[float, float]]
+"""Seconds and the mean number under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +102,8 @@ def phases_of(ticks: Sequence[LoadTick]) -> dict[str, RecordedPhase]:
             kinds.append(list(part))
         else:
             like += part
-    means = [_mean(kind) for kind in kinds]
-    found = [(one, phase) for one in means if _is_busy(one) and (phase := _phase(one)).ways]
+    means = [(_mean(kind), kind) for kind in kinds]
+    found = [(one, phase) for one, kind in means if _is_busy(one) and (phase := _phase(one, kind)).ways]
     weights = _weights([one for one, _ in found])
     least = min(sorted(weights, reverse=True)[:MOST_PHASES], default=0.0)
     busy = [phase for (_, phase), weight in zip(found, weights, strict=True) if weight >= least]
@@ -114,15 +123,15 @@ def _weights(means: Sequence[LoadTick]) -> list[float]:
     return [one / every[0] + own / every[1] for one, own in zip(requests, moved, strict=True)]
 
 
-def _phase(mean: LoadTick) -> RecordedPhase:
+def _phase(mean: LoadTick, pieces: Sequence[LoadTick]) -> RecordedPhase:
     """Latencies follow from rate and depth (Little's law)."""
-    ways = {"reads": (mean.reads, mean.read_bytes, mean.read_depth)}
-    ways["writes"] = (mean.writes, mean.write_bytes, mean.write_depth)
+    ways = {"reads": (mean.reads, mean.read_bytes, [(one.seconds, one.read_depth) for one in pieces])}
+    ways["writes"] = (mean.writes, mean.write_bytes, [(one.seconds, one.write_depth) for one in pieces])
     requests = _LEAST_SHARE * (mean.reads + mean.writes)
     moved = _LEAST_SHARE * (mean.read_bytes + mean.write_bytes)
     kept = {
-        name: _way(rate, own, depth)
-        for name, (rate, own, depth) in ways.items()
+        name: _way(rate, own, depths)
+        for name, (rate, own, depths) in ways.items()
         if rate >= _SLOWEST and (rate >= requests or own >= moved)
     }
     # A flush in twenty seconds is none of a load.
@@ -132,9 +141,43 @@ def _phase(mean: LoadTick) -> RecordedPhase:
     )
 
 
-def _way(rate: float, moved: float, depth: float) -> RecordedWay:
-    size = max(1, round(moved / rate)) if rate > 0 else 1
-    return RecordedWay.model_construct(rate=rate, size=size, latency=depth / rate if rate > 0 else 0.0)
+def _way(rate: float, moved: float, depths: _Depths) -> RecordedWay:
+    """Of a rate above 0."""
+    depth = sum(length * one for length, one in depths) / sum(length for length, _ in depths)
+    latency = depth / rate
+    in_flight = _in_flight(depths, depth, latency)
+    return RecordedWay.model_construct(
+        rate=rate, size=max(1, round(moved / rate)), latency=latency, in_flight=in_flight
+    )
+
+
+def _in_flight(depths: _Depths, mean: float, latency: float) -> int | None:
+    """How many requests were under way nearly all the time; None where their number varied.
+
+    Little's law, L = λW (J. D. C. Little, Operations Research 9, 1961, pp. 383 to 387), gives the mean number alone,
+    which of any load may be near a whole number, and of a large one always is. A guest that keeps N under way has N in
+    each part of the time; of requests that come by themselves there are now more and now fewer. Those that begin in one
+    part and end in the next move N times their latency from one to the other.
+    """
+    number = places_of(mean)
+    parts = _parts_of_time(depths, max(1.0, _LONG * latency))
+    slack = [number * latency / length for length, _ in parts]
+    low, high = number - min(number * _MOST_FREE, _MOST_FREE_PLACES), number + DEPTH_NOISE
+    within = sum(length for (length, depth), own in zip(parts, slack, strict=True) if low - own <= depth <= high + own)
+    every = sum(length for length, _ in parts)
+    return number if len(parts) >= _LEAST_PARTS and within >= _NEARLY_ALL * every else None
+
+
+def _parts_of_time(depths: _Depths, least: float) -> list[tuple[float, float]]:
+    """Seconds and mean depth of ticks that follow each other, so many together that they last `least` seconds."""
+    found: list[tuple[float, float]] = []
+    seconds = area = 0.0
+    for length, depth in depths:
+        seconds, area = seconds + length, area + length * depth
+        if seconds >= least:
+            found.append((seconds, area / seconds))
+            seconds = area = 0.0
+    return found
 
 
 def _mean(ticks: Sequence[LoadTick]) -> LoadTick:

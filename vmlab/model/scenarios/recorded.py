@@ -11,6 +11,7 @@ from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import Bytes, Pace, Seconds
 
 MOST_PHASES = 4
+MOST_DEPTH = 256
 LOAD = "load"
 """The name of a load that does not change."""
 RATE_WITHIN = 10.0
@@ -28,6 +29,8 @@ class RecordedWay(ScenarioPart):
     """Their mean size."""
     latency: Annotated[Seconds, Field(ge=0)]
     """Their mean time, as QEMU sees it."""
+    in_flight: Annotated[int | None, Field(ge=1, le=MOST_DEPTH)] = None
+    """How many were under way nearly all the time, so that the disk set the rate."""
 
     @property
     def depth(self) -> float:

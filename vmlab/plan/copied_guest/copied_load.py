@@ -12,7 +12,7 @@ from typing import Any
 from vmlab.model.domain import UNKNOWN, DomainDisk
 from vmlab.model.quantities import exact_bytes, format_bytes, format_seconds, parse_bytes
 from vmlab.model.run import SWITCHABLE
-from vmlab.model.scenarios.recorded import RATE_WITHIN, Recorded, RecordedPhase, RecordedWay
+from vmlab.model.scenarios.recorded import MOST_DEPTH, Recorded, RecordedPhase, RecordedWay
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.copied_scenario import VM, Keys, Line, Work, most_file_bytes
 from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
@@ -24,11 +24,8 @@ LATENCY = "latency_mean"
 WORDS = {"reads": "read", "writes": "write"}
 """What fio calls the ways of a load."""
 _SECTOR, _PAGE, _MOST_BLOCK = 512, 4096, 2**24
-_MOST_DEPTH = 256
-_NOISE = 0.05
+DEPTH_NOISE = 0.05
 """Requests under way by which a mean may be above those that there were."""
-_SATURATED = RATE_WITHIN / 100 + 1
-"""How many times the mean number under way there may be places: so much faster the copy may be."""
 _IDLE = RecordedWay.model_construct(rate=0.1, size=_PAGE, latency=0.0)
 """What stands for a way that a phase has not: fio cannot do nothing."""
 _LEAST_FILE = 2**26
@@ -39,29 +36,29 @@ _LEAST_REQUESTS, _SHORTEST, _LONGEST = 100, 20, 60
 def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
     """fio's parameters for a way, and for so many flushes in a second beside it, which only writes may have.
 
-    It takes as many places as requests were under way on average (Little's law), rounded up. Where they were hardly
-    ever free, the disk set the rate: fio keeps them under way, and has no rate. Else each place is a job with its part
-    of the rate: one job would wait for all its blocks before it waits for its rate, so that few were under way.
+    Where so many requests were under way nearly all the time, the disk set the rate: fio keeps them under way, and has
+    no rate. Else it takes as many places as were under way on average, and each is a job with its part of the rate: one
+    job would wait for all its blocks before it waits for its rate, so that few were under way.
 
     O_DIRECT takes whole sectors, and the file system whole pages. Each flush comes after as many writes as there were
     for one, and after each at most.
     """
     unit = _PAGE if way.size >= _PAGE - _SECTOR else _SECTOR
     block = min(_MOST_BLOCK, max(unit, unit * round(way.size / unit)))
-    places = min(_MOST_DEPTH, max(1, math.ceil(way.depth - _NOISE)))
     keys: dict[str, Any] = {"block": exact_bytes(block)}
-    if is_saturated(way):
-        keys["depth"] = places
+    if way.in_flight is not None:
+        keys["depth"] = way.in_flight
     else:
+        places = places_of(way.depth)
         keys |= {"jobs": places, "rate": pace_text(way.rate / places)}
     if flushes is not None:
         keys["fdatasync"] = max(1, round(way.rate / flushes))
     return keys
 
 
-def is_saturated(way: RecordedWay) -> bool:
-    """Whether the places that its requests take were hardly ever free."""
-    return way.depth * _SATURATED >= max(1, math.ceil(way.depth - _NOISE))
+def places_of(depth: float) -> int:
+    """How many places requests take of which so many were under way on average (Little's law), rounded up."""
+    return min(MOST_DEPTH, max(1, math.ceil(depth - DEPTH_NOISE)))
 
 
 def pace_text(rate: float) -> str:
@@ -95,10 +92,13 @@ def recorded_keys(recorded: Recorded) -> dict[str, Any]:
 
 
 def _phase_keys(phase: RecordedPhase) -> dict[str, Any]:
-    ways = {
+    ways: dict[str, dict[str, Any]] = {
         name: {"rate": pace_text(way.rate), "size": f"{way.size} B", "latency": f"{1000 * way.latency:.4f} ms"}
         for name, way in phase.ways.items()
     }
+    for name, way in phase.ways.items():
+        if way.in_flight is not None:
+            ways[name]["in_flight"] = way.in_flight
     flushes = {} if phase.flushes is None else {"flushes": pace_text(phase.flushes)}
     return {"time": f"{phase.time:.1f} s", **ways, **flushes}
 
@@ -168,8 +168,8 @@ def _heading(recorded: Recorded) -> Iterator[str]:
         "load comes once at random and once in sequence."
     )
     yield (
-        "Rates are the recorded ones in each setting, so that the difference is in the latency; where as many requests "
-        "as fio has places were under way nearly all the time, the disk set the rate, and fio has none."
+        "Rates are the recorded ones in each setting, so that the difference is in the latency; where the same number "
+        "of requests was under way nearly all the time, the disk set the rate, and fio has none."
     )
     yield "`vmlab advise last` says after the run whether the copy is like the recording."
 
