@@ -40,11 +40,11 @@ def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
     no rate. Else it takes as many places as were under way on average, and each is a job with its part of the rate: one
     job would wait for all its blocks before it waits for its rate, so that few were under way.
 
-    O_DIRECT takes whole sectors, and the file system whole pages. Each flush comes after as many writes as there were
-    for one, and after each at most.
+    O_DIRECT takes whole sectors, and the file system whole pages, of which the number with the least factor is taken.
+    Each flush comes after as many writes as there were for one, and after each at most.
     """
     unit = _PAGE if way.size >= _PAGE - _SECTOR else _SECTOR
-    block = min(_MOST_BLOCK, max(unit, unit * round(way.size / unit)))
+    block = min(_MOST_BLOCK, unit * _nearest(way.size / unit))
     keys: dict[str, Any] = {"block": exact_bytes(block)}
     if way.in_flight is not None:
         keys["depth"] = way.in_flight
@@ -54,6 +54,12 @@ def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
     if flushes is not None:
         keys["fdatasync"] = max(1, round(way.rate / flushes))
     return keys
+
+
+def _nearest(ratio: float) -> int:
+    """The whole number above 0 that differs from it by the least factor."""
+    below = max(1, math.floor(ratio))
+    return below + 1 if ratio * ratio > below * (below + 1) else below
 
 
 def places_of(depth: float) -> int:
