@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 
 from tests.telemetry.libvirt_stats import answer, domain
-from vmlab.telemetry.guest_readings import DISKS, QUICK, GuestAnswer, GuestAnswers, GuestRates, GuestStats, Part, Timed
+from vmlab.telemetry.guest_readings import (
+    DATA_BLOCK,
+    DISKS,
+    QUICK,
+    GuestAnswer,
+    GuestAnswers,
+    GuestRates,
+    GuestStats,
+    Part,
+    Timed,
+)
 from vmlab.telemetry.guests import Answer, Deliver, Guests, Poller, asked_of_loop
 
 
@@ -59,6 +69,34 @@ def test_several_disks_vcpus_and_nics_are_added_up() -> None:
     assert got["guest_disk_reads_per_second[web]"] == 100
     assert got["guest_disk_read_await_ms[web]"] == pytest.approx(2.0)
     assert got["guest_vcpu_delay_percent[web]"] == pytest.approx(20.0)
+
+
+def with_data(scale: int, **changed: int) -> dict[str, int]:
+    """A guest whose second disk is its data disk: three times as many requests of twice the time."""
+    stats = domain(scale)
+    more = {"rd.reqs": 150 * scale, "wr.reqs": 30 * scale, "rd.times": 600_000_000 * scale, "wr.times": 0}
+    more |= {"rd.bytes": 0, "wr.bytes": 0}
+    return {**stats, "block.count": 2, DATA_BLOCK: 1, **{f"block.1.{key}": n for key, n in more.items()}, **changed}
+
+
+def test_a_data_disk_has_figures_of_its_own_besides() -> None:
+    rates = Rates()
+    named(rates, {"web": with_data(0), "mail": domain()}, 10.0)
+    got = named(rates, {"web": with_data(1), "mail": domain(1)}, 11.0)
+    assert got["guest_disk_reads_per_second[web]"] == 200
+    data = {name: value for name, value in got.items() if name.startswith("guest_data_disk_")}
+    assert data == {
+        "guest_data_disk_reads_per_second[web]": 150,
+        "guest_data_disk_writes_per_second[web]": 30,
+        "guest_data_disk_read_await_ms[web]": pytest.approx(4.0),
+        "guest_data_disk_write_await_ms[web]": 0.0,
+    }
+    # A guest that was passed over once has rates over the time since it was read before.
+    assert "guest_data_disk_reads_per_second[web]" not in named(rates, {"web": domain(2), "mail": domain(2)}, 12.0)
+    later = named(rates, {"web": with_data(3), "mail": domain(3)}, 13.0)
+    assert later["guest_data_disk_reads_per_second[web]"] == 150
+    anew = named(rates, {"web": with_data(1), "mail": domain(4)}, 14.0)
+    assert math.isnan(anew["guest_data_disk_reads_per_second[web]"])
 
 
 def test_a_guest_that_nowait_passed_over_costs_its_own_figures_only() -> None:

@@ -13,6 +13,7 @@ from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_ordered_host import ordered_group
 from vmlab.model.names import BRIDGE
 from vmlab.model.sample import Sample, split_name
+from vmlab.telemetry.guest_readings import DATA_BLOCK
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 
@@ -29,7 +30,7 @@ def recorded_names(host: RecordedHost) -> set[str]:
     host.sys("kernel/mm/ksm/ksm_zero_pages", "0\n")
     seen: list[Sample] = []
     ordered = ordered_group(host.roots.proc.parent / "ordered")
-    guests = {"web": domain()}
+    guests = {"web": {**domain(), DATA_BLOCK: 0}}
     own = OwnGuests(host)
     own.qemu(71, "-name db")
     recorder = Recorder(

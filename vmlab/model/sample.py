@@ -42,12 +42,19 @@ OF_GUESTS_DISKS = (
     "guest_disk_write_await_ms",
 )
 """The guests' figures that QEMU is asked for; all others of guests are known without it."""
+OF_DATA_DISKS = (
+    "guest_data_disk_reads_per_second",
+    "guest_data_disk_writes_per_second",
+    "guest_data_disk_read_await_ms",
+    "guest_data_disk_write_await_ms",
+)
+"""The same of a guest's data disk alone; guests without one have none of these."""
 GUESTS_READ = ("guests_read_offset_seconds", "guests_read_length_seconds")
 """When the guests' counters were read, in seconds after the tick began (below 0 in an answer that came late), and the
 seconds since they were last read.
 """
 GUESTS_DISKS_READ = ("guests_disks_read_offset_seconds", "guests_disks_read_length_seconds")
-"""The same of `OF_GUESTS_DISKS`."""
+"""The same of `OF_GUESTS_DISKS` and `OF_DATA_DISKS`."""
 _OF_GUEST = "guest_"
 
 
@@ -95,7 +102,7 @@ def read_with(metric: str) -> tuple[str, str] | None:
     """`GUESTS_READ` or `GUESTS_DISKS_READ` for what guests are asked for; None for what is read as the tick begins."""
     if not metric.startswith(_OF_GUEST) or metric == "guest_questions_stuck":
         return None
-    return GUESTS_DISKS_READ if metric in OF_GUESTS_DISKS else GUESTS_READ
+    return GUESTS_DISKS_READ if metric in OF_GUESTS_DISKS or metric in OF_DATA_DISKS else GUESTS_READ
 
 
 class Sample(NamedTuple):

@@ -7,7 +7,7 @@ from itertools import accumulate, chain, pairwise
 from operator import itemgetter, sub
 from typing import Generic, NamedTuple, TypeVar, cast
 
-from vmlab.model.sample import OF_GUESTS_DISKS
+from vmlab.model.sample import OF_DATA_DISKS, OF_GUESTS_DISKS
 from vmlab.telemetry.source import NAN
 
 Found = TypeVar("Found", covariant=True)
@@ -45,6 +45,9 @@ class GuestAnswer(NamedTuple, Generic[Found]):
 
 
 _BLOCK = ("rd.bytes", "wr.bytes", "rd.reqs", "wr.reqs", "rd.times", "wr.times")
+_OF_DATA = ("rd.reqs", "wr.reqs", "rd.times", "wr.times")
+DATA_BLOCK = "block.data"
+"""Among libvirt's parameters of a guest with a data disk, which of its blocks that is."""
 _NET = ("rx.bytes", "tx.bytes", "rx.pkts", "tx.pkts")
 _Reading = tuple[int, float]
 """A counter, and when it was read."""
@@ -125,11 +128,14 @@ METRICS = (*QUICK.metrics[:2], *DISKS.metrics, *QUICK.metrics[2:])
 
 
 class Counted(NamedTuple):
-    """What an answer has about one guest: levels (KiB) and counters; None for what is missing."""
+    """What an answer has about one guest: levels (KiB) and counters; None for what is missing. `data` are counters of
+    its data disk, None where it has none or they are missing.
+    """
 
     levels: Sequence[int | None]
     counters: Sequence[int | None]
     whole: bool
+    data: Sequence[int] | None = None
 
 
 GuestCounters = Mapping[str, Counted]
@@ -186,7 +192,12 @@ class GuestAnswers:
 
     def counters(self, part: Part, stats: GuestStats) -> GuestCounters:
         """Those of one part of an answer."""
-        return {guest: self._keys_of(part, figures).counted(figures) for guest, figures in stats.items()}
+        found = {guest: self._keys_of(part, figures).counted(figures) for guest, figures in stats.items()}
+        if part is DISKS:
+            for guest, figures in stats.items():
+                if (data := _of_data(figures)) is not None:
+                    found[guest] = found[guest]._replace(data=data)
+        return found
 
     def _keys_of(self, part: Part, figures: Mapping[str, int]) -> _Keys:
         shape = tuple([figures.get(name, 0) for name in part.devices])
@@ -208,6 +219,8 @@ class GuestRates:
         self._part = part
         self._never: list[_Reading | None] = [None] * len(part.keys(*[0 for _ in part.devices]))
         self._before: dict[str, _Whole | list[_Reading | None]] = {}
+        self._data: dict[str, _Whole] = {}
+        self._with_data: list[str] = []
         self.names: tuple[str, ...] = ()
 
     def rates(self, counted: GuestCounters, mono: float) -> list[float]:
@@ -215,7 +228,7 @@ class GuestRates:
         values: list[float] = []
         readings: dict[str, _Whole | list[_Reading | None]] = {}
         figures = self._part.values
-        for guest, (levels, counters, whole) in counted.items():
+        for guest, (levels, counters, whole, _) in counted.items():
             before = self._before.get(guest, self._never)
             if whole:
                 readings[guest] = _Whole(cast(Sequence[int], counters), mono)
@@ -230,14 +243,44 @@ class GuestRates:
             if not whole:
                 readings[guest] = [b if n is None else (n, mono) for n, b in zip(counters, before, strict=True)]
             values += figures(levels, _rates(counters, mono, before, self._part.together), 1.0)
-        if readings.keys() != self._before.keys() or not self.names:
-            self.names = tuple(f"{metric}[{guest}]" for guest in readings for metric in self._part.metrics)
+        data = {guest: _Whole(one.data, mono) for guest, one in counted.items() if one.data is not None}
+        for guest, now in data.items():
+            values += _data_values(now, self._data.get(guest))
+        self._data |= data
+        if readings.keys() != self._before.keys() or [*data] != self._with_data or not self.names:
+            self._with_data = [*data]
+            of_guests = (f"{metric}[{guest}]" for guest in readings for metric in self._part.metrics)
+            self.names = (*of_guests, *(f"{metric}[{guest}]" for guest in data for metric in OF_DATA_DISKS))
         self._before = readings
         return values
 
     def unknown(self) -> list[float]:
         """Values for a tick in which no answer came."""
         return [NAN] * len(self.names)
+
+
+def _of_data(figures: Mapping[str, int]) -> Sequence[int] | None:
+    """The counters of a guest's data disk."""
+    number = figures.get(DATA_BLOCK)
+    found = [figures.get(f"block.{number}.{key}") for key in _OF_DATA] if number is not None else [None]
+    return None if None in found else cast(Sequence[int], found)
+
+
+def _data_values(now: _Whole, before: _Whole | None) -> list[float]:
+    """Those of a guest's data disk; NaN where it was not read before, or began anew."""
+    if before is None or now.mono <= before.mono:
+        return [NAN] * len(OF_DATA_DISKS)
+    grown = list(map(sub, now.counters, before.counters))
+    if min(grown) < 0:
+        return [NAN] * len(OF_DATA_DISKS)
+    reads, writes, rd_ns, wr_ns = grown
+    length = now.mono - before.mono
+    return [
+        reads / length,
+        writes / length,
+        rd_ns / reads / 1e6 if reads else 0.0,
+        wr_ns / writes / 1e6 if writes else 0.0,
+    ]
 
 
 def _sum(get: Callable[[str], int | None], keys: list[str]) -> int | None:

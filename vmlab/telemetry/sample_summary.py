@@ -30,6 +30,8 @@ _WEIGHTS = {
     "disk_write_await_ms": ("disk_writes_per_second",),
     "guest_disk_read_await_ms": ("guest_disk_reads_per_second",),
     "guest_disk_write_await_ms": ("guest_disk_writes_per_second",),
+    "guest_data_disk_read_await_ms": ("guest_data_disk_reads_per_second",),
+    "guest_data_disk_write_await_ms": ("guest_data_disk_writes_per_second",),
     "domain_disk_await_ms": ("domain_disk_reads_per_second", "domain_disk_writes_per_second"),
 }
 """A wait is averaged over requests, not over seconds: a tick is weighted by the number of requests in it."""

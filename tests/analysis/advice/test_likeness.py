@@ -47,12 +47,17 @@ def copy(folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: fl
         for one in cell.workloads:
             story.ran(one.name, 1, 0.0, SECONDS + 2.0)
         story.mono -= 2 * len(cell.workloads)
-        idle = {f"guest_disk_{name}[t1-vm]": 0.0 for name in FIGURES}
+        idle = {f"guest_data_disk_{name}[t1-vm]": 0.0 for name in FIGURES}
         busy = {
-            "guest_disk_reads_per_second[t1-vm]": rate,
-            "guest_disk_writes_per_second[t1-vm]": 300.0,
-            "guest_disk_read_await_ms[t1-vm]": await_ms * of_order,
-            "guest_disk_write_await_ms[t1-vm]": 14.0 * of_order,
+            "guest_data_disk_reads_per_second[t1-vm]": rate,
+            "guest_data_disk_writes_per_second[t1-vm]": 300.0,
+            "guest_data_disk_read_await_ms[t1-vm]": await_ms * of_order,
+            "guest_data_disk_write_await_ms[t1-vm]": 14.0 * of_order,
+            # With what the guest does on its root disk.
+            "guest_disk_reads_per_second[t1-vm]": rate + 40.0,
+            "guest_disk_writes_per_second[t1-vm]": 340.0,
+            "guest_disk_read_await_ms[t1-vm]": 90.0,
+            "guest_disk_write_await_ms[t1-vm]": 90.0,
         }
         story.execute(SECONDS, [idle, idle, *[busy] * (SECONDS - 2)])
         for one in cell.workloads:

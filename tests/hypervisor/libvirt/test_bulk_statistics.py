@@ -14,6 +14,7 @@ import pytest
 from tests.waiting import until
 from vmlab.hypervisor.libvirt import bulk_statistics
 from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
+from vmlab.telemetry.guest_readings import DATA_BLOCK
 
 NOWAIT = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
 
@@ -94,3 +95,16 @@ async def test_a_whole_answer_is_of_its_own_moment_and_waits_for_guests_that_are
     assert disks is not None and disks.found == {"web": {"block.0.rd.bytes": 2}}
     assert min(quick.asked, disks.asked) >= before
     assert set(source.flags) == {0}
+
+
+@pytest.mark.parametrize(
+    ("disks", "number"), [(("vda",), None), (("vda", "vdb"), 1), (("vda", "sda"), 1), (("sda", "sdb"), None)]
+)
+async def test_the_data_disk_is_known_by_its_name(disks: tuple[str, ...], number: int | None) -> None:
+    named = {f"block.{place}.name": name for place, name in enumerate(disks)}
+    stats = {"block.count": len(disks), **named}
+    asked = DomainStatistics(
+        lambda _which, _flags: [(SimpleNamespace(name=lambda: "lab-web"), stats)], lambda name: name
+    )
+    _, found = await asked.domain_stats(whole=True)
+    assert found is not None and found.found["lab-web"].get(DATA_BLOCK) == number

@@ -225,7 +225,7 @@ def _seen(reader: RunReader, cell: CellDocument, known: CellTimeline) -> _Seen |
     samples = list(read_samples(reader, since, until)) if until > since else []
     seconds, requests, waited = 0.0, dict.fromkeys(WORDS, 0.0), dict.fromkeys(WORDS, 0.0)
     for sample in samples:
-        begin, end = sample.span_of("guest_disk_reads_per_second")
+        begin, end = sample.span_of("guest_data_disk_reads_per_second")
         part = min(end, until) - max(begin, since)
         figures = _figures(sample)
         if part <= 0 or not figures or not all(one == one for pair in figures.values() for one in pair):
@@ -238,10 +238,13 @@ def _seen(reader: RunReader, cell: CellDocument, known: CellTimeline) -> _Seen |
 
 
 def _figures(sample: Sample) -> dict[str, tuple[float, float]]:
-    """Rate and mean milliseconds of each way, over all guests; {} of a sample that has none."""
+    """Rate and mean milliseconds of each way, of the data disks of all guests; {} of a sample that has none.
+
+    What else a guest does on its root disk is none of the load.
+    """
     found: dict[str, tuple[float, float]] = {}
     for way, word in WORDS.items():
-        names = instances_of([sample], f"guest_disk_{way}_per_second")
+        names = instances_of([sample], f"guest_data_disk_{way}_per_second")
         pairs = [(sample.get(name), sample.get(_await(name, way, word))) for name in names]
         if not pairs:
             return {}

@@ -12,7 +12,8 @@ import libvirt
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import CpuUse
-from vmlab.telemetry.guest_readings import GuestAnswer, Timed
+from vmlab.model.scenarios.disk_levers import DATA_TARGETS
+from vmlab.telemetry.guest_readings import DATA_BLOCK, GuestAnswer, Timed
 
 _ASK = 10.0
 _WITHOUT_QEMU = (
@@ -105,4 +106,9 @@ class DomainStatistics:
 
 
 def _numbers(stats: dict[str, Any]) -> dict[str, int]:
-    return {key: value for key, value in stats.items() if isinstance(value, int)}
+    """What of libvirt's parameters are numbers, and which block is the data disk's, which is never the first one."""
+    found = {key: value for key, value in stats.items() if isinstance(value, int)}
+    for number in range(1, found.get("block.count", 0)):
+        if stats.get(f"block.{number}.name") in DATA_TARGETS.values():
+            found[DATA_BLOCK] = number
+    return found
