@@ -132,7 +132,7 @@ def test_every_key_while_real_guests_are_frozen_work_and_are_gone(scenario: Path
         live.walk(LAST_CELL)
         assert "collect " in tmux.text()
     tmux.shows(HOST)
-    shown = subprocess.run([*VMLAB, "show"], check=True, capture_output=True, text=True).stdout
+    shown = subprocess.run([*VMLAB, "show", "--explain"], check=True, capture_output=True, text=True).stdout
     # The cells do not count: a guest was held, and walking is other work. No proof of the lab's own failed.
     assert "far: its QEMU was stopped for" in shown, shown
     assert "is not what QEMU has" not in shown, shown

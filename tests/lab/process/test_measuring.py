@@ -284,7 +284,7 @@ def test_concurrent_runs_are_noted_on_both_and_told_wherever_they_are_shown(home
     assert noted(anna) == {second.name: "bert"}
     assert noted(bert) == {first.name: "anna"}
     assert len(anna.events("AnotherRunSeen")) == 1
-    shown = " ".join(anna.run("show")[1].split())
+    shown = " ".join(anna.run("show", "--explain")[1].split())
     assert f"run {second.name} of bert measured on this host at the same time" in shown
     compared = json.loads(bert.run("compare", str(first), str(second), "--json")[1])
     told = [warning for warning in compared["warnings"] if "at the same time" in warning]
