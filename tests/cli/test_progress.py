@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from vmlab.cli import one_run
+from vmlab.cli import progress as progress_module
 from vmlab.cli.progress import Detail, RunProgress
 from vmlab.lab.cell.disturbance import Disturbance
 from vmlab.lab.process.run_folder import RunFolder
@@ -19,6 +20,7 @@ from vmlab.model.cell_event import (
     GuestStateChanged,
     PhaseEnded,
     PhaseStarted,
+    SnapshotProgressed,
     WorkloadEnded,
 )
 from vmlab.model.errors import CommandFailed
@@ -64,6 +66,11 @@ cell 1/2 started: tiles 1, huge true, repeat 1, 4 guests
   cell 1 failed: one; two
 run failed: 1 cell did not pass
 """
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def shown(events: Iterable[Event], detail: Detail = Detail.CELLS, *, page_follows: bool = False) -> list[str]:
@@ -185,3 +192,22 @@ def test_a_run_that_cannot_be_followed_is_not_called_one_that_did_not_start(monk
         "run 20261121-143000-tile-0001 cannot be followed any more: Invalid argument; it goes on, and "
         "`vmlab attach 20261121-143000-tile-0001` tries again"
     )
+
+
+def test_the_moving_line_says_how_far_guests_are_that_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "_MOVE_SECONDS", 0.0)
+    terminal = _Terminal()
+    progress = RunProgress(terminal, page_follows=True)
+    drawn = []
+    for event in (
+        Notice(level="info", text="freezing front: it is booted and prepared once, and then kept"),
+        CellStarted(cell=1, axes={"cache": "none"}, repeat=1, guests=1),
+        SnapshotProgressed(cell=1, guest="front", stage="boots"),
+        SnapshotProgressed(cell=1, guest="mail", stage="is prepared"),
+        PhaseStarted(cell=1, phase="provision"),
+    ):
+        progress.show(event)
+        drawn.append(terminal.getvalue().rpartition("\r\x1b[2K")[2].strip())
+    assert drawn[0] == drawn[1] == "freezing front: it is booted and prepared once, and then kept"
+    assert drawn[2:4] == ["front boots", "front boots, mail is prepared"]
+    assert drawn[4].startswith("1/0 provision")

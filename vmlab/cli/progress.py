@@ -16,7 +16,9 @@ from vmlab.model.cell_event import (
     CellEnded,
     CellStarted,
     PhaseEnded,
+    PhaseStarted,
     RoundEnded,
+    SnapshotProgressed,
     TilesChanged,
     WorkloadEnded,
 )
@@ -136,7 +138,9 @@ class RunProgress:
         self._detail = detail
         self._page_follows = page_follows
         self._notice = ""
-        """What was said last before the first cell, which the moving line has."""
+        """What was said last before the first phase, which the moving line has."""
+        self._made: dict[str, str] = {}
+        """How far the guests are that are frozen for a cell."""
         self.timeline = RunTimeline()
         """The run as far as its events have been shown."""
         self._moved = -math.inf
@@ -149,6 +153,10 @@ class RunProgress:
         """Print the line of `event`, if it has one, and refresh the moving line."""
         if event is not None:
             self.timeline.apply(event)
+        if isinstance(event, SnapshotProgressed):
+            self._made[event.guest] = event.stage
+        elif isinstance(event, PhaseStarted):
+            self._made.clear()
         if self._detail == Detail.QUIET:
             return
         lines = [] if event is None else self._lines(event)
@@ -225,7 +233,8 @@ class RunProgress:
     def _status(self) -> str:
         cell = self.timeline.cell
         if cell is None or cell.phase is None:
-            return f"  {self._notice}" if self._notice and cell is None else ""
+            told = ", ".join(f"{guest} {stage}" for guest, stage in self._made.items()) or self._notice
+            return f"  {told}" if told and (cell is None or cell.ended is None) else ""
         where = "" if self._detail == Detail.STEPS else f"{cell.told.cell}/{self.timeline.cells_planned} "
         parts = [f"  {where}{cell.phase.phase} {format_seconds(max(0.0, time.monotonic() - cell.phase.mono))}"]
         for (tile, name), workload in sorted(cell.workloads.items()):
