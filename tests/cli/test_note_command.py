@@ -17,11 +17,10 @@ from vmlab.cli.main import command_line
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.report.listing import runs_text
-from vmlab.report.writers.text import UNCUT
 from vmlab.store.notes import NOTE, note_of, write_note
 from vmlab.store.run_list import list_runs
 from vmlab.system.removal import remove_tree
-from vmlab.system.text_width import width_of
+from vmlab.system.text_width import UNCUT, width_of
 
 OLD, NEW = "20261121-143000-tile-aaaa", "20261121-150000-tile-bbbb"
 SCRIPTS = "nach BIOS-Update – 性能, مرحبا 🚀"  # noqa: RUF001 - a dash that users type

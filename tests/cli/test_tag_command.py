@@ -17,11 +17,11 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.report.listing import runs_text
-from vmlab.report.writers.text import WIDTH
 from vmlab.store.life import LOCK
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import all_tags, resolve_run, tagged, tags_folder
 from vmlab.system.removal import remove_tree
+from vmlab.system.text_width import WIDTH
 
 OLD, NEW = "20261121-143000-tile-aaaa", "20261121-150000-tile-bbbb"
 

@@ -25,8 +25,8 @@ from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable
 from vmlab.plan.scenario_file.loading import load
 from vmlab.report.reference_text import reference_text
-from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
+from vmlab.system.text_width import UNCUT
 
 TOLD = (sys.executable, "-m", "tests.experiments.told")
 Printed = pytest.CaptureFixture[str]

@@ -25,8 +25,8 @@ from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.report_page import html_report, markdown_report
 from vmlab.report.run.cell_text import cell_text
-from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
+from vmlab.system.text_width import UNCUT
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.glyphs import tones_on
 from vmlab.tui.widgets.side_table import SideTable

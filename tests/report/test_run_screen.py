@@ -16,9 +16,9 @@ from vmlab.report.run.mind_text import first_clauses
 from vmlab.report.run.run_page import tables_alone
 from vmlab.report.run.run_screen import run_screen
 from vmlab.report.run.run_verdict import Found, verdict_sentence
-from vmlab.report.writers.text import WIDTH
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
+from vmlab.system.text_width import WIDTH
 
 _SCREEN = 45
 """Lines beside the tables, which are as long as a scenario has them."""

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +18,8 @@ from tests.store.stories import Story
 from vmlab.model.event import RunEnded
 from vmlab.model.places import runs_folder
 from vmlab.store import run_list, run_summary
-from vmlab.store.notes import write_note
+from vmlab.store.kept_file import file_stamp
+from vmlab.store.notes import NOTE, write_note
 from vmlab.store.run_list import RunList, kept_file, list_runs
 from vmlab.store.runs import RunSummary, remove_tag, write_tag
 from vmlab.store.writer import RunWriter, fold_in_dead
@@ -119,6 +121,49 @@ def test_a_change_shows_where_size_and_time_were_put_back(read: list[str]) -> No
     after = _store(OLD).stat()
     assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
     assert _outcomes() == ["passed", "failed"]
+
+
+def test_a_file_that_was_not_there_is_asked_for_once_the_folder_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def stamp(path: str) -> list[int] | None:
+        asked.append(Path(path).name)
+        return file_stamp(path)
+
+    monkeypatch.setattr(run_list, "file_stamp", stamp)
+    runs = RunList()
+    for read in (list_runs, runs.read):
+        read()
+        asked.clear()
+        read()
+        assert sorted(asked) == sorted([OLD, NEW, "run.sqlite", "run.sqlite"])
+    write_note(_store(OLD).parent, "before the update")
+    assert [run.note for run in list_runs()] == [run.note for run in runs.read()] == ["", "before the update"]
+
+
+def test_a_folder_that_changed_just_now_tells_nothing_of_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two changes within a tick of the kernel's clock for files leave the same times."""
+    times = time.time_ns()
+
+    def stamp(path: str) -> list[int] | None:
+        return [1, 1, times, times] if path.endswith((OLD, NEW)) else file_stamp(path)
+
+    monkeypatch.setattr(run_list, "file_stamp", stamp)
+    for settled, notes in ((3600 * 10**9, ["", "before the update"]), (-(10**12), ["", ""])):
+        monkeypatch.setattr(run_list, "SETTLED_NANOSECONDS", settled)
+        _store(OLD).with_name(NOTE).unlink(missing_ok=True)
+        runs = RunList()
+        runs.read()
+        write_note(_store(OLD).parent, "before the update")
+        assert [run.note for run in runs.read()] == notes
+
+
+def test_a_folder_in_which_a_store_was_opened_has_the_same_run(read: list[str]) -> None:
+    list_runs()
+    (_store(OLD).parent / "run.sqlite-shm").touch()
+    before = kept_file().read_bytes()
+    assert _outcomes() == ["passed", "passed"] and read == [NEW, OLD]
+    assert kept_file().read_bytes() != before, "the next list knows the folder"
 
 
 def test_a_store_that_was_written_just_now_is_not_kept(read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

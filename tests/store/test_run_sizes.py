@@ -52,7 +52,7 @@ def folder(name: str) -> Path:
 
 def sizes() -> dict[str, int]:
     """What is listed, which must be what the folders have."""
-    found = bytes_on_disk(run_names())
+    found = bytes_on_disk(dict.fromkeys(run_names()))
     assert found == {name: bytes_of(name) for name in run_names()}
     return found
 

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.comparison import Key, Noise, Row
 from vmlab.analysis.comparison.meetings import Side, demand_distinct, sides_by_axis, with_baseline
-from vmlab.analysis.comparison.nights import NightGate, judge_night
 from vmlab.analysis.comparison.overall import Overall
-from vmlab.analysis.comparison.pooled import PooledComparison, pool
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import StoreError, UsageError
@@ -27,6 +25,8 @@ from vmlab.store.reader import RunReader
 from vmlab.store.runs import by_time, named_sides, resolve_run, tagged
 
 if TYPE_CHECKING:
+    from vmlab.analysis.comparison.nights import NightGate
+    from vmlab.analysis.comparison.pooled import PooledComparison
     from vmlab.analysis.reference.published import BesideReference
 
 
@@ -52,6 +52,8 @@ def pooled_runs(
 
     Raises UsageError for what names no whole run, and as `pool` does; StoreError for a damaged store.
     """
+    from vmlab.analysis.comparison.pooled import pool
+
     named = [run for side in named_sides(references) for run in side.runs]
     if one := next((run for run in named if run.cell is not None), None):
         raise UsageError(f"--pooled takes whole runs, and {quoted(one.name)} is a cell")
@@ -77,6 +79,8 @@ def judged_night(
 
     Raises UsageError for a name whose file is damaged, and as `judge_night` does; StoreError for a damaged store.
     """
+    from vmlab.analysis.comparison.nights import judge_night
+
     tonight, named = _document(store), tagged(baseline)
     if named == ():
         raise UsageError(f"{baseline!r} names no run, as its file is damaged; `vmlab tag --rm {baseline}` removes it")

@@ -17,7 +17,7 @@ from vmlab.report.exports.exporting import export_runs as write_export
 from vmlab.report.page.report_file import write_chart, write_report
 from vmlab.store import runs as stored
 from vmlab.store.archive import unpack
-from vmlab.store.run_list import bytes_on_disk, list_runs, runs_document
+from vmlab.store.run_list import runs_document, runs_with_sizes
 from vmlab.store.runs import resolve_run
 
 AnyPath = str | os.PathLike[str]
@@ -25,8 +25,8 @@ AnyPath = str | os.PathLike[str]
 
 def listing() -> dict[str, Any]:
     """What ``vmlab ls --json`` prints: the document ``vmlab.runs`` of docs/reference/json.md."""
-    found = list_runs()
-    return runs_document(found, bytes_on_disk(run.id for run in found), host_queue().document())
+    found, sizes = runs_with_sizes()
+    return runs_document(found, sizes, host_queue().document())
 
 
 def export_runs(

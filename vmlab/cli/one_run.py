@@ -11,6 +11,7 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.output import page_width, write_figures, write_json
 from vmlab.cli.progress import Detail, RunProgress, WaitingLine
+from vmlab.cli.shown_run import run_text
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.process.event_feed import watch
@@ -22,12 +23,10 @@ from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded
 from vmlab.model.jsonable import jsonable
-from vmlab.model.run import OF_HOST
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.report.run.run_page import run_table, tables_alone
-from vmlab.report.run.run_screen import run_screen
+from vmlab.report.run.run_page import tables_alone
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import suspect, why_lost
 
@@ -182,8 +181,3 @@ def print_measured(document: RunDocument, *, as_json: bool, quiet: bool = False,
         write_figures(tables_alone(document, page_width()))
     else:
         write_figures(run_text(document, name))
-
-
-def run_text(document: RunDocument, name: str) -> str:
-    """A run on one screen; a recording of the host has a page of its own."""
-    return run_table(document, page_width()) if document.run.size == OF_HOST else run_screen(document, name)

@@ -107,7 +107,6 @@ variables_option = click.option(
 )
 verbose_option = click.option("--verbose", is_flag=True, help="Show each phase and workload of each cell, too.")
 quiet_option = click.option("--quiet", is_flag=True, help="Print the table alone, and no progress.")
-table_option = click.option("--quiet", is_flag=True, help="Print the table alone.")
 wait_option = click.option("--wait", is_flag=True, help="Wait for its turn where another run measures on this host.")
 concurrent_option = click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
 hosts_option = click.option(

@@ -29,7 +29,7 @@ class OutputLost(VmlabError):
 def page_width() -> int:
     """How wide a page of text is: that of every terminal, and uncut where standard output is none."""
     # Imported late: `vmlab --help` prints no table.
-    from vmlab.report.writers.text import UNCUT, WIDTH
+    from vmlab.system.text_width import UNCUT, WIDTH
 
     return WIDTH if sys.stdout is not None and sys.stdout.isatty() else UNCUT
 

@@ -46,9 +46,8 @@ from vmlab.report.event_words import event_sentence
 from vmlab.report.listing import begins_words
 from vmlab.report.run.notice_text import cell_of_notice
 from vmlab.report.words import LEAST_FOLDED, plural, silent_words, without_numbers
-from vmlab.report.writers.text import WIDTH
 from vmlab.system.terminal import forget, put
-from vmlab.system.text_width import first_columns
+from vmlab.system.text_width import WIDTH, first_columns
 
 _MOVE_SECONDS = 0.1
 """The least time between two drawings of the moving line: events of a past run come very fast."""

@@ -9,8 +9,8 @@ from vmlab.model.axes import axis_word
 from vmlab.model.run import DONE, WARM_UP, Outcome
 from vmlab.report.run.notice_text import brief_notice
 from vmlab.report.words import MARK, NOT_MEASURED
-from vmlab.report.writers.text import WIDTH, paragraph, shorten
-from vmlab.system.text_width import left, width_of
+from vmlab.report.writers.text import paragraph, shorten
+from vmlab.system.text_width import WIDTH, left, width_of
 
 _GAP = "  "
 

@@ -29,7 +29,8 @@ from vmlab.report.run.run_screen import next_line
 from vmlab.report.run.run_verdict import Found, verdict_sentence
 from vmlab.report.verdicts import difference_notes
 from vmlab.report.words import MARK, plural
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 _MOST_MINDED = 8
 

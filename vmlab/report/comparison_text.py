@@ -26,8 +26,8 @@ from vmlab.report.verdicts import (
     verdict_words,
 )
 from vmlab.report.words import MARK, moment, plural
-from vmlab.report.writers.text import WIDTH, text_lines
-from vmlab.system.text_width import width_of
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH, width_of
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 
 _LONGEST_NAME = 24

@@ -15,7 +15,8 @@ from vmlab.report.blocks import Notes, Section
 from vmlab.report.figures import value_text
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_words
 from vmlab.report.words import plural
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 FAILS = "FAIL"
 """Stands before what a gate fails by."""

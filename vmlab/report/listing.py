@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from vmlab.lab.process.measuring_runs import HostQueue
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.event_fields import CellToCome
 from vmlab.model.quantities import about_seconds, format_bytes
 from vmlab.model.visible import visible_line, visible_values
 from vmlab.report.words import plural
-from vmlab.report.writers.text import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary
-from vmlab.system.text_width import exactly, left, width_of
+from vmlab.system.text_width import UNCUT, WIDTH, all_exactly, left, shortened, widest, width_of
+
+if TYPE_CHECKING:
+    from vmlab.model.event_fields import CellToCome
 
 _HEADINGS = ("RUN", "SIZE", "OUTCOME", "CELLS", "STARTED (UTC)")
 _COMING = ("CELL", "AXES", "REPEAT", "AS PLANNED")
@@ -41,7 +43,7 @@ def runs_text(runs: Sequence[RunSummary], width: int = WIDTH, disk: Mapping[str,
     lines = _in_columns(rows, width)
     # Beside the other columns a terminal has no room for it.
     for place in reversed([place for place, note in enumerate(notes, 2) if note]):
-        lines.insert(place, shorten(f"  {notes[place - 2]}", width))
+        lines.insert(place, shortened(f"  {notes[place - 2]}", width))
     lines += [visible_line(run.problem) for run in runs if run.problem and run.runner_pid is None]
     return "\n".join(lines) + "\n"
 
@@ -56,21 +58,23 @@ def _row(run: RunSummary) -> tuple[str, ...]:
 def _tags(runs: Sequence[RunSummary], width: int) -> list[str]:
     """The column with the names that users gave to runs."""
     longest = UNCUT if width == UNCUT else _LONGEST_TAGS
-    return ["NAME", *(shorten(visible_line(", ".join(run.tags)), longest) for run in runs)]
+    return ["NAME", *(shortened(visible_line(", ".join(run.tags)), longest) for run in runs)]
 
 
 def _in_columns(rows: Sequence[Sequence[str]], width: int = UNCUT) -> list[str]:
     """A line for each row, of which the first text is cut where they are wider than `width`."""
-    widths = [max(width_of(row[place]) for row in rows) for place in range(len(rows[0]))]
+    columns = [*zip(*rows, strict=True)]
+    widths = [*map(widest, columns)]
     widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * (len(widths) - 1))
-    return ["  ".join(exactly(text, size) for text, size in zip(row, widths, strict=True)).rstrip() for row in rows]
+    filled = map(all_exactly, columns, widths)
+    return ["  ".join(line).rstrip() for line in zip(*filled, strict=True)]
 
 
 def names_text(entries: Sequence[tuple[str, str]], width: int = WIDTH) -> str:
     """A line for each name with what it is, cut off at `width`."""
     entries = visible_values(list(entries))
     longest = max((width_of(name) for name, _ in entries), default=0)
-    return "\n".join(shorten(f"{left(name, longest)}  {what}".rstrip(), width) for name, what in entries) + "\n"
+    return "\n".join(shortened(f"{left(name, longest)}  {what}".rstrip(), width) for name, what in entries) + "\n"
 
 
 def begins_words(seconds: float | None) -> str:

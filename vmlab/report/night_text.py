@@ -16,7 +16,8 @@ from vmlab.report.figures import value_text
 from vmlab.report.gate_text import FAILS
 from vmlab.report.verdicts import UNTESTED
 from vmlab.report.words import MARK, moment, plural, relative_number
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 _MOST_LEFT_OUT = 8
 

@@ -15,7 +15,8 @@ from vmlab.report.comparison_text import EXPLORATORY, figure_name
 from vmlab.report.heading import behind_notes, machine_parts
 from vmlab.report.verdicts import UNTESTED
 from vmlab.report.words import MARK, NOT_MEASURED, moment, plural, relative_number
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 _LEGEND = (
     "in brackets: 95 % interval of the difference over all runs like these; another run: where another run of as many "

@@ -18,7 +18,8 @@ from vmlab.report.run.run_page import run_sections
 from vmlab.report.run.shown_tables import metric_words
 from vmlab.report.verdicts import look_notes
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 _MINUTES = "m s"
 """The unit of figures such as ``115m25s``; the run's are in seconds beside them."""

@@ -21,7 +21,8 @@ from vmlab.report.figures import figure_text, form_of, with_unit
 from vmlab.report.heading import behind_notes
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, difference_parts, sentence, verdict_words
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 PLAN_SCHEMA = "vmlab.tune-plan/1"
 _GUIDE = "a guide: each interval is of one lever alone, and what is proposed was chosen by these readings"

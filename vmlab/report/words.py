@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.model.names import guest_key
 from vmlab.model.quantities import format_bytes, format_seconds
-from vmlab.model.results import NetworkProof
 from vmlab.model.run import AS_WRITTEN
 
 if TYPE_CHECKING:
     # They bring pydantic, or many classes, which would delay the console's first picture.
     from vmlab.model.cell_event import DiskSilent
+    from vmlab.model.results import NetworkProof
     from vmlab.model.scenarios.table_words import Relative
 
 NOT_MEASURED = "-"

@@ -2,15 +2,16 @@
 
 What was read of a run is kept in one file beside the runs' folders. It counts only while the run's store, its log and
 its note are still the files that were read, by inode, size and times; so the list never tells anything else than
-the stores. Whoever lists runs brings the file up to date. Where it is missing, damaged or cannot be written, stores are
-read. What runs take on the disk is kept likewise.
+the stores. In a folder that is the same nothing has appeared, so only files that were there are asked for. Whoever
+lists runs brings the file up to date. Where it is missing, damaged or cannot be written, stores are read. What runs
+take on the disk is kept likewise.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -25,16 +26,19 @@ from vmlab.store.life import LOG, is_alive
 from vmlab.store.notes import NOTE
 from vmlab.store.runs import STORE, RunSummary, all_tags, run_names
 
-_SCHEMA = "vmlab.run-list/6"
+_SCHEMA = "vmlab.run-list/7"
 """Its number changes with the fields of `RunSummary`, and with what `summarise` makes of a store."""
 _FIELDS = tuple(name for name in RunSummary.__slots__ if name != "tags")
-"""What is kept of a summary; names are kept elsewhere."""
+"""What is kept of a summary, in the order of its fields; names are kept elsewhere."""
+_TAGS = RunSummary.__slots__.index("tags")
+_as_kept: Callable[..., RunSummary] = RunSummary
 _ENDED = _FIELDS.index("ended")
 _values_of = attrgetter(*_FIELDS)
 
 Stamp = list[list[int] | None]
-"""Of a store, its log and its run's note, None for what is not there: inode, size, and when the content changed, in
-nanoseconds; of the store and the note also when the inode changed.
+"""Of a run's folder, its store, the store's log and the run's note, None for what is not there: inode, size, and when
+the content changed, in nanoseconds; but for the log also when the inode changed. The folder's is None where it
+changed just now, so that a later change may not show.
 """
 _Kept = dict[str, list[Any]]
 """By the run's id: the stamp of what was read, and the values of `_FIELDS`."""
@@ -50,6 +54,12 @@ def list_runs() -> list[RunSummary]:
     return _with_tags(summaries())
 
 
+def runs_with_sizes() -> tuple[list[RunSummary], dict[str, int]]:
+    """As `list_runs`, and what each takes on the disk, in bytes by its id."""
+    found = _stamped()
+    return _with_tags([run for _, run in found]), bytes_on_disk({run.id: stamp for stamp, run in found})
+
+
 def _with_tags(runs: list[RunSummary]) -> list[RunSummary]:
     """The runs with the names that users gave to them. Raises OSError."""
     tags = all_tags()
@@ -60,25 +70,32 @@ def _with_tags(runs: list[RunSummary]) -> list[RunSummary]:
 
 def summaries() -> list[RunSummary]:
     """As `list_runs`, without the names that users gave to runs."""
+    return [run for _, run in _stamped()]
+
+
+def _stamped() -> list[tuple[Stamp | None, RunSummary]]:
+    """All runs, each with the stamp of its files before they were read."""
     file = KeptFile(kept_file(), _SCHEMA)
     before: _Kept = file.read()
     after: _Kept = {}
-    found = []
+    found = list[tuple[Stamp | None, RunSummary]]()
     settled = time.time_ns() - SETTLED_NANOSECONDS
     runs = runs_folder()
     place, unchanged = str(runs), True
     for name in run_names():
-        stamp = _stamp(f"{place}/{name}")
         kept = before.get(name)
-        if kept is None or kept[0] != stamp or (kept[1][_ENDED] is None and is_alive(runs / name)):
+        stamp = _stamp(f"{place}/{name}", settled, kept[0] if kept else None)
+        if kept is None or not _same(kept[0], stamp) or (kept[1][_ENDED] is None and is_alive(runs / name)):
             summary = _summarise(runs / name)
             kept = [stamp, list(_values_of(summary))] if _may_be_kept(summary, stamp, settled) else None
             unchanged = False
         else:
-            summary = RunSummary(**dict(zip(_FIELDS, kept[1], strict=True)))
+            summary = _as_kept(*kept[1][:_TAGS], (), *kept[1][_TAGS:])
+            if kept[0] != stamp:
+                kept, unchanged = [stamp, kept[1]], False
         if kept is not None:
             after[name] = kept
-        found.append(summary)
+        found.append((stamp, summary))
     if (not unchanged or len(after) != len(before)) and after != before:
         file.write(after)
     return found
@@ -95,18 +112,28 @@ def _may_be_kept(summary: RunSummary, stamp: Stamp | None, settled: int) -> bool
     """Whether the run is over and sound, and every later change of its files would show."""
     if stamp is None or summary.problem is not None or summary.outcome == RUNNING:
         return False
-    return all(file is None or max(file[2:]) < settled for file in stamp)
+    return all(file is None or max(file[2:]) < settled for file in stamp[1:])
 
 
-def _stamp(folder: str) -> Stamp | None:
-    """The stamp of the files in a run's folder; None where there is no store."""
+def _same(before: Stamp | None, now: Stamp | None) -> bool:
+    """Whether the files of a run are the same; its folder may have changed, as when its store was opened."""
+    return before is not None and now is not None and before[1:] == now[1:]
+
+
+def _stamp(folder: str, settled: int, before: Stamp | None) -> Stamp | None:
+    """The stamp of the files in a run's folder; None where there is no store. `before` is one that was made before."""
     store = f"{folder}/{STORE}"
-    found = file_stamp(store)
-    if found is None:
+    of_folder, found = file_stamp(folder), file_stamp(store)
+    if found is None or of_folder is None:
         return None
-    log = file_stamp(f"{store}-wal")
+    there = before if before is not None and before[0] == of_folder else _ALL
+    log = file_stamp(f"{store}-wal") if there[2] else None
+    note = file_stamp(f"{folder}/{NOTE}") if there[3] else None
     # Whenever root opens a log, SQLite gives it to the store's owner, which changes the last of the times and no more.
-    return [found, None if log is None else log[:3], file_stamp(f"{folder}/{NOTE}")]
+    return [of_folder if max(of_folder[2:]) < settled else None, found, log[:3] if log else None, note]
+
+
+_ALL: Stamp = [[0]] * 4
 
 
 class RunList:
@@ -117,18 +144,18 @@ class RunList:
 
     def read(self) -> list[RunSummary]:
         """The runs as they are now, with their names. Raises OSError where the names cannot be read."""
-        place, names = runs_folder(), run_names()
-        # Before a run is read: what is written meanwhile is found the next time.
-        stamps = {name: _stamp(f"{place}/{name}") for name in names}
-        ended = self._ended
-        if ended is None:
-            found = summaries()
-        else:
-            kept = {name: run for name, (stamp, run) in ended.items() if stamps.get(name) == stamp}
-            found = [kept.get(name) or _summarise(place / name) for name in names]
-        over = (run for run in found if run.outcome != RUNNING and run.problem is None)
-        self._ended = {run.id: (stamps.get(run.id), run) for run in over}
-        return _with_tags(found)
+        found = _stamped() if self._ended is None else [*self._again(self._ended)]
+        over = ((stamp, run) for stamp, run in found if run.outcome != RUNNING and run.problem is None)
+        self._ended = {run.id: (stamp, run) for stamp, run in over}
+        return _with_tags([run for _, run in found])
+
+    def _again(self, ended: Mapping[str, tuple[Stamp | None, RunSummary]]) -> Iterator[tuple[Stamp | None, RunSummary]]:
+        place, settled = runs_folder(), time.time_ns() - SETTLED_NANOSECONDS
+        for name in run_names():
+            before, run = ended.get(name, (None, None))
+            # Before a run is read: what is written meanwhile is found the next time.
+            stamp = _stamp(f"{place}/{name}", settled, before)
+            yield stamp, run if run is not None and _same(before, stamp) else _summarise(place / name)
 
 
 def runs_document(
@@ -186,6 +213,7 @@ def _run_json(run: RunSummary, size: int) -> dict[str, Any]:
 _SIZES_SCHEMA = "vmlab.run-sizes/1"
 _GROW = (STORE, f"{STORE}-wal", LOG)
 _BLOCK = 512
+_STORE_WITHIN = f"/{STORE}"
 
 
 def sizes_file() -> Path:
@@ -198,15 +226,15 @@ def bytes_of(run: str) -> int:
     return sum(size for _, size in _walked(f"{runs_folder()}/{run}"))
 
 
-def bytes_on_disk(runs: Iterable[str]) -> dict[str, int]:
-    """The same of many runs, by their ids; `runs` are all that are to be kept."""
+def bytes_on_disk(runs: Mapping[str, Stamp | None]) -> dict[str, int]:
+    """The same of many runs, by their ids; `runs` are all that are to be kept, with stamps where these are known."""
     file = KeptFile(sizes_file(), _SIZES_SCHEMA)
     before, after = file.read(), dict[str, Any]()
     settled = time.time_ns() - SETTLED_NANOSECONDS
     place, found = runs_folder(), dict[str, int]()
-    for run in runs:
+    for run, seen in runs.items():
         kept = before.get(run)
-        if kept is None or any(file_stamp(f"{place}/{run}{name}") != stamp for name, stamp in kept[1].items()):
+        if kept is None or not _is_as_kept(f"{place}/{run}", kept[1], seen):
             kept = _looked_at(place / run, settled)
         found[run] = kept[0]
         if kept[1]:
@@ -214,6 +242,15 @@ def bytes_on_disk(runs: Iterable[str]) -> dict[str, int]:
     if after != before:
         file.write(after)
     return found
+
+
+def _is_as_kept(folder: str, kept: Mapping[str, list[int]], seen: Stamp | None) -> bool:
+    """Whether all that was kept of a run's folder is as it was; `seen` is how it was found just now."""
+    for name, stamp in kept.items():
+        found = None if seen is None else seen[0] if name == "" else seen[1] if name == _STORE_WITHIN else None
+        if (found or file_stamp(folder + name)) != stamp:
+            return False
+    return True
 
 
 def _looked_at(folder: Path, settled: int) -> list[Any]:

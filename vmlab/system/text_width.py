@@ -8,9 +8,14 @@ is made visible (`model.visible`) before it is measured.
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+WIDTH = 80
+"""The width of the smallest terminal that all output must fit."""
+UNCUT = sys.maxsize
+"""The width for output that does not go to a terminal: programs and files take lines of any length."""
 _ONE_EACH = re.compile(r"[ -~\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u2193\u2500-\u259f\u2800-\u28ff]*")
 """Texts of characters of one column each, which most are: rich is loaded for others alone."""
 
@@ -70,6 +75,19 @@ def centred(text: str, width: int) -> str:
 def exactly(text: str, width: int) -> str:
     """`text` in exactly `width` columns, with an ellipsis where something was left out."""
     return left(shortened(text, width), width)
+
+
+def widest(texts: Sequence[str]) -> int:
+    """The columns of the widest of one text or more."""
+    plain = "".join(texts).isascii()
+    return max(map(len if plain else width_of, texts))
+
+
+def all_exactly(texts: Sequence[str], width: int) -> list[str]:
+    """As `exactly`, of one text or more."""
+    if "".join(texts).isascii() and max(map(len, texts)) <= width:
+        return [text.ljust(width) for text in texts]
+    return [exactly(text, width) for text in texts]
 
 
 def wrapped(text: str, width: int, *, indent: str = "", hyphens: bool = True, most: int | None = None) -> list[str]:

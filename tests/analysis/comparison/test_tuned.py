@@ -16,8 +16,8 @@ from vmlab.model.errors import ExitCode, UsageError
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
 from vmlab.plan.tuning.tuning_scenarios import GENERATED, confirmation_file
 from vmlab.report.tune_text import screening_text, tune_document, tune_text, winner_text
-from vmlab.report.writers.text import UNCUT
 from vmlab.store.reader import RunReader
+from vmlab.system.text_width import UNCUT
 
 
 def reading(seed: int, noise: float = 0.03, **worth: float) -> Reading:

@@ -14,7 +14,7 @@ from vmlab.lab.process.stray_processes import stray_processes
 from vmlab.model.run import RUNNING
 from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text, queue_lines, runs_text
-from vmlab.store.run_list import bytes_on_disk, list_runs, runs_document
+from vmlab.store.run_list import runs_document, runs_with_sizes
 from vmlab.store.runs import RunSummary
 
 
@@ -30,8 +30,7 @@ def ls(scenarios: bool, as_json: bool) -> None:
         else:
             write_text(names_text([(entry["name"], entry["summary"]) for entry in entries], page_width()))
         return
-    runs, queue = list_runs(), host_queue()
-    sizes = bytes_on_disk(run.id for run in runs)
+    (runs, sizes), queue = runs_with_sizes(), host_queue()
     strays = stray_processes()
     if as_json:
         lost = [{"run": one.run, "process": one.pid, "folder": str(one.folder)} for one in strays]

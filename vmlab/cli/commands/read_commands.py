@@ -18,9 +18,8 @@ from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.cli.gate_options import GateOptions, gate_options
-from vmlab.cli.one_run import run_text
-from vmlab.cli.options import table_option
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
+from vmlab.cli.shown_run import run_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_line, visible_values
@@ -42,6 +41,8 @@ _reference_option = click.option(
     help="Compare the run with the published figures in its scenario, and answer its claims. A scenario instead of a "
     "run shows the published figures alone.",
 )
+# Not of `cli.options`, whose models of scenarios would be a sixth of what `compare` loads.
+_table_option = click.option("--quiet", is_flag=True, help="Print the table alone.")
 _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metavar="N", help="Only this cell.")
 
 
@@ -60,7 +61,7 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metava
     f"[default: {SHARE_PERCENT:g}].",
 )
 @click.option("--explain", is_flag=True, help="Print every figure and note: what they rest on, and what is not proven.")
-@table_option
+@_table_option
 @_json_option
 def show(
     run: str,
@@ -176,7 +177,7 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
     "are a sample of all runs like them.",
 )
 @gate_options
-@table_option
+@_table_option
 @_json_option
 def compare(
     runs: tuple[str, ...],

@@ -32,7 +32,8 @@ from vmlab.report.words import (
     switch_words,
     tiles_words,
 )
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 from vmlab.telemetry.host.host_figures import headlines
 

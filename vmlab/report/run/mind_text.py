@@ -20,8 +20,8 @@ from vmlab.report.run.shown_tables import intervals_shown, named_figures
 from vmlab.report.run.together_text import together_notes
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, look_notes, outlier_notes
 from vmlab.report.words import MARK
-from vmlab.report.writers.text import WIDTH, shorten
-from vmlab.system.text_width import width_of
+from vmlab.report.writers.text import shorten
+from vmlab.system.text_width import WIDTH, width_of
 
 _MOST = 8
 PREFIX = "Mind  "

@@ -11,7 +11,8 @@ from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.heading import behind_notes
 from vmlab.report.words import NOT_MEASURED
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 _SUM = "sum"
 _SHARE = "share"

@@ -27,7 +27,8 @@ from vmlab.report.run.tiles_text import tiles_section
 from vmlab.report.run.together_text import together_notes, together_section
 from vmlab.report.verdicts import difference_notes, look_notes, outlier_notes
 from vmlab.report.words import MARK
-from vmlab.report.writers.text import WIDTH, text_lines
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:

@@ -30,8 +30,8 @@ from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.run.tiles_text import brief, climb_of
 from vmlab.report.run.together_text import together_section
 from vmlab.report.words import capital, moment, plural
-from vmlab.report.writers.text import WIDTH, text_lines
-from vmlab.system.text_width import width_of
+from vmlab.report.writers.text import text_lines
+from vmlab.system.text_width import WIDTH, width_of
 
 _WHY = "Why   "
 _NEXT_WIDTH = 34

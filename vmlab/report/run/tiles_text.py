@@ -24,8 +24,8 @@ from vmlab.report.heading import behind_notes
 from vmlab.report.run.score_rows import knees
 from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
-from vmlab.report.writers.text import WIDTH, shorten
-from vmlab.system.text_width import left, width_of
+from vmlab.report.writers.text import shorten
+from vmlab.system.text_width import WIDTH, left, width_of
 from vmlab.workloads.target_limits import Target
 
 TILES_TITLE = "how many tiles this host carries"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from vmlab.report.blocks import Beside, Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
-from vmlab.system.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
-
-WIDTH = 80
-"""The width of the smallest terminal that all output must fit."""
-
-UNCUT = sys.maxsize
-"""The width for output that does not go to a terminal: programs and files take lines of any length."""
+from vmlab.system.text_width import (
+    UNCUT,
+    WIDTH,
+    centred,
+    first_columns,
+    last_columns,
+    left,
+    right,
+    shortened,
+    width_of,
+    wrapped,
+)
 
 _GAP = "  "
 _BETWEEN = "   "
