@@ -38,13 +38,13 @@ def test_the_page_has_every_verdict() -> None:
 
 
 def test_the_page_has_the_repeats_that_are_needed() -> None:
-    head, needed = _table(PAGE, "figures")
+    head, needed = _table(PAGE, "metrics")
     assert len(head) > 2
     for figures, repeats in zip(head[1:], needed[1:], strict=True):
         ends = [int(number) for number in figures.split(" to ")]
         assert {readings_needed(figures) for figures in range(ends[0], ends[-1] + 1)} == {int(repeats)}
     words = re.search(
-        r"Runs needed per side are (\d) for one figure, (\d) for two to six, and (\d)", " ".join(PAGE.split())
+        r"Runs needed per side are (\d) for one metric, (\d) for two to six, and (\d)", " ".join(PAGE.split())
     )
     assert words is not None
     assert [int(word) for word in words.groups()] == [readings_needed(m, paired=False) for m in (1, 2, 7)]
