@@ -153,10 +153,21 @@ def test_the_document_has_every_step_with_its_run(tmp_path: Path) -> None:
     assert place["ran_out"]["resource"] == "none"
 
 
-def test_a_bar_is_half_full_at_the_limit_and_never_longer_than_itself() -> None:
-    assert bar_text(0.0) == "[          |         ]"
-    assert bar_text(1.0) == "[==========|         ]"
-    assert bar_text(float("inf")) == bar_text(2.0) == "[==========|=========]"
+def test_a_bar_has_its_limit_at_a_third_and_its_factor_behind_it() -> None:
+    assert bar_text(0.0) == "[     |         ]  0.0x"
+    assert bar_text(0.999) == "[==== |         ] 1.00x"
+    assert bar_text(1.0) == "[=====|         ] 1.00x"
+    assert bar_text(1.001) == "[=====|=        ] 1.00x"
+    assert bar_text(2.2) == "[=====|=====    ]  2.2x"
+    assert bar_text(3.0) == "[=====|=========]  3.0x"
+
+
+def test_bars_beyond_their_end_are_marked_and_differ_by_their_factor() -> None:
+    """4.39 of 2 s, 27.8 of 4 s and 53.4 of 10 s were drawn alike."""
+    bars = [bar_text(value / limit) for value, limit in ((4.39, 2), (27.8, 4), (53.4, 10))]
+    assert bars == ["[=====|====     ]  2.2x", "[=====|=======>>]  7.0x", "[=====|=======>>]  5.3x"]
+    assert bar_text(float("inf")) == "[=====|=======>>] >999x"
+    assert len({len(bar_text(load)) for load in (0.0, 0.95, 9.99, 99.9, 500.0, 1e9)}) == 1
 
 
 def one_run(folder: Path, steps: Sequence[Latencies], bound: BoundDocument | None = DISK) -> RunDocument:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from vmlab.model.sample import Sample, SampleNames
+from vmlab.report.run.tiles_board import TargetBar
 from vmlab.tui.state.history import Gauge, History, cpu_use, never_moved, outside_share
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, with_users
@@ -16,6 +17,7 @@ from vmlab.tui.widgets.glyphs import Glyphs
 from vmlab.tui.widgets.large_strip import COLUMNS, LargeStrip, LargeWords, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip
 from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards
+from vmlab.tui.widgets.tables.tiles_answer import TargetMeter
 
 FANCY = Glyphs(plain=False)
 
@@ -203,3 +205,34 @@ def test_what_comes_next_is_told_apart_from_what_the_user_changed() -> None:
     assert "then cache none" in told(RunView(id="r", coming=axes), 1.0)
     changed = told(RunView(id="r", coming=axes, next_axes=axes), 1.0)
     assert "next cell: cache none" in changed and "then" not in changed
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("width", [80, 110, 190])
+def test_targets_of_other_loads_have_other_bars_or_a_mark_and_always_a_factor(width: int, plain: bool) -> None:
+    """4.39 of 2 s, 27.8 of 4 s and 53.4 of 10 s were drawn equally long."""
+    meter = TargetMeter()
+    meter.glyphs = Glyphs(plain=plain)
+    meter.shown = (
+        TargetBar("web p95", 4.39 / 2, "4.39 s", "2 s", met=False),
+        TargetBar("database p95", 27.8 / 4, "27.8 s", "4 s", met=False),
+        TargetBar("mail p95", 0.999, "9.99 s", "10 s", met=True),
+        TargetBar("copy p95", 1.001, "10.01 s", "10 s", met=False),
+    )
+    rows = ["".join(text for text, _ in line) for line in meter.lines(width, 4)]
+    assert max(map(len, rows)) <= width
+    full, mark, beyond = "=|>" if plain else "█┃▶"
+    (limit,) = {row.index(mark) for row in rows}
+    begin = rows[1].index(full)
+    bars = [row[begin : rows[1].rindex(beyond) + 1] for row in rows]
+    assert abs(3 * (limit - begin) - len(bars[0])) <= 3
+    # The bar of a missed target goes on behind the limit, and is marked where it is longer than there is room for.
+    assert [bar[limit - begin + 1] == full for bar in bars] == [True, True, False, True]
+    assert bars[0].count(full) == pytest.approx(2.195 * (limit - begin), abs=2)
+    assert [bar.endswith(2 * beyond) for bar in bars] == [False, True, False, False]
+    assert [row.split()[-2:] for row in rows] == [
+        ["2.2x", "MISSED"],
+        ["7.0x", "MISSED"],
+        ["1.00x", "met"],
+        ["1.00x", "MISSED"],
+    ]

@@ -21,6 +21,7 @@ from vmlab.model.visible import visible_line
 from vmlab.report.blocks import Notes, Section
 from vmlab.report.bound_text import resource_word
 from vmlab.report.heading import behind_notes
+from vmlab.report.run.load_bars import ASCII, factor_text, load_bar
 from vmlab.report.run.score_rows import knees
 from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
@@ -30,8 +31,10 @@ from vmlab.workloads.target_limits import Target
 
 TILES_TITLE = "how many tiles this host carries"
 SCHEMA = "vmlab.scale/1"
-_BAR = 20
-"""Letters of the bar; the limit stands in its middle."""
+_BAR = 15
+"""Letters of the bar."""
+_FACTOR = 6
+"""Letters of how many times the limit the load is, with the blank before."""
 
 
 class Stop(StrEnum):
@@ -94,7 +97,7 @@ def heading_lines(ascent: Ascent) -> list[str]:
     width = _label_width(ascent)
     return [
         f"{ascent.scenario}, size {ascent.size}: each tile must deliver {asked}",
-        f"tiles  {'':{width}}  {'load, | is the limit':{_BAR + 2}}  what is nearest to its limit",
+        f"tiles  {'':{width}}  {'load, | is the limit':{_BAR + 2 + _FACTOR}}  what is nearest to its limit",
     ]
 
 
@@ -105,18 +108,15 @@ def step_lines(ascent: Ascent, tiles: int, width: int = WIDTH) -> list[str]:
     for place in ascent.places:
         if cells := place.cells.get(tiles):
             target = nearest(cells)
-            bar = bar_text(load_of(target)) if target else f"[{'':{_BAR}}]"
+            bar = bar_text(load_of(target)) if target else f"[{'':{_BAR}}]{'':{_FACTOR}}"
             row = f"{tiles:>5}  {left(visible_line(place.label), label)}  {bar}  {_row_words(cells)}"
             rows.append(shorten(row, width))
     return rows
 
 
 def bar_text(load: float) -> str:
-    """``[=====     |         ]``: how much of its limit something takes, up to twice the limit."""
-    half = _BAR // 2
-    filled = round(min(load, 2.0) * half)
-    text = left("=" * filled, _BAR)
-    return f"[{text[:half]}|{text[half + 1 :]}]"
+    """``[=====|=====    ]  2.2x``: how much of its limit something takes."""
+    return f"[{load_bar(load, _BAR, ASCII, met=load <= 1).text}]{factor_text(load):>{_FACTOR}}"
 
 
 def sentence(ascent: Ascent) -> str:

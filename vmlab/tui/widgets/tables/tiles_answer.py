@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from vmlab.report.run.load_bars import ASCII, BLOCKS, factor_text, load_bar
 from vmlab.report.run.tiles_board import QUESTION, Board, BoardRow, TargetBar
 from vmlab.system.text_width import centred, left, width_of, wrapped
 from vmlab.tui.widgets.large_strip import COLUMNS, LARGER_ROWS, ROWS, large
@@ -100,35 +100,32 @@ def _block(square: bool | None, columns: int, rows: int) -> list[str]:
     return [f"┌{'─' * (columns - 2)}┐", *[f"│{' ' * (columns - 2)}│"] * (rows - 2), f"└{'─' * (columns - 2)}┘"]
 
 
-_MARK = ("┃", "|")
-_FULL = ("█", "=")
 _LEAST, _MOST = 10, 60
 
 
 class TargetMeter(Shown[Sequence[TargetBar]]):
-    """A line for each workload; the limit stands in the middle of its bar, which ends at twice the limit."""
+    """A line for each workload: how much of its limit the nearest target took, as a bar and as a factor."""
 
     shown: Sequence[TargetBar] = ()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
-        """``mail p95 ████████┃█████ 37.7 s  limit 10 s  MISSED``."""
+        """``mail p95 ██████┃███████████ 23.7 s  limit 10 s  2.4x  MISSED``."""
         name = max((width_of(bar.name) for bar in self.shown), default=0)
         value = max((len(bar.value) for bar in self.shown), default=0)
         limit = max((len(bar.limit) for bar in self.shown), default=0)
-        half = max(_LEAST, min(_MOST, width - name - value - limit - 22)) // 2
-        plain = self.glyphs.plain
-        for bar in self.shown:
-            # However little was missed, the bar goes beyond its limit, and where it was met it does not.
-            filled = math.floor(min(bar.load, 2.0) * half)
-            filled = min(half, filled) if bar.met else max(half + 2, filled)
-            text = left(_FULL[plain] * filled, 2 * half)
+        factors = [factor_text(bar.load) for bar in self.shown]
+        factor = max(map(len, factors), default=0)
+        columns = max(_LEAST, min(_MOST, width - name - value - limit - factor - 22))
+        for bar, times in zip(self.shown, factors, strict=True):
+            drawn = load_bar(bar.load, columns, ASCII if self.glyphs.plain else BLOCKS, met=bar.met)
             tone = "good" if bar.met else "bad"
             yield [
                 (f" {left(bar.name, name)} ", "plain"),
-                (text[:half], tone),
-                (_MARK[plain], "title"),
-                (text[half + 1 :], tone),
+                (drawn.within, tone),
+                (drawn.limit, "title"),
+                (drawn.over, tone),
                 (f" {bar.value:>{value}}  ", "title"),
                 (f"limit {bar.limit:<{limit}}  ", "quiet"),
+                (f"{times:>{factor}}  ", tone),
                 ("met" if bar.met else "MISSED", tone),
             ]
