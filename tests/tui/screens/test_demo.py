@@ -27,7 +27,8 @@ from vmlab.tui.feed.run_tables import document_of
 from vmlab.tui.screens import replay_screen
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
-from vmlab.tui.widgets.charts.chart_board import _IDLE, ChartBoard
+from vmlab.tui.widgets.charts.chart_board import ChartBoard
+from vmlab.tui.widgets.charts.chart_head import PAUSED
 from vmlab.tui.widgets.charts.position_bar import Caption, caption_lines
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.tables.event_log import EventLog
@@ -114,7 +115,19 @@ async def test_the_answer_has_the_whole_screen_at_its_end_and_stays() -> None:
             screen.draw()
         assert screen.has_class("-answered") and screen.playback.at_end
         await until(shows(app, "stopped by the"), "the board")
+        await until(shows(app, "recorded on 2026-11-25; cell 3 was switched on purpose"), "what it was")
+        assert "invalid" not in screen_text(app)
         assert "Guests" not in screen_text(app) and "Events" not in screen_text(app)
+
+
+async def test_it_begins_without_the_words_of_a_qemu_that_ended() -> None:
+    demo = load_demo()
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=(160, 48)):
+        screen = await shown(app)
+        screen.seek_to(demo.onward(demo.chapters[0].position, 5.0))
+        await until(shows(app, "guests are emulated: no usable KVM"), "the notice")
+        assert "Assertion" not in screen_text(app) and "QEMU ended" not in screen_text(app)
 
 
 @pytest.mark.parametrize(("width", "height"), [(60, 16), (100, 30), (160, 40), (200, 52)])
@@ -160,7 +173,10 @@ async def test_caption_strip_and_charts_are_of_the_same_cell() -> None:
                 await until(captioned(app, *numbered(demo, place)), f"{chapter.title} after {seconds} s")
                 await until(shows(app, f"cell {entry['cell']}/6"), f"{chapter.title}: its cell")
                 if entry["at"] == Phase.EXECUTE and seconds == HELD_SECONDS:
-                    await until(lambda: _IDLE not in screen_text(app), f"{chapter.title}: the disk's figures")
+                    await until(
+                        lambda: not any(words in screen_text(app) for words in PAUSED),
+                        f"{chapter.title}: the disk's figures",
+                    )
 
 
 async def test_guests_come_before_the_log_where_rows_are_few_and_those_out_of_sight_are_counted() -> None:

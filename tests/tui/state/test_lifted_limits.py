@@ -19,6 +19,7 @@ from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import RunState
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Times
+from vmlab.tui.widgets.charts.chart_head import PAUSED
 
 _NAMES = SampleNames.of(["cpu_user_percent", "disk_read_bytes_per_second", "disk_await_ms", "disk_util_percent"])
 _SLOW, _FAST = 10e6, 1000e6
@@ -40,9 +41,11 @@ def _history(count: int, fast_from: int) -> History:
     return history
 
 
-async def _drawn(history: History, ordered: tuple[str, ...], counted: Times) -> ChartBoard:
+async def _drawn(
+    history: History, ordered: tuple[str, ...], counted: Times, size: tuple[int, int] = (160, 48)
+) -> ChartBoard:
     app = _Board()
-    async with app.run_test(size=(160, 48)):
+    async with app.run_test(size=size):
         board = app.query_one(ChartBoard)
         board.show(Charted(history, ordered=ordered, counted=counted))
         return board
@@ -52,11 +55,34 @@ async def _drawn(history: History, ordered: tuple[str, ...], counted: Times) -> 
 async def test_what_an_emulated_disk_does_without_its_limits_is_no_figure_of_it(until: float) -> None:
     """The sixteenth sample is fast, and half of it may still have been limited."""
     board = await _drawn(_history(20, fast_from=16), (EMULATED_DISK,), ((2.0, until),))
-    assert board.heads["Emulated disk MB/s"].split()[-4:] == ["read", NO_FIGURE, "write", NO_FIGURE]
-    assert board.heads["Emulated disk ms"].split()[-1] == NO_FIGURE
+    assert board.heads["Emulated disk MB/s"].endswith(" no workload runs")
+    assert board.heads["Emulated disk ms"].endswith(" no workload runs")
+    assert NO_FIGURE not in "".join(head for name, head in board.heads.items() if name.startswith("Emulated"))
     assert board.heads["CPU %"].split("system")[0].split()[-1] == "50"
     assert board.text().count("no workload runs") == 3
     assert "1000" not in board.text(), "the scale is that of the limited disk"
+
+
+@pytest.mark.parametrize("size", [(80, 20), (110, 30), (160, 48), (200, 50)], ids=str)
+async def test_that_no_workload_runs_stands_where_figures_do_and_never_in_a_chart(size: tuple[int, int]) -> None:
+    """In the uppermost row of a disk at 100 % the words looked like a fall."""
+    board = await _drawn(_history(60, fast_from=58), (EMULATED_DISK,), ((0.0, 57.0),), size)
+    across, each, _ = board._grid(*size)
+    seen = 0
+    for row in board.text().splitlines():
+        charts = [row[place * (each + 1) : (place + 1) * (each + 1)] for place in range(across)]
+        for chart in charts:
+            if any(words in chart for words in PAUSED):
+                seen += 1
+                assert not any(sign in "▁▂▃▄▅▆▇█┤" or "⠁" <= sign <= "⣿" for sign in chart), chart
+    assert seen == 3
+    running = await _drawn(_history(60, fast_from=99), (EMULATED_DISK,), ((0.0, math.inf),), size)
+    assert _charts_begin(board) == _charts_begin(running), "the words need no row more than figures"
+
+
+def _charts_begin(board: ChartBoard) -> list[int]:
+    """The rows with the title of a chart of the disk."""
+    return [place for place, row in enumerate(board.text().splitlines()) if "Emulated disk" in row]
 
 
 async def test_while_workloads_run_an_emulated_disk_has_its_figures() -> None:

@@ -187,7 +187,7 @@ def test_where_there_is_little_room_what_comes_next_takes_that_of_the_bars() -> 
     assert "█" in told(run, 59.0, width=100, gauges=busy_host)
     narrow = told(run, 59.0, width=80, gauges=busy_host).splitlines()[1]
     assert "next cell: tiles 1, cache writeback" in narrow
-    assert "DISK  97  CPU 100" in narrow
+    assert "DISK  97 %  CPU 100 %" in narrow
 
 
 def test_a_guest_that_is_gone_has_no_figures() -> None:

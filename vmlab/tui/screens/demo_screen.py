@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from vmlab.report.demo.chapters import Demo
 from vmlab.report.run.tiles_board import cells_of_most_tiles
+from vmlab.report.words import cells_words
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.screens.replay_screen import ReplayScreen
@@ -51,10 +52,17 @@ class DemoScreen(ReplayScreen):
 
     def origin(self) -> Origin:
         """RECORDING, with the speed at which this part of it is played."""
-        play, origin = self.playback, super().origin()
+        play, origin = self.playback, super().origin()._replace(ended=self._ended())
         if play is None or play.at_end or play.paused:
             return origin
         return origin._replace(more=self.times(play.speed * self.demo.stretch(play.position).rate))
+
+    def _ended(self) -> str:
+        """When it was recorded, and which cells were switched on purpose: as an outcome that would be ``invalid``."""
+        switched = [] if self.document is None else [cell.cell for cell in self.document.cells if cell.switches]
+        were = "was" if len(switched) == 1 else "were"
+        on_purpose = f"; {cells_words(switched)} {were} switched on purpose" if switched else ""
+        return f"recorded on {self.demo.facts.date}{on_purpose}"
 
     def is_answered(self, run: RunView) -> bool:
         """The last chapter is the answer."""

@@ -52,6 +52,8 @@ LOG_LINES = 1000
 _AT_ONCE = 2.0
 """Seconds within which events that say the same have one line."""
 _MOST_MOMENTS = 60
+_OF_QEMU = "guests are emulated (TCG): QEMU ended: "
+"""Begins a notice of earlier versions, which went on with QEMU's own last words."""
 HOST_STATE = "ready"
 """The state of a place that is no guest of the lab, such as the host itself."""
 PastTimes = Mapping[tuple[str, int, Axes], float]
@@ -130,7 +132,7 @@ class RunState:
         if alike:
             self._log.pop()
         self._alike = [*alike, event]
-        self._log.append(LogLine(self._alike[0].wall, sentence.level, sentence.text))
+        self._log.append(LogLine(self._alike[0].wall, sentence.level, _of_screen(sentence.text)))
 
     def note(self, line: LogLine) -> None:
         """Put a line of the viewer's own into the log."""
@@ -261,6 +263,11 @@ class RunState:
             seconds=known.seconds,
             last_seconds=self._past.get((known.workload, known.tile, _axes(cell))),
         )
+
+
+def _of_screen(text: str) -> str:
+    """A text of the log without QEMU's own words, which `vmlab doctor` and the launcher's log have."""
+    return "guests are emulated: no usable KVM" if text.startswith(_OF_QEMU) else text
 
 
 def _moment(event: Event) -> Moment | None:

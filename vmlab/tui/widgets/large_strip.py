@@ -130,7 +130,7 @@ class LargeStrip(Shown[LargeWords]):
         yield _Word(name, value, "accent") if now is None else _Word(f"now {name}", now, "warning")
         for gauge in self.shown.gauges:
             bar = gauge.bar(_BAR, plain=self.glyphs.plain)
-            yield _Word(f"{gauge.name} {bar}", f"{gauge.percent:.0f}", gauge.tone)
+            yield _Word(f"{gauge.name} {bar}", f"{gauge.percent:.0f}%", gauge.tone)
         if cell.phase:
             yield _Word(cell.phase, clock(self.shown.now - cell.phase_began), "plain")
         if run.coming is not None:

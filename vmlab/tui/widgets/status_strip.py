@@ -17,11 +17,15 @@ from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
 
 class Origin(NamedTuple):
-    """Where the figures come from: ``LIVE``, ``HOST`` or ``RECORDING``, with a word more such as a speed."""
+    """Where the figures come from: ``LIVE``, ``HOST`` or ``RECORDING``, with a word more such as a speed.
+
+    `ended` stands in the place of how the run ended, where that is not what matters.
+    """
 
     word: str
     tone: str
     more: str = ""
+    ended: str = ""
 
 
 LIVE = Origin("LIVE", "good")
@@ -75,6 +79,8 @@ class StatusStrip(Shown[Strip]):
         if not run.id:
             return [[("the host as it is; no run is going on", "quiet")]]
         parts: list[list[Piece]] = []
+        if run.outcome != RUNNING and self.shown.origin.ended:
+            return [[(self.shown.origin.ended, "plain")]]
         if run.outcome != RUNNING:
             sign = f"{self.glyphs.sign(run.outcome)} {run.outcome}"
             ending = f" after {clock(run.elapsed(now))}" + (f": {run.reason}" if run.reason else "")
@@ -110,7 +116,7 @@ class StatusStrip(Shown[Strip]):
         parts: list[list[Piece]] = []
         for gauge in self.shown.gauges:
             bar = gauge.bar(columns, plain=self.glyphs.plain) + " " * (columns > 0)
-            parts.append([(f"{gauge.name.upper()} ", "quiet"), (f"{bar}{gauge.percent:>3.0f}", gauge.tone)])
+            parts.append([(f"{gauge.name.upper()} ", "quiet"), (f"{bar}{gauge.percent:>3.0f} %", gauge.tone)])
         return parts
 
 

@@ -60,8 +60,6 @@ _LEAST_ROWS = 5
 _AXIS_FROM = 14
 """Rows from which on one is for the time axis."""
 _MARK = "┊"
-_IDLE = "no workload runs"
-"""Stands in a chart of an emulated disk while it need not have its limits."""
 _SPEED_ROWS = 2
 """Rows of the CPUs' speed at least, with its figure."""
 _WAITING = "idle, waiting for disk"
@@ -183,7 +181,10 @@ class ChartBoard(Shown[Charted]):
         lines: list[list[Piece]] = []
         for chart in (chart for panel in still for chart in panel):
             scale = self._scale(chart, [])
-            (head,) = head_rows(chart, self._last(chart), scale, sys.maxsize, ordered=self.shown.ordered)
+            last = self._last(chart)
+            (head,) = head_rows(
+                chart, last, scale, sys.maxsize, ordered=self.shown.ordered, paused=last is not self.shown.history.last
+            )
             self._keep_head(chart, scale, [head])
             short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
             if lines and line_width([*lines[-1], *short]) + 3 <= width:
@@ -245,7 +246,8 @@ class ChartBoard(Shown[Charted]):
         if chart.stacked:
             values = [pairs(each, odd=odd) for each in values]
         scale = self._scale(chart, values)
-        head = head_rows(chart, last, scale, width, self._marks(chart), self.shown.ordered)
+        is_paused = last is not self.shown.history.last
+        head = head_rows(chart, last, scale, width, self._marks(chart), self.shown.ordered, paused=is_paused)
         if chart is CPU and self.shown.history.last is not None:
             head = with_users(head, cpu_use(self.shown.history.last), width)
         self._keep_head(chart, scale, head)
@@ -258,8 +260,6 @@ class ChartBoard(Shown[Charted]):
             _say_idle(rows)
         if chart.top != 100.0:
             _label(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
-        if last is not self.shown.history.last and self.shown.ordered:
-            _label(rows, _IDLE, width - len(_IDLE))
         looks = self._looks_of(tuple(series.tone for series in drawn))
         heading = [self._strip(row, width)._segments for row in head]
         return [*heading, *(_segments(row, looks) for row in rows)][:height]

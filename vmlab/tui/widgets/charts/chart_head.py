@@ -14,15 +14,25 @@ from vmlab.tui.widgets.charts.axis_scale import Scale, figure
 from vmlab.tui.widgets.painted import Piece, line_width
 
 _MOST_ROWS = 3
+PAUSED = ("no workload runs", "no work")
+"""In place of figures that an emulated disk need not have now; the shorter words where the others need a row more."""
 _WIDTH = {"%": 3, "pages": 5}
 
 
 def head_rows(
-    chart: Chart, last: Sample | None, scale: Scale, width: int, marks: str = "", ordered: Sequence[str] = ()
+    chart: Chart,
+    last: Sample | None,
+    scale: Scale,
+    width: int,
+    marks: str = "",
+    ordered: Sequence[str] = (),
+    *,
+    paused: bool = False,
 ) -> list[list[Piece]]:
     """Rows of pieces, none wider than `width`. Figures keep their width, so that nothing jumps from tick to tick.
 
-    `ordered` has the words for parts of the host that are not its own.
+    `ordered` has the words for parts of the host that are not its own. While the chart is `paused`, words stand in the
+    place of its figures, and never in its area, where they would be taken for data.
     """
     title: list[Piece] = [(title_of(chart, ordered), "title"), (f" {scale.unit}", "quiet")]
     signs = dict(zip(chart.drawn, marks, strict=False))
@@ -30,6 +40,10 @@ def head_rows(
     wanted = [item for item, series in zip(items, chart.series, strict=True) if not series.minor]
     minor = [item for item, series in zip(items, chart.series, strict=True) if series.minor]
     rows = _flow([title, *wanted], width)
+    if paused:
+        labels = [[(series.label, series.tone)] for series in chart.series if series.drawn]
+        ways = [[title, *before, [(words, "quiet")]] for words in PAUSED for before in (labels, [])]
+        return next((found for way in ways if len(found := _flow(way, width)) <= len(rows)), rows)
     fuller = _flow([title, *wanted, *minor], width)
     return fuller if len(fuller) == len(rows) else rows[:_MOST_ROWS]
 
