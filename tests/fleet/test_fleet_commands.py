@@ -73,7 +73,7 @@ def test_a_run_over_a_fleet_has_the_users_own_suite(fleet: LocalFleet) -> None:
     """The first host has it where the user named it, the second one is sent it; nothing is left on either."""
     place = fleet.folder.parent
     suite = unixbench_at(place / "suites")
-    words = ["run", str(place / "suite.yaml"), "--hosts", "hv1,hv2", "--asset", f"unixbench={suite}"]
+    words = ["run", str(place / "suite.yaml"), "--hosts", "hv1,hv2", "--asset", f"unixbench={suite}", "--verbose"]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.stderr
     assert all(name in done.stdout for name in ("hv1", "hv2"))
