@@ -16,7 +16,7 @@ WITH, WITHOUT = "flags\t\t: fpu svm sse2\n", "flags\t\t: fpu hypervisor sse2\n"
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """An x86 host whose device opens, and whose processor has its extension for KVM."""
-    for name, place in (("DEVICE", "kvm"), ("_CPUINFO", "cpuinfo"), ("_MODULES", "module")):
+    for name, place in (("DEVICE", "kvm"), ("CPUINFO", "cpuinfo"), ("_MODULES", "module")):
         monkeypatch.setattr(kvm_device, name, tmp_path / place)
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="x86_64"))
     (tmp_path / "kvm").touch()

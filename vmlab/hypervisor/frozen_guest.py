@@ -40,9 +40,9 @@ from vmlab.model.errors import OF_THIS_PROCESS, DeadlineExceeded, HypervisorErro
 from vmlab.model.names import DISK, FROZEN_FILES, MACHINE
 from vmlab.system.host_size import host_memory
 from vmlab.system.kernel import OwnMemory, held_in_memory
+from vmlab.system.kvm_device import CPUINFO, in_virtual_machine
 from vmlab.system.removal import remove_file
 
-_CPUINFO = Path("/proc/cpuinfo")
 _PIECE = 32 * 2**20
 _SLOW = 0.04
 """Seconds of CPU time for a piece: 0.006 where the memory was freed just now, 0.1 where it had been given back."""
@@ -86,12 +86,6 @@ class MemoryReserve:
             left = 0 if size is None else max(0, (self.size - size) // _PIECE)
             while len(self._pieces) > left:
                 self._pieces.pop().free()
-
-
-def in_virtual_machine() -> bool:
-    """Whether this host is a virtual machine, as its processor says."""
-    words = (line.split() for line in _CPUINFO.read_text().splitlines() if line.startswith("flags"))
-    return "hypervisor" in next(words, [])
 
 
 class HeldState:
@@ -297,7 +291,7 @@ def layout(spec: DomainSpec, image: BootImage, facts: Mapping[str, Any]) -> dict
 def host_cpu_flags() -> str:
     """Names the host's processor: twelve digits of the SHA-256 of its model and flags, which KVM hands to guests."""
     fields: dict[str, str] = {}
-    for line in _CPUINFO.read_text().splitlines():
+    for line in CPUINFO.read_text().splitlines():
         name, _, value = line.partition(":")
         fields.setdefault(name.strip(), value.strip())
     known = "\n".join(fields.get(name, "") for name in ("vendor_id", "cpu family", "model", "stepping", "flags"))

@@ -8,7 +8,7 @@ from pathlib import Path
 DEVICE = Path("/dev/kvm")
 START_SECONDS = 120.0
 """Within which libvirt has to have started a guest."""
-_CPUINFO = Path("/proc/cpuinfo")
+CPUINFO = Path("/proc/cpuinfo")
 _MODULES = Path("/sys/module")
 _OF_PROCESSOR = ("kvm_intel", "kvm_amd")
 _FOR_ITS_KERNELS = "kvm_pvm"
@@ -27,7 +27,13 @@ def may_work() -> bool:
         return False
     if os.uname().machine != "x86_64":
         return True
-    return bool({"vmx", "svm"} & set(_CPUINFO.read_text(errors="replace").split()))
+    return bool({"vmx", "svm"} & set(CPUINFO.read_text(errors="replace").split()))
+
+
+def in_virtual_machine() -> bool:
+    """Whether this host is a virtual machine, as its processor says."""
+    words = (line.split() for line in CPUINFO.read_text(errors="replace").splitlines() if line.startswith("flags"))
+    return "hypervisor" in next(words, [])
 
 
 def for_its_kernels() -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from vmlab.hypervisor import frozen_guest
 from vmlab.hypervisor.frozen_guest import MemoryReserve
+from vmlab.system import kvm_device
 from vmlab.system.host_size import HostMemory
 
 MIB = 2**20
@@ -69,5 +70,5 @@ def test_a_virtual_machine_is_known_by_its_processor(
 ) -> None:
     described = tmp_path / "cpuinfo"
     described.write_text(f"processor\t: 0\nflags\t\t: {flags}\nprocessor\t: 1\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(frozen_guest, "_CPUINFO", described)
-    assert frozen_guest.in_virtual_machine() is virtual
+    monkeypatch.setattr(kvm_device, "CPUINFO", described)
+    assert kvm_device.in_virtual_machine() is virtual

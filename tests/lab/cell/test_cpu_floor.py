@@ -15,6 +15,7 @@ import pytest
 
 from tests.fakes.sysbench import EVENTS, cpu_report
 from tests.lab.one_cell import Lab, lab_of, scenario_plan
+from vmlab.lab.cell import workload_instance
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.model.cell_event import MeasurementTaken
 from vmlab.model.run import Outcome
@@ -169,6 +170,17 @@ async def test_a_tool_that_reports_much_less_time_than_its_client_ran_gives_no_f
     assert await lab.cell().run() is Outcome.FAILED
     assert lab.ended().reasons[0].startswith("tile 1 quick: cpu reports 0.001 s of work, but its client ran for ")
     assert lab.of(MeasurementTaken) == []
+
+
+@pytest.mark.parametrize(("virtual", "granted"), [(False, 1.0), (True, 1.5)])
+async def test_a_guest_of_a_virtual_host_may_take_as_long_as_an_emulated_one(
+    virtual: bool, granted: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workload_instance, "in_virtual_machine", lambda: virtual)
+    lab = lab_of(tmp_path, EVENTS, f"sleep 2.5; cat <<'END'\n{cpu_report()}\nEND")
+    lab.hypervisor.waited, lab.hypervisor.accelerated_by = 0.0, "kvm"
+    assert await lab.cell().run() is Outcome.FAILED
+    assert f"; at most {granted} s go by around the work" in lab.ended().reasons[0]
 
 
 async def test_nor_does_one_that_reports_more(tmp_path: Path) -> None:

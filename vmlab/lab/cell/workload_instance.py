@@ -28,6 +28,7 @@ from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CpuUse
 from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
+from vmlab.system.kvm_device import in_virtual_machine
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 from vmlab.workloads.metrics import Reading, demand_tool_time
 from vmlab.workloads.verification import last_words, read_from_a_guest
@@ -263,8 +264,10 @@ class WorkloadInstance:
 
     async def _demand_tool_time(self, collected: Collected, seconds: float, lost: float) -> None:
         """The tool's own time fits that of its client."""
-        emulated = self.hypervisor is not None and self.plan.source in self.virtual
-        accelerator = await self.hypervisor.accelerator() if self.hypervisor and emulated else "kvm"
+        accelerator = "kvm"
+        if self.hypervisor is not None and self.plan.source in self.virtual:
+            # The processor below a nested guest may be emulated, and nothing tells.
+            accelerator = "tcg" if in_virtual_machine() else await self.hypervisor.accelerator()
         time = self._workload.tool_time(collected.values, collected.raw, accelerator)
         used = self._used.values() if len(self._used) == len(self.virtual) else ()
         demand_tool_time(self.plan.kind, time, seconds, used, lost)
