@@ -11,7 +11,7 @@ import pytest
 from vmlab.analysis.cell_shape import CellDocument, DataDiskDocument, SeenDocument, SwitchDocument, WorkloadDocument
 from vmlab.analysis.figures.undelivered import undelivered_of, undelivered_words
 from vmlab.analysis.record.levers import CpuSeen, GuestCpu, judged_over_repeats, lever_documents
-from vmlab.model.results import CacheProof, Measurement, NetworkProof
+from vmlab.model.results import CacheProof, Measurement, NetworkProof, Summary
 from vmlab.model.run import WARM_UP
 from vmlab.model.scenarios.guest import GuestAttributes
 from vmlab.model.scenarios.lever import levers_of
@@ -220,6 +220,23 @@ def test_tiles_ran_together_for_half_of_their_span_at_least(ended: float, got: f
     ((lever, where, configured, found, told),) = _judged(cell)
     assert (lever, where, configured, told) == ("tiles", "web", 100.0, delivered)
     assert found == pytest.approx(got, abs=0.05)
+
+
+@pytest.mark.parametrize(("cached", "delivered"), [(100.0, None), (600.0, True), (900.0, False)])
+def test_a_limited_hosts_memory_bounds_guests_and_page_cache_together(cached: float, delivered: bool | None) -> None:
+    means = {"limit": 1000.0, "used": 400.0, "cached": cached}
+    host = {f"ordered_memory_{name}_bytes": Summary(value, value, value, value) for name, value in means.items()}
+    (found,) = lever_documents(_cell(host=host), CpuSeen())
+    assert (found.lever, found.configured, found.got, found.delivered) == (
+        "host.memory",
+        1000.0,
+        400 + cached,
+        delivered,
+    )
+    assert found.because == ("the limit did not bind" if delivered is None else "")
+    del host["ordered_memory_cached_bytes"]
+    (unknown,) = lever_documents(_cell(host=host), CpuSeen())
+    assert (unknown.got, unknown.delivered, unknown.because) == (None, None, "it was not recorded")
 
 
 def test_a_record_of_an_older_version_is_told_nothing_that_it_has_not() -> None:

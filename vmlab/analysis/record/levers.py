@@ -19,7 +19,7 @@ from vmlab.analysis.figures.over_tiles import overlap_of
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window, covered
 from vmlab.analysis.statistics.descriptive import mean
-from vmlab.model.names import guest_key
+from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.quantities import parse_pace
 from vmlab.model.results import NetworkProof
 from vmlab.model.run import Outcome
@@ -90,6 +90,7 @@ def lever_documents(cell: CellDocument, seen: CpuSeen) -> list[LeverDocument]:
         *_data_disks(cell),
         *_params(cell),
         *_tiles(cell),
+        *_host_memory(cell),
     ]
 
 
@@ -315,3 +316,16 @@ def _tiles(cell: CellDocument) -> Iterator[LeverDocument]:
             share = overlap_of(cell.workloads, name)
             why = "" if share is not None else "it is not known when each tile ran"
             yield _judged(TILES, "tiles", 100.0, None if share is None else 100 * share, why, workload=name)
+
+
+def _host_memory(cell: CellDocument) -> Iterator[LeverDocument]:
+    """Memory of a limited host, page cache included: what its guests and the cache below them had of it on average."""
+    # Pydantic would delay the console's first picture.
+    from vmlab.model.scenarios.host_settings import Host
+
+    limit, used, cached = (cell.host.get(f"ordered_memory_{name}_bytes") for name in ("limit", "used", "cached"))
+    if limit is not None:
+        key, lever, _ = levers_of(Host)["memory_bytes"]
+        got = used.mean + cached.mean if used is not None and cached is not None else None
+        why = "" if got is not None else "it was not recorded"
+        yield _judged(lever, f"{HOST_PLACE}.{key}", limit.mean, got, why, guest=HOST_PLACE)

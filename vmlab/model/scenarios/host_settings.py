@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from vmlab.model.scenarios.disk_profiles import DiskName
+from vmlab.model.scenarios.lever import Lever
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import Bytes
 
@@ -61,7 +62,9 @@ class Host(HostSettings):
     cpus: Annotated[int, Field(ge=1)] | None = None
     """How many of the host's CPUs all guests have together, and what runs on the host; without it all of them."""
     memory_bytes: Annotated[
-        Annotated[Bytes, Field(ge=64 * 2**20), AfterValidator(_whole_pages)] | None, Field(alias="memory")
+        Annotated[Bytes, Field(ge=64 * 2**20), AfterValidator(_whole_pages)] | None,
+        Field(alias="memory"),
+        Lever("memory of the limited host", within=5.0, unit="B", limit=True),
     ] = None
     """How much of the host's memory they have together, such as 4 GiB, page cache included; without it all of it."""
 
