@@ -156,6 +156,7 @@ class RunProgress:
             self._made[event.guest] = event.stage
         elif isinstance(event, PhaseStarted):
             self._made.clear()
+            self._notice = ""
         if self._detail == Detail.QUIET:
             return
         lines = [] if event is None else self._lines(event)

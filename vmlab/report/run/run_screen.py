@@ -135,9 +135,9 @@ def next_lines(document: RunDocument, name: str) -> Iterator[str]:
     needed = needed_repeats(document.tables)
     if needed is not None and run.scenario:
         known = (shipped_scenarios() / f"{run.scenario}.yaml").exists()
-        yield next_line(
-            f"vmlab run {run.scenario if known else 'FILE'} --repeats {needed}", "enough to prove a difference"
-        )
+        size = "" if run.size == "demo" else f" --size {run.size}"
+        command = f"vmlab run {run.scenario if known else 'FILE'}{size} --repeats {needed}"
+        yield next_line(command, "enough to prove a difference")
     yield next_line(f"vmlab show {name} --explain", "every figure, note and proof of it")
     yield next_line(f"vmlab report {name} -o run.html", "hand it over")
     yield next_line("vmlab", "see it, and play it back")
