@@ -95,6 +95,17 @@ def test_keys_of_one_action_are_one_entry_and_a_title_stays_with_its_keys() -> N
 
 
 @pytest.mark.usefixtures("state")
+async def test_each_key_is_there_once() -> None:
+    """The key bar shows ``+-`` for both; the help had it, and ``-`` once more."""
+    app = StillConsole()
+    async with app.run_test(size=(160, 48)):
+        keys = [key for one in listed_keys(app.screen) for key in one.keys.split()]
+        assert {"+", "-", "b", "B", "<", ">"} <= set(keys)
+        assert not {"+-", "bB", "<>"} & set(keys)
+        assert len(keys) == len(set(keys)), sorted(keys)
+
+
+@pytest.mark.usefixtures("state")
 async def test_the_palette_shows_keys_and_hides_what_is_impossible() -> None:
     app = StillConsole()
     async with app.run_test(size=(100, 30)):

@@ -52,6 +52,14 @@ def test_percentiles_are_of_the_newest_part_that_was_read() -> None:
     assert len({column.part for column in state.latency.columns}) == 3
 
 
+def test_a_number_under_the_map_says_of_what_it_is() -> None:
+    """``1 none`` stood for one tile."""
+    state = RunState()
+    state.apply(CellStarted(cell=1, axes={"tiles": 1, "cache": "none"}, repeat=1, guests=1))
+    state.apply(reading("a", {"root": {"read": [10, 3]}}))
+    assert [column.word for column in state.latency.columns] == ["tiles 1 none"]
+
+
 class Shown(App[None]):
     def compose(self) -> ComposeResult:
         yield LatencyBoard(id="board")

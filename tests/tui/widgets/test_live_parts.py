@@ -10,13 +10,14 @@ import pytest
 
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.run.tiles_board import TargetBar
+from vmlab.tui.screens.domain_screen import _ends_of
 from vmlab.tui.state.history import Gauge, History, cpu_use, never_moved, outside_share
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs
 from vmlab.tui.widgets.large_strip import COLUMNS, LargeStrip, LargeWords, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip
-from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards
+from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards, bridged
 from vmlab.tui.widgets.tables.tiles_answer import TargetMeter
 
 FANCY = Glyphs(plain=False)
@@ -236,3 +237,19 @@ def test_targets_of_other_loads_have_other_bars_or_a_mark_and_always_a_factor(wi
         ["1.00x", "met"],
         ["1.00x", "MISSED"],
     ]
+
+
+def test_a_reading_that_misses_a_tick_draws_no_comb_and_a_longer_pause_a_gap() -> None:
+    none = math.nan
+    assert bridged([1.0, none, 3.0, none, none, 6.0]) == [1.0, 3.0, 3.0, 6.0, 6.0, 6.0]
+    kept = bridged([none, 2.0, none, none, none, 6.0, none])
+    assert [value == value for value in kept] == [False, True, False, False, False, True, False]
+
+
+def test_a_long_path_keeps_its_beginning_and_more_of_its_end() -> None:
+    path = "/var/lib/libvirt/images/customers/database-of-accounts.qcow2"
+    for width in (2, 3, 10, 20, 40):
+        told = _ends_of(path, width)
+        begin, _, end = told.partition("…")
+        assert len(told) == width and path.startswith(begin) and path.endswith(end) and len(end) >= len(begin)
+    assert _ends_of(path, len(path)) == path

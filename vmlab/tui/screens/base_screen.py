@@ -117,7 +117,7 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
     """The panes with the screen's table, in order."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", show=False, tooltip="To the next pane; arrows then move in it"),
-        Binding("shift+tab", "pane(-1)", "Pane before", show=False),
+        Binding("shift+tab", "pane(-1)", "Pane before", show=False, tooltip="To the pane before"),
     ]
 
     def on_resize(self) -> None:

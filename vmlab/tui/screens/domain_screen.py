@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.units import format_bytes
-from vmlab.system.text_width import exactly, last_columns, left, width_of
+from vmlab.system.text_width import exactly, first_columns, last_columns, left, width_of
 from vmlab.tui.screens.base_screen import SPAN_KEY, ConsoleScreen
 from vmlab.tui.state.charts import domain_charts
 from vmlab.tui.widgets.charts.axis_scale import short
@@ -156,12 +156,15 @@ def _disks(state: DomainState, width: int) -> list[Line]:
                 (f" {left(disk.target, name)} ", "accent"),
                 (f"{exactly(disk.cache_words + proof, 22)} ", "two"),
                 (f"{exactly(disk.format, 8)}{numbers}  ", "plain"),
-                (_end_of(where, width - name - 65), "quiet"),
+                (_ends_of(where, width - name - 65), "quiet"),
             ]
         )
     return lines
 
 
-def _end_of(text: str, width: int) -> str:
-    """`text`, or its end where it is wider: the end of a path says more than its beginning."""
-    return text if width_of(text) <= width else f"…{last_columns(text, max(1, width - 1))}" if width > 1 else ""
+def _ends_of(text: str, width: int) -> str:
+    """`text`; where it is wider, its beginning and a longer part of its end, which says more of a path."""
+    if width_of(text) <= width:
+        return text
+    begin = max(0, width - 1) // 3
+    return f"{first_columns(text, begin)}…{last_columns(text, width - 1 - begin)}" if width > 1 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,12 +58,14 @@ def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
     What this console never does is left out.
     """
     found: dict[tuple[str, str], ListedKey] = {}
-    for node, binding, _, tooltip in screen.active_bindings.values():
+    active, get_key = screen.active_bindings.values(), screen.app.get_key_display
+    alone = {binding.key_display or get_key(binding) for _, binding, _, _ in active if binding.description}
+    for node, binding, _, tooltip in active:
         name = binding.action.partition("(")[0]
         if not binding.description or binding.system or console_of(screen).forbids(name):
             continue
         group = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
-        key = binding.key_display or screen.app.get_key_display(binding)
+        key = _of_its_own(binding.key_display, alone) if binding.key_display else get_key(binding)
         why = screen.why_not(name) if isinstance(screen, ConsoleScreen) else ""
         before = found.get((binding.action, binding.description))
         if before is None:
@@ -73,6 +75,12 @@ def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
             listed = before._replace(keys=before.keys if key in keys else " ".join([*keys, key]))
         found[binding.action, binding.description] = listed
     return sorted(found.values(), key=lambda one: bool(one.why))
+
+
+def _of_its_own(shown: str, alone: Collection[str]) -> str:
+    """A key as the key bar shows it; of two signs such as ``+-`` the one that is not in the list by itself."""
+    own = [sign for sign in shown if sign not in alone]
+    return own[0] if len(shown) == 2 and len(own) == 1 else shown
 
 
 class HelpText(Painted):

@@ -35,7 +35,7 @@ class ReplayScreen(WatchScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Back"),
         Binding("space", "pause", "Pause", tooltip="Pause or go on"),
-        Binding("left,h", "seek(-10)", "10 s", key_display="←→", tooltip="Back or on by ten seconds"),
+        Binding("left,h", "seek(-10)", "10 s", key_display="←→", tooltip="Back by ten seconds"),
         Binding("right,l", "seek(10)", "+10 s", show=False, key_display="→", tooltip="On by ten seconds"),
         Binding("shift+left,H", "seek(-60)", "-1 min", show=False, tooltip="Back by a minute"),
         Binding("shift+right,L", "seek(60)", "+1 min", show=False, tooltip="On by a minute"),
@@ -43,9 +43,7 @@ class ReplayScreen(WatchScreen):
         Binding("end,dollar_sign", "seek_to(1)", "End", show=False, tooltip="To the end"),
         Binding("n", "next_cell(1)", "Next cell", tooltip="To the beginning of the next cell"),
         Binding("p", "next_cell(-1)", "Previous cell", show=False, tooltip="To the beginning of the cell before"),
-        Binding(
-            "right_square_bracket,greater_than_sign", "speed(1)", "Speed", key_display="[]", tooltip="Slower or faster"
-        ),
+        Binding("right_square_bracket,greater_than_sign", "speed(1)", "Speed", key_display="[]", tooltip="Faster"),
         Binding(
             "left_square_bracket,less_than_sign", "speed(-1)", "Slower", show=False, key_display="[", tooltip="Slower"
         ),

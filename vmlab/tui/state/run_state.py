@@ -33,7 +33,7 @@ from vmlab.model.event import (
     Event,
 )
 from vmlab.model.ordered import ordered_words
-from vmlab.model.run import RUNNING, Outcome
+from vmlab.model.run import RUNNING, AxisValue, Outcome
 from vmlab.report.event_words import events_sentence, like
 from vmlab.tui.state.latency_map import LatencyMap
 from vmlab.tui.state.views import (
@@ -194,7 +194,7 @@ class RunState:
             case DiskLatencyRead():
                 self.latency.take(event)
             case CellStarted():
-                word = " ".join(map(axis_word, event.axes.values())) or f"cell {event.cell}"
+                word = " ".join(_axis_of_map(name, value) for name, value in event.axes.items()) or f"cell {event.cell}"
                 self.latency.begin(word, f"cell {event.cell}: {axes_words(event.axes)}")
             case CacheSwitched() | KsmSwitched():
                 self.latency.begin(event.after, f"cell {event.cell}: now {event.what} {event.after}")
@@ -263,6 +263,11 @@ class RunState:
             seconds=known.seconds,
             last_seconds=self._past.get((known.workload, known.tile, _axes(cell))),
         )
+
+
+def _axis_of_map(name: str, value: AxisValue) -> str:
+    """A value for the axis of the heat map; a number alone would not say of what it is."""
+    return f"{name} {value}" if isinstance(value, int) and not isinstance(value, bool) else axis_word(value)
 
 
 def _of_screen(text: str) -> str:

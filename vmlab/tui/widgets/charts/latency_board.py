@@ -113,7 +113,8 @@ class LatencyBoard(Painted):
             head = "Guests' disks: "
         pieces: list[Piece] = [(head, "title"), (error, "quiet"), (about, "plain")]
         room = width - line_width(pieces)
-        return pieces + legend if line_width(legend) <= room else pieces
+        fitting = (told for told in (legend, [(" ", "plain"), *legend[1:]]) if line_width(told) <= room)
+        return pieces + next(fitting, [])
 
     def _heads(self, each: int) -> Iterator[Line]:
         """Each operation with its number of requests, and the percentiles of the newest part."""

@@ -41,10 +41,11 @@ class _Widths(NamedTuple):
     @classmethod
     def of(cls, width: int) -> _Widths:
         if width < _ROLES_FROM:
-            spare = max(0, width - 71)
-            part = min(8, spare // 4)
-            return cls(8 + part, 0, 8 + part, 8 + min(14, spare - spare // 4 * 2))
-        spare = width - 82
+            spare = max(0, width - 75)
+            # Names come before the length of bars.
+            part = min(8, spare * 2 // 5)
+            return cls(8 + part, 0, 8 + part, 8 + min(14, spare - 2 * part))
+        spare = width - 86
         part = min(8, spare // 4)
         return cls(8 + part, 10 + min(6, spare // 4), 8 + part, 8 + min(14, spare // 4))
 
@@ -144,8 +145,8 @@ class GuestTable(Shown[Tiles]):
             *([(f"{exactly(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
             (exactly(state, 12), tone_of(guest.state)),
             (f"{whole(cpu):>4} ", "plain"),
-            (f"{whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
-            (f"{_rate(read + written):>6} ", "plain"),
+            (f"{whole(delay):>6} ", "warning" if delay >= 20 else "plain"),
+            (f"{_rate(read + written):>9} ", "plain"),
         ]
 
     def _workload(self, workload: WorkloadView | None, guest: GuestView, widths: _Widths) -> list[Piece]:
@@ -160,15 +161,15 @@ class GuestTable(Shown[Tiles]):
 
 
 def _left(widths: _Widths) -> int:
-    return 2 + sum(columns + 1 for columns in (widths.guest, widths.role) if columns) + 12 + 5 + 6 + 7
+    return 2 + sum(columns + 1 for columns in (widths.guest, widths.role) if columns) + 12 + 5 + 7 + 10
 
 
 def _heading(widths: _Widths) -> str:
     role = f"{'role':<{widths.role}} " if widths.role else ""
-    left = f"{'tile guest':<{widths.guest + 2}} {role}{'state':<12}cpu% delay disk/s "
+    left = f"{'tile guest':<{widths.guest + 2}} {role}{'state':<12}cpu% delay% disk MB/s "
     return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
 
 
 def _rate(value: float) -> str:
-    """Bytes a second in MB: ``4.6M``."""
-    return NO_FIGURE if math.isnan(value) else f"{value / 1e6:.1f}M" if value < 1e8 else f"{value / 1e6:.0f}M"
+    """Bytes a second in MB: ``4.6``."""
+    return NO_FIGURE if math.isnan(value) else f"{value / 1e6:.1f}" if value < 1e8 else f"{value / 1e6:.0f}"
