@@ -376,7 +376,7 @@ def test_no_outcome_is_said_of_a_record_whose_samples_are_gone(capsys: pytest.Ca
         file.write(b"\xff" * size)
     assert command_line(["attach", BAD]) == 1
     said = capsys.readouterr()
-    assert "cell 2 passed" in said.err and "run passed" not in said.out + said.err
+    assert "2/2  writeback" in said.err and "run passed" not in said.out + said.err
     assert said.err.splitlines()[-1].startswith("vmlab: ")
     assert "damaged" in said.err or "malformed" in said.err
 
