@@ -172,7 +172,7 @@ class Iperf3(Workload[Iperf3Params]):
         omit, time = self.params.omit, self.params.time
         demand_time(finished.seconds, omit, time)
         for what, report, total in (("sender", sender, sent), ("receiver", receiver, received)):
-            demand_lasted(what, report, total, omit, time)
+            demand_lasted(what, report, total, omit, time, serves=report is far)
         return Collected(
             values=self._values(near, sent, received),
             raw={"iperf3 client": finished.stdout, "iperf3 server": far_text, "stderr": finished.stderr},
