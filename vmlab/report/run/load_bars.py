@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from vmlab.system.text_width import left
+
 _TIMES = 3
 """A bar ends at so many times the limit."""
 _MOST = 999.0
@@ -45,7 +47,7 @@ def load_bar(load: float, columns: int, signs: Signs, *, met: bool) -> LoadBar:
         text = signs.full * (columns - len(signs.beyond)) + signs.beyond
     else:
         taken = math.floor(load * place)
-        text = (signs.full * (min(place, taken) if met else max(place + 2, taken))).ljust(columns)
+        text = left(signs.full * (min(place, taken) if met else max(place + 2, taken)), columns)
     return LoadBar(text[:place], signs.limit, text[place + 1 :])
 
 
