@@ -82,7 +82,7 @@ def _noted(line: str, notes: Sequence[str], width: int) -> str:
 
 
 def _values(cell: CellTimeline) -> Iterator[tuple[str, str]]:
-    """The host of a fleet and the axis values, by name; a number or a truth has the name of its axis before it."""
+    """The host of a fleet and the axis values, by name; a number or a boolean has the name of its axis before it."""
     axes = cell.told.axes
     if cell.host and cell.host not in axes.values():
         yield "host", cell.host

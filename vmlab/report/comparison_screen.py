@@ -24,19 +24,16 @@ from vmlab.report.comparison_text import (
     side_names,
 )
 from vmlab.report.run.latency_text import host_beside
-from vmlab.report.run.mind_text import PREFIX, environment_lines, first_clauses, signs_line
-from vmlab.report.run.run_screen import next_line
+from vmlab.report.run.mind_text import PREFIX, brief_lines, environment_lines, signs_line
+from vmlab.report.run.run_screen import WHY, next_line
 from vmlab.report.run.run_verdict import Found, verdict_sentence
 from vmlab.report.verdicts import difference_notes
 from vmlab.report.words import MARK, plural
 from vmlab.report.writers.text import text_lines
-from vmlab.system.text_width import WIDTH
-
-_MOST_MINDED = 8
 
 
 def comparison_screen(comparison: Comparison, sides: Sequence[Side], named: str) -> str:
-    """The plain text, of which no line is wider than every terminal; `named` are the sides as a command names them.
+    """The plain text, in lines of at most `WIDTH` columns; `named` are the sides as a command names them.
 
     Without `sides` nothing is said of the hosts.
     """
@@ -54,7 +51,7 @@ def _blocks(comparison: Comparison, sides: Sequence[Side], named: str) -> Iterat
     left_out = len(every) - len(asked)
     yield Notes([f"{plural(left_out, 'further figure')}: see --explain"] if left_out else [])
     why = why_words({name: Counter(bound) for name, bound in zip(names, comparison.bound, strict=False)})
-    yield Section("", [Notes([f"Why   {why}."] if why else [], indent=" " * len(PREFIX))])
+    yield Section("", [Notes([f"{WHY}{why}."] if why else [], indent=" " * len(WHY))])
     corner, heads = _heads(names)
     own = ([cell for part in side.parts for cell in part.cells] for side in sides)
     yield host_beside(corner, dict(zip(heads, own, strict=bool(sides))))
@@ -100,11 +97,7 @@ def _minded(comparison: Comparison) -> Iterator[str]:
         *neighbour_notes(comparison, side_names(comparison.labels), brief=True),
         *_undelivered(comparison),
     ]
-    shown = [first_clauses(text, WIDTH - len(PREFIX)) for text in dict.fromkeys(found)]
-    more = len(shown) - _MOST_MINDED
-    yield from (f"{PREFIX}{text}" for text in (shown if more <= 1 else shown[:_MOST_MINDED]))
-    if more > 1:
-        yield f"{PREFIX}{more} more: see --explain"
+    yield from (f"{PREFIX}{text}" for text in brief_lines(found))
 
 
 def _undelivered(comparison: Comparison) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.figures.table_layout import TableLayout
@@ -40,10 +40,14 @@ def mind_lines(document: RunDocument) -> list[str]:
         *outlier_notes(named_figures(document.tables)),
         *odd_cells(document),
     ]
+    return [*unpassed_lines(document.cells), *brief_lines(found)]
+
+
+def brief_lines(found: Iterable[str]) -> list[str]:
+    """Each caveat cut to a line behind `PREFIX`; of many the first, and how many more there are."""
     shown = [first_clauses(text, WIDTH - len(PREFIX)) for text in dict.fromkeys(found)]
     more = len(shown) - _MOST
-    rest = [*shown[:_MOST], f"{more} more: see --explain"] if more > 1 else shown
-    return [*unpassed_lines(document.cells), *rest]
+    return [*shown[:_MOST], f"{more} more: see --explain"] if more > 1 else shown
 
 
 def first_clauses(text: str, width: int) -> str:

@@ -33,7 +33,7 @@ from vmlab.report.words import capital, moment, plural
 from vmlab.report.writers.text import text_lines
 from vmlab.system.text_width import WIDTH, width_of
 
-_WHY = "Why   "
+WHY = "Why   "
 _NEXT_WIDTH = 34
 _MOST_WHY = 4
 _MOST_BLOCKS = 1
@@ -41,7 +41,7 @@ _MOST_BLOCKS = 1
 
 
 def run_screen(document: RunDocument, name: str = "last") -> str:
-    """The plain text, of which no line is wider than every terminal; `name` is how commands call the run."""
+    """The plain text, in lines of at most `WIDTH` columns; `name` is how commands call the run."""
     document = visible_values(document)
     return "\n".join(text_lines(_blocks(document, name))) + "\n"
 
@@ -55,7 +55,7 @@ def _blocks(document: RunDocument, name: str) -> Iterator[Block]:
     for block in layout.blocks:
         yield block_section(document, layout, block)
     yield together_section(document)
-    yield Section("", [Notes(list(why_lines(document, layout)), indent=" " * len(_WHY))])
+    yield Section("", [Notes(list(why_lines(document, layout)), indent=" " * len(WHY))])
     if len(layout.blocks) <= _MOST_BLOCKS:
         for block in layout.blocks:
             yield host_beside(axis_title(document, layout.main_axis), shown_groups(document, layout, block))
@@ -117,15 +117,15 @@ def why_lines(document: RunDocument, layout: TableLayout) -> Iterator[str]:
     for words, those in [*places.items()][:_MOST_WHY]:
         place = f"{'; '.join(those)}: " if len(places) > 1 else ""
         each = f", at each of {len(those)} places" if len(those) > 1 else ""
-        yield f"{_WHY}{place}{words}{each}."
+        yield f"{WHY}{place}{words}{each}."
     if len(places) > _MOST_WHY:
-        yield f"{_WHY}{plural(len(places) - _MOST_WHY, 'further line')}: see --explain"
+        yield f"{WHY}{plural(len(places) - _MOST_WHY, 'further line')}: see --explain"
     if note := idle_disk_words(document.cells):
-        yield f"{_WHY}{note}."
+        yield f"{WHY}{note}."
 
 
 def _with_axis(layout: TableLayout, name: str) -> str:
-    """The value of the axis that is compared; a number or a truth has the name of the axis before it."""
+    """The value of the axis that is compared; a number or a boolean has the name of the axis before it."""
     return f"{layout.main_axis} {name}" if re.fullmatch(r"-?[\d.]+|true|false", name) else name
 
 
