@@ -11,12 +11,11 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from screenshots.make import SIZES, picture, same_terminal
+from screenshots.make import COMPARED_WORDS, SIZES, picture, same_terminal, shows
 from screenshots.moving import moving
 from vmlab.report.demo.chapters import Demo, load_demo
 from vmlab.tui.app import Console
 from vmlab.tui.feed.recorded_run import Playback
-from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
 
 TARGET = Path(__file__).parent / "demo.svg"
@@ -69,8 +68,7 @@ async def pictures(demo: Demo) -> list[str]:
                 await pilot.pause(0.1)
             found.append(app.export_screenshot())
         await pilot.press("c")
-        while not isinstance(app.screen, CompareScreen) or "(base)" not in app.export_screenshot():
-            await pilot.pause(0.2)
+        await shows(app, pilot, COMPARED_WORDS)
         found.append(await settled(app, pilot))
         await pilot.press("1")
         screen.seek_to(demo.ending.position)

@@ -32,6 +32,8 @@ SETTLE_SECONDS = 2.5
 PATIENCE_SECONDS = 120.0
 
 
+COMPARED_WORDS = "since the workloads started"
+"""They stand below the charts of Compare when these are drawn."""
 COMPARED = "copies"
 """The scenario beside this file: eight readings of each side, as intervals take them."""
 
@@ -99,7 +101,7 @@ async def pictures(store: Path, compared: Path, size: tuple[int, int]) -> None:
         screen = app.screen
         assert isinstance(screen, CompareScreen)
         screen.compare([Pick(compared)])
-        await shows(app, pilot, "since the workloads started")
+        await shows(app, pilot, COMPARED_WORDS)
         await picture(app, pilot, "compare")
 
 
