@@ -5,6 +5,7 @@ Links are held by `make docs`; tables that are made from the program by the test
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
+from tests.cli.prose import HABITS, habits, long_sentences, sentences, without_generated
 from vmlab.cli.main import COMMANDS
 from vmlab.model.errors import ExitCode
 from vmlab.model.scenarios.scenario import Limits, Scenario
@@ -149,3 +151,54 @@ def test_a_broken_link_fails_the_build_of_the_site(tmp_path: Path) -> None:
         ended[link.rpartition("#")[2]] = done.returncode, done.stderr
     assert ended.pop("from-a-checkout")[0] == 0
     assert all(code != 0 and name in said for name, (code, said) in ended.items()), ended
+
+
+STYLE = Path(__file__).with_name("prose_bounds.txt")
+WRITTEN = [page for page in PAGES + DECISIONS if not page.stem.startswith("experiments")]
+"""Without the pages that a program makes of scenarios and results."""
+
+
+def _counted(page: Path) -> dict[str, int]:
+    text = without_generated(page.read_text(encoding="utf-8"))
+    return {"habits": sum(habits(text).values()), "long": len(long_sentences(text))}
+
+
+def _bounds() -> dict[str, dict[str, int]]:
+    rows = [line.split() for line in STYLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {name: {"habits": int(words), "long": int(long)} for name, words, long in rows}
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_has_more_habits_and_long_sentences_than_it_had(page: Path) -> None:
+    text = without_generated(page.read_text(encoding="utf-8"))
+    counted, most = _counted(page), _bounds().get(str(page.relative_to(ROOT)), {"habits": 0, "long": 0})
+    found = {name: number for name, number in habits(text).items() if number}
+    assert counted["habits"] <= most["habits"], f"write another word (tests/cli/prose.py): {found}"
+    assert counted["long"] <= most["long"], "\n".join(long_sentences(text))
+
+
+def test_the_bounds_of_prose_only_fall() -> None:
+    """``VMLAB_GOLDEN=write`` lowers them to what pages have now; pages that are not listed have neither."""
+    bounds = _bounds()
+    if os.environ.get("VMLAB_GOLDEN") == "write":
+        now = {str(page.relative_to(ROOT)): _counted(page) for page in WRITTEN}
+        least = {name: {kind: min(one[kind], bounds.get(name, one)[kind]) for kind in one} for name, one in now.items()}
+        head = (
+            "# Habits of prose (tests/cli/prose.py) and sentences of over 30 words, at most: numbers here only fall.\n"
+        )
+        rows = [f"{name} {one['habits']} {one['long']}\n" for name, one in sorted(least.items()) if any(one.values())]
+        STYLE.write_text(head + "".join(rows), encoding="utf-8")
+        bounds = _bounds()
+    assert [name for name in bounds if not (ROOT / name).exists()] == []
+    assert all(any(one.values()) for one in bounds.values())
+
+
+def test_prose_is_told_from_code_tables_and_lists() -> None:
+    text = "Two words.\n\n    vmlab figure\n\n| a figure |\n| - |\n\n- First `figure`, [link](figure.md).\n- Two.\n"
+    assert list(sentences(text)) == ["Two words.", "- First CODE, link.", "- Two."]
+    assert not any(habits(text).values())
+    assert habits("It stands in that of a figure, where nobody looks.") == {
+        **dict.fromkeys(HABITS, 0), "stand": 1, "that of": 1, "nobody, nothing": 1, "figure": 1, "look": 1
+    }  # fmt: skip
+    assert len(long_sentences(" ".join(["word"] * 31) + ". " + " ".join(["Word"] * 30) + ".")) == 1
+    assert without_generated("a\n<!-- rows -->\n| figure |\n<!-- end -->\nb") == "a\n\nb"
