@@ -1,0 +1,80 @@
+"""Loads whose best cache mode is known by construction, and what a copy of one has to say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+WAYS = {"reads": "rd", "writes": "wr"}
+"""Directions as a copy names them, and as libvirt's statistics do."""
+GAIN = 0.8
+"""Writeback gains where a mean latency is at most this part of that without a page cache, in the domain itself."""
+NEAR = 0.1
+"""It gains nothing where each differs by less than this part."""
+RECORDED, OTHER = "none", "writeback"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What fio does in the domain: `jobs` are its words, `limit_iops` the disk's own limit, 0 for none."""
+
+    jobs: tuple[str, ...]
+    gains: bool
+    limit_iops: int = 0
+
+    def fio(self) -> str:
+        """The command."""
+        of_all = "--filename=/dev/vdb --direct=1 --time_based --runtime=7200"
+        return " ".join(
+            ("/usr/bin/fio", of_all, *(f"--name=job{number} {job}" for number, job in enumerate(self.jobs)))
+        )
+
+
+LOADS = {
+    "gains": Load(
+        ("--rw=randread --bs=4k --rate_iops=20", "--rw=randwrite --bs=16k --rate_iops=10"),
+        gains=True,
+    ),
+    "limited": Load(
+        ("--rw=randread --bs=4k --numjobs=2 --thread", "--rw=randwrite --bs=16k --numjobs=2 --thread"),
+        gains=False,
+        limit_iops=40,
+    ),
+}
+"""Two rates and two sizes each: a disk that seeks, with a page cache above it or none; and a limit that decides."""
+
+
+def changes_of(truth: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """The mean latency under the other mode as a part of that under the recorded one, by direction."""
+    return {way: truth[OTHER][way] / truth[RECORDED][way] for way in WAYS}
+
+
+def faults_of(load: Load, truth: Mapping[str, Mapping[str, float]], answer: Mapping[str, Any]) -> list[str]:
+    """Why an attempt does not count; `truth` are mean latencies in seconds by mode and direction, `answer` what
+    `vmlab advise --json` says of the copy.
+    """
+    changes = changes_of(truth)
+    faults = [
+        f"in the domain {way} took {part:.2f} of their time: not as constructed"
+        for way, part in changes.items()
+        if (part > GAIN if load.gains else abs(part - 1) > NEAR)
+    ]
+    copied = answer["copied"]
+    if not copied["is_likeness"]:
+        faults.append("the copy is not like the recording")
+    answers = {
+        (one["access"], one["way"]): one["difference"]
+        for one in copied["answers"]
+        if one["setting"] == f"cache-{OTHER}" and one["metric"] == "latency_mean"
+    }
+    if not answers:
+        faults.append(f"no answer for {OTHER}")
+    for (access, way), difference in answers.items():
+        better = difference["better"]
+        if better is not (True if load.gains else None):
+            faults.append(f"{access}, {way}: better is {better}, and in the domain {changes[way]:.2f} of the time")
+    proposed = [one["setting"] for one in copied["changes"]]
+    if (f"cache-{OTHER}" in proposed) is not load.gains:
+        faults.append(f"it proposes {proposed or 'nothing'}")
+    return faults

@@ -1,0 +1,48 @@
+"""An attempt counts where the copy is like the recording, and says of the other mode what the domain itself showed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.copied_loads.loads import LOADS, OTHER, RECORDED, WAYS, faults_of
+
+GAINED = {RECORDED: {"reads": 0.0098, "writes": 0.0101}, OTHER: {"reads": 0.0002, "writes": 0.0003}}
+EQUAL = {RECORDED: {"reads": 0.100, "writes": 0.101}, OTHER: {"reads": 0.099, "writes": 0.100}}
+
+
+def answer(better: bool | None, *, alike: bool = True, proposed: bool = True) -> dict[str, Any]:
+    """What `vmlab advise --json` says of a copy at random."""
+    answers = [
+        {"access": "random", "way": way, "setting": f"cache-{OTHER}", "metric": "latency_mean"}
+        | {"difference": {"better": better}}
+        for way in WAYS
+    ]
+    changes = [{"setting": f"cache-{OTHER}"}] if proposed else []
+    return {"copied": {"is_likeness": alike, "answers": answers if alike else [], "changes": changes}}
+
+
+@pytest.mark.parametrize(
+    ("load", "truth", "said"),
+    [("gains", GAINED, answer(True)), ("limited", EQUAL, answer(None, proposed=False))],
+)
+def test_a_right_answer(load: str, truth: dict[str, dict[str, float]], said: dict[str, Any]) -> None:
+    assert faults_of(LOADS[load], truth, said) == []
+
+
+@pytest.mark.parametrize(
+    ("load", "truth", "said"),
+    [
+        ("gains", GAINED, answer(None)),
+        ("gains", GAINED, answer(False, proposed=False)),
+        ("gains", GAINED, answer(True, proposed=False)),
+        ("gains", GAINED, answer(True, alike=False)),
+        ("gains", EQUAL, answer(True)),
+        ("limited", EQUAL, answer(True)),
+        ("limited", EQUAL, answer(None, proposed=True)),
+        ("limited", GAINED, answer(None, proposed=False)),
+    ],
+)
+def test_a_wrong_one(load: str, truth: dict[str, dict[str, float]], said: dict[str, Any]) -> None:
+    assert faults_of(LOADS[load], truth, said)
