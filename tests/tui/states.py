@@ -342,6 +342,6 @@ STATES = (
     State(demo_at_its_first_chapter, DemoScreen, "guests"),
     State(results, ResultsScreen, "results", "results", "recorded"),
     State(results_of_what_is_gone, ResultsScreen, "results"),
-    State(help_shown, HelpModal, "help"),
+    State(help_shown, HelpModal, "help", "help"),
     State(question, QuestionModal, "keep deed"),
 )

@@ -65,7 +65,7 @@ class Walk:
         rows = (text or self.tmux.text()).rstrip("\n").splitlines()
         if self._modal:
             edge = next((row for row in reversed(rows) if "╰" in row), "").strip(" ╰─╯")
-            return "" if edge == CLOSES else edge
+            return "" if edge.endswith(CLOSES) else edge
         return "" if _KEYS in rows[-1] else " ".join(" ".join(rows[-_SAID_ROWS:]).split())
 
     def quiet(self) -> None:

@@ -91,14 +91,11 @@ def walk_help(tmux: Tmux) -> None:
     """The help of Live."""
     tmux.send(_KEY[_TO_LIVE])
     tmux.shows(TITLES["live"])
-    walk = Walk(tmux, "This screen", modal=True)
+    walk = Walk(tmux, "╭", modal=True)
     walk.quiet()
     tmux.send(_KEY["help"])
     tmux.shows(*walk.home)
-
-    # It is never higher than a small terminal.
-    walk.over(HelpText, deeds=dict.fromkeys(bound(HelpText).values(), says("all of it is in sight")), other=unknown)
-    walk = Walk(tmux, "╭", modal=True)
+    walk.over(HelpText, deeds=moves(HelpText), other=unknown)
     walk.over(HelpModal, deeds={"dismiss": closes(_KEY["help"])}, other=unknown)
     tmux.send(keys(HelpModal, "dismiss")[0])
     tmux.shows(TITLES["live"], gone="╭")

@@ -71,14 +71,14 @@ class Console(App[int], inherit_bindings=False):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-wide")]  # noqa: RUF012 - Textual's own form
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("1", "switch_mode('live')", "Live", tooltip="The run that goes on, or the host itself"),
-        Binding("2", "switch_mode('scenarios')", "Scenarios", tooltip="Choose, change, plan and start"),
-        Binding("3", "switch_mode('runs')", "Runs", tooltip="All runs: watch, replay, mark, compare"),
-        Binding("4", "switch_mode('compare')", "Compare", tooltip="What was marked, side by side"),
-        Binding("question_mark", "help", "Help", key_display="?", tooltip="All keys of this screen"),
-        Binding("y", "copy_table", "Copy", show=False, tooltip="The whole table, to the clipboard and into a file"),
-        Binding("colon", "command_palette", "Commands", key_display=":", show=False, tooltip="Everything by name"),
-        Binding("ctrl+s", "picture", "Picture", show=False, tooltip="This screen as an SVG file"),
+        Binding("1", "switch_mode('live')", "Live", tooltip="Watch the run that goes on, or the host itself"),
+        Binding("2", "switch_mode('scenarios')", "Scenarios", tooltip="Choose a scenario, change it, start it"),
+        Binding("3", "switch_mode('runs')", "Runs", tooltip="List all runs, to watch, replay or compare"),
+        Binding("4", "switch_mode('compare')", "Compare", tooltip="Show marked runs or cells side by side"),
+        Binding("question_mark", "help", "Help", key_display="?", tooltip="Show all keys of this screen"),
+        Binding("y", "copy_table", "Copy", show=False, tooltip="Copy the whole table to the clipboard and into a file"),
+        Binding("colon", "command_palette", "Commands", key_display=":", show=False, tooltip="Find a command by name"),
+        Binding("ctrl+s", "picture", "Picture", show=False, tooltip="Write this screen into an SVG file"),
         Binding("q", "quit", "Quit", tooltip="Leave the console; runs go on"),
         Binding("ctrl+q", "quit", "Quit", show=False, system=True, priority=True),
         Binding(
@@ -87,7 +87,7 @@ class Console(App[int], inherit_bindings=False):
             "Suspend",
             show=False,
             priority=True,
-            tooltip="Back to the shell; `fg` continues it",
+            tooltip="Go back to the shell; `fg` continues the console",
         ),
         Binding("ctrl+c", "help_quit", show=False, system=True),
     ]

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 NOW = "Switch the running guests' cache mode now, writeback or none; invalidates this cell"
 KSM_NOW = "Switch the host's KSM now, on or off; invalidates this cell"
-TILE_NOW = "Loop: add a tile while the others work; invalidates this cell"
-TILE_AWAY = "A loop: retire the newest tile when its rounds have ended"
+TILE_NOW = "Of a loop, add a tile while the others work; invalidates this cell"
+TILE_AWAY = "Of a loop, retire the newest tile when its rounds have ended"
 FEWER = "Cells to come: one tile fewer"
-NEXT_HOST = "A fleet: its next host, or the one before, in full"
+NEXT_HOST = "Of a fleet, show its next host, or the one before, in full"
 
 RUN_KEYS = (
     Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
@@ -41,7 +41,7 @@ RUN_KEYS = (
     Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo what was changed of them"),
     Binding("greater_than_sign", "change_tiles_now(1)", "Tile now", key_display="<>", show=False, tooltip=TILE_NOW),
     Binding("less_than_sign", "change_tiles_now(-1)", "Tile away", key_display="<", show=False, tooltip=TILE_AWAY),
-    Binding("E", "end_loop", "End the loop", show=False, tooltip="A loop: no workload starts again"),
+    Binding("E", "end_loop", "End the loop", show=False, tooltip="Of a loop, let no workload start again"),
     Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
 )
 """Live obeys these, and a replay says why it cannot."""
@@ -53,7 +53,7 @@ HOST_KEYS = (
     Binding("f", "next_host(1)", "Next host", show=False, key_display="fF", tooltip=NEXT_HOST),
     Binding("F", "next_host(-1)", show=False),
 )
-SPAN_KEY = Binding("z", "span", "Hour", show=False, tooltip="Charts over all that is kept, up to an hour; or back")
+SPAN_KEY = Binding("z", "span", "Hour", show=False, tooltip="Draw charts over an hour, or over the newest ticks again")
 
 
 def refused_keys(action: str) -> Iterator[Binding]:
@@ -116,8 +116,8 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
     COPIED: ClassVar[Sequence[str]] = ()
     """The panes with the screen's table, in order."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "pane(1)", "Next pane", show=False, tooltip="To the next pane; arrows then move in it"),
-        Binding("shift+tab", "pane(-1)", "Pane before", show=False, tooltip="To the pane before"),
+        Binding("tab", "pane(1)", "Next pane", show=False, tooltip="Go to the next pane; arrows then move in it"),
+        Binding("shift+tab", "pane(-1)", "Pane before", show=False, tooltip="Go to the pane before"),
     ]
 
     def on_resize(self) -> None:

@@ -36,10 +36,10 @@ class CompareScreen(ConsoleScreen):
     CSS_PATH = "../styles/compare.tcss"
     COPIED = ("#bars", "#sides")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "app.switch_mode('runs')", "Runs"),
-        Binding("m", "metric(1)", "Chart", tooltip="Another host figure in the chart"),
-        Binding("M", "metric(-1)", "Series before", show=False, tooltip="The host figure before"),
-        Binding("a", "every_metric", "Figures", tooltip="Run times only, or everything that was measured"),
+        Binding("escape", "app.switch_mode('runs')", "Runs", tooltip="Go back to the list of runs"),
+        Binding("m", "metric(1)", "Chart", tooltip="Show the next host figure in the chart"),
+        Binding("M", "metric(-1)", "Series before", show=False, tooltip="Show the host figure before in the chart"),
+        Binding("a", "every_metric", "Figures", tooltip="Show run times only, or all that was measured"),
         Binding("r", "repeat", "Repeat…", show=False, tooltip="Plan this run with as many repeats as an answer takes"),
         Binding("x", "swap", "Swap", tooltip="Let the next side be the baseline"),
     ]

@@ -47,7 +47,7 @@ class DomainScreen(ConsoleScreen):
     CSS_PATH = "../styles/domain.tcss"
     COPIED = ("#who", "#disks")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back"),
+        Binding("escape", "dismiss", "Back", tooltip="Go back to the screen before"),
         Binding("left,h", "other(-1)", "Other", key_display="←→", tooltip="The guest before in the list"),
         Binding("right,l", "other(1)", "Next", show=False, tooltip="The next guest in the list"),
         SPAN_KEY,

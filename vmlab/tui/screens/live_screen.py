@@ -48,7 +48,7 @@ class LiveScreen(CommandingScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         SPAN_KEY,
-        Binding("enter", "domain", "Domain", show=False, tooltip="The host's own guest that hurts most, in full"),
+        Binding("enter", "domain", "Domain", show=False, tooltip="Show the host's own guest that hurts most in full"),
         Binding("d", "demo", "Demo", show=False, tooltip="Watch the demo, a recorded run of two minutes"),
         Binding("s", "try_it", "Try it", show=False, tooltip="Plan the scenario tile at size smoke"),
     ]

@@ -18,16 +18,19 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Label
 
 from vmlab.model.visible import visible
-from vmlab.system.text_width import exactly, width_of, wrapped
+from vmlab.system.text_width import exactly, wrapped
 from vmlab.tui.contract import Said, console_of
 from vmlab.tui.screens.base_screen import CHANGING, WATCHES, ConsoleScreen, DismissedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.painted import Line, Painted, line_width
 
 CLOSES = "Esc closes"
+SCROLLS = "arrows scroll, "
+"""Before `CLOSES` where not all keys are in sight."""
 NOT_NOW = "Not now: "
 """Before the reason why keys do nothing at present, over these keys."""
 LAST = "Runs go on without the console; `vmlab attach` or `vmlab` finds them again."
+_GROUPS = ("This screen", "The list or pane", "Everywhere")
 _KEYS, _GAP = 10, 2
 """Columns of the keys of an action, and between the two halves."""
 _UNEVEN = 3
@@ -44,12 +47,9 @@ class ListedKey(NamedTuple):
     action: str
     why: str
 
-    def text(self, width: int, *, whole: bool) -> list[str]:
-        """What it does: all of it on several lines, or else as much as one line has room for."""
-        words = f"{self.description}: {self.tooltip}" if self.tooltip else self.description
-        if whole:
-            return wrapped(words, max(10, width))
-        return [words if width_of(words) <= width else exactly(self.description, width).rstrip()]
+    def text(self, width: int) -> list[str]:
+        """What it does, on as many lines as it takes."""
+        return wrapped(f"{self.description}: {self.tooltip}" if self.tooltip else self.description, max(10, width))
 
 
 def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
@@ -64,7 +64,7 @@ def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
         name = binding.action.partition("(")[0]
         if not binding.description or binding.system or console_of(screen).forbids(name):
             continue
-        group = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
+        group = _GROUPS[2 if node is screen.app else 0 if node is screen else 1]
         key = _of_its_own(binding.key_display, alone) if binding.key_display else get_key(binding)
         why = screen.why_not(name) if isinstance(screen, ConsoleScreen) else ""
         before = found.get((binding.action, binding.description))
@@ -74,7 +74,7 @@ def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
             keys = before.keys.split()
             listed = before._replace(keys=before.keys if key in keys else " ".join([*keys, key]))
         found[binding.action, binding.description] = listed
-    return sorted(found.values(), key=lambda one: bool(one.why))
+    return sorted(found.values(), key=lambda one: (bool(one.why), _GROUPS.index(one.group)))
 
 
 def _of_its_own(shown: str, alone: Collection[str]) -> str:
@@ -84,7 +84,7 @@ def _of_its_own(shown: str, alone: Collection[str]) -> str:
 
 
 class HelpText(Painted):
-    """Keys and what they do, in two columns where there is room, which scroll up and down alone."""
+    """Keys and what they do, in two columns where there is room, else in one that scrolls."""
 
     can_focus = True
 
@@ -97,28 +97,21 @@ class HelpText(Painted):
         return len(help_lines(self._listed, width, viewport.height - 2, self._last))
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
-        """The lines; as said of each key as fits the screen."""
+        """The lines."""
         return help_lines(self._listed, width, self.screen.size.height - 2, self._last)
 
 
 def help_lines(keys: Sequence[ListedKey], width: int, height: int, last: str = LAST) -> list[Line]:
-    """All keys on `width` columns: with all that is said of them, or less of it where that takes more than `height`.
+    """All keys on `width` columns: in two columns where these have at most `height` rows, else in one.
 
     `last` is the sentence below them.
     """
-    tried = (_in_two(keys, width, last, whole, airy) for whole, airy in ((True, True), (False, True)))
-    return next((lines for lines in tried if len(lines) <= height), None) or _in_two(keys, width, last, False, False)
-
-
-def _in_two(keys: Sequence[ListedKey], width: int, sentence: str, whole: bool, airy: bool) -> list[Line]:
     half = (width - 1 - _GAP) // 2
-    lines = _in_one(keys, half, whole=whole)
-    last: list[Line] = [[], *([(text, "quiet")] for text in wrapped(sentence, max(10, width - 1)))]
-    if not airy:
-        lines, last = [line for line in lines if line], last[1:]
-    left, right = _halves(lines)
+    left, right = _halves(_in_one(keys, half))
     pairs = itertools.zip_longest(left, right, fillvalue=())
-    return [[*one, (" " * (half + _GAP - line_width(one)), "plain"), *other] for one, other in pairs] + last
+    lines: list[Line] = [[*one, (" " * (half + _GAP - line_width(one)), "plain"), *other] for one, other in pairs]
+    below: list[Line] = [[], *([(text, "quiet")] for text in wrapped(last, max(10, width - 1)))]
+    return [*(lines if len(lines) + len(below) <= height else _in_one(keys, width - 1)), *below]
 
 
 def _halves(lines: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
@@ -133,14 +126,14 @@ def _halves(lines: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
     return lines[:middle], lines[middle:]
 
 
-def _in_one(keys: Sequence[ListedKey], width: int, *, whole: bool) -> list[Line]:
+def _in_one(keys: Sequence[ListedKey], width: int) -> list[Line]:
     lines: list[Line] = []
     titles = {one: NOT_NOW + one.why if one.why else one.group for one in keys}
     for title in dict.fromkeys(titles.values()):
         lines += [[]] if lines else []
         lines += [[(text, "title")] for text in wrapped(title, max(10, width))]
         for one in (one for one in keys if titles[one] == title):
-            first, *others = one.text(width - _KEYS, whole=whole)
+            first, *others = one.text(width - _KEYS)
             tone = "quiet" if one.why else "plain"
             lines.append([(exactly(one.keys, _KEYS - 1) + " ", "quiet" if one.why else "accent"), (first, tone)])
             lines += [[(" " * _KEYS, "plain"), (text, tone)] for text in others]
@@ -167,11 +160,13 @@ class HelpModal(DismissedOnce, ModalScreen[None], inherit_bindings=False):
         """Arrows scroll at once; what is said stands in the lower edge, as the screen below is out of sight."""
         self.set_class(glyphs_for().plain, "-plain")
         self.query_one(HelpText).focus()
-        self._say(None)
+        self.call_after_refresh(self._say, console_of(self).said)
         console_of(self).said_changed.subscribe(self, self._say)
 
     def _say(self, said: Said | None) -> None:
-        self.query_one(HelpText).border_subtitle = CLOSES if said is None else escape(said.text)
+        text = self.query_one(HelpText)
+        closes = f"{SCROLLS}{CLOSES}" if text.max_scroll_y else CLOSES
+        text.border_subtitle = closes if said is None else escape(said.text)
 
 
 class Palette(DismissedOnce, CommandPalette):

@@ -33,21 +33,26 @@ class ReplayScreen(WatchScreen):
 
     CSS_PATH: ClassVar[list[str]] = ["../styles/watch.tcss", "../styles/replay.tcss"]  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back"),
+        Binding("escape", "dismiss", "Back", tooltip="Go back to the screen before"),
         Binding("space", "pause", "Pause", tooltip="Pause or go on"),
-        Binding("left,h", "seek(-10)", "10 s", key_display="←→", tooltip="Back by ten seconds"),
-        Binding("right,l", "seek(10)", "+10 s", show=False, key_display="→", tooltip="On by ten seconds"),
-        Binding("shift+left,H", "seek(-60)", "-1 min", show=False, tooltip="Back by a minute"),
-        Binding("shift+right,L", "seek(60)", "+1 min", show=False, tooltip="On by a minute"),
-        Binding("home,0", "seek_to(0)", "Beginning", show=False, tooltip="To the beginning"),
-        Binding("end,dollar_sign", "seek_to(1)", "End", show=False, tooltip="To the end"),
-        Binding("n", "next_cell(1)", "Next cell", tooltip="To the beginning of the next cell"),
-        Binding("p", "next_cell(-1)", "Previous cell", show=False, tooltip="To the beginning of the cell before"),
-        Binding("right_square_bracket,greater_than_sign", "speed(1)", "Speed", key_display="[]", tooltip="Faster"),
+        Binding("left,h", "seek(-10)", "10 s", key_display="←→", tooltip="Go back by ten seconds"),
+        Binding("right,l", "seek(10)", "+10 s", show=False, key_display="→", tooltip="Go on by ten seconds"),
+        Binding("shift+left,H", "seek(-60)", "-1 min", show=False, tooltip="Go back by a minute"),
+        Binding("shift+right,L", "seek(60)", "+1 min", show=False, tooltip="Go on by a minute"),
+        Binding("home,0", "seek_to(0)", "Beginning", show=False, tooltip="Go to the beginning"),
+        Binding("end,dollar_sign", "seek_to(1)", "End", show=False, tooltip="Go to the end"),
+        Binding("n", "next_cell(1)", "Next cell", tooltip="Go to the beginning of the next cell"),
+        Binding("p", "next_cell(-1)", "Previous cell", show=False, tooltip="Go to the beginning of the cell before"),
+        Binding("right_square_bracket,greater_than_sign", "speed(1)", "Speed", key_display="[]", tooltip="Play faster"),
         Binding(
-            "left_square_bracket,less_than_sign", "speed(-1)", "Slower", show=False, key_display="[", tooltip="Slower"
+            "left_square_bracket,less_than_sign",
+            "speed(-1)",
+            "Slower",
+            show=False,
+            key_display="[",
+            tooltip="Play slower",
         ),
-        Binding("c", "compare", "Compare", show=False, tooltip="What this run varied, side by side"),
+        Binding("c", "compare", "Compare", show=False, tooltip="Compare the cells of this run"),
         *refused_keys("change_run"),
     ]
 

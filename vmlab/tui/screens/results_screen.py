@@ -21,7 +21,7 @@ class ResultsScreen(ConsoleScreen):
     CSS_PATH = "../styles/results.tcss"
     COPIED = ("#results",)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back"),
+        Binding("escape", "dismiss", "Back", tooltip="Go back to the screen before"),
         Binding("p", "published", "Published", tooltip="What was published beside this run, and its claims; or back"),
     ]
 

@@ -64,14 +64,14 @@ class RunsScreen(FilteredScreen):
     CSS_PATH = "../styles/runs.tcss"
     COPIED = ("#runs",)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Open", tooltip="A run that lives is watched, a past one plays back"),
+        Binding("enter", "open", "Open", tooltip="Watch this run while it goes on, or replay it"),
         Binding("space", "mark", "Mark", tooltip="Mark for comparing; the first mark is the baseline"),
-        Binding("c", "compare", "Compare", tooltip="What is marked, or the cells of this run"),
+        Binding("c", "compare", "Compare", tooltip="Compare the marked runs, or the cells of this one"),
         Binding("e", "unfold", "Cells", tooltip="Show or hide the cells of this run"),
-        Binding("t", "results", "Tables", show=False, tooltip="The figures of this run, and what was published"),
-        Binding("slash", "filter", "Filter", key_display="/", tooltip="Only runs that have all of some words"),
-        Binding("o", "sort", "Sort", tooltip="Newest, scenario, outcome, longest"),
-        Binding("escape", "clear", "Clear", show=False, tooltip="Filter and marks"),
+        Binding("t", "results", "Tables", show=False, tooltip="Show all figures of this run, and what was published"),
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="List only runs with all words you type"),
+        Binding("o", "sort", "Sort", tooltip="Sort by date, scenario, outcome or time"),
+        Binding("escape", "clear", "Clear", show=False, tooltip="Remove the filter, then the marks"),
         Binding("X", "stop", "Stop", tooltip="Ask whether to stop the run under the cursor"),
     ]
 

@@ -46,10 +46,10 @@ class ScenariosScreen(FilteredScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", tooltip="From the list to the choices and back"),
         Binding("s", "start", "Start", tooltip="Start what the plan says; it goes on without the console"),
-        Binding("slash", "filter", "Filter", key_display="/", tooltip="Only scenarios that have all of some words"),
-        Binding("escape", "clear", "Clear", show=False, tooltip="The filter"),
-        Binding("f", "file", "File…", tooltip="A scenario file of your own, by its path"),
-        Binding("r", "reset", "As written", tooltip="Forget what was changed"),
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="List only scenarios with all words you type"),
+        Binding("escape", "clear", "Clear", show=False, tooltip="Remove the filter"),
+        Binding("f", "file", "File…", tooltip="Open a scenario file of your own by its path"),
+        Binding("r", "reset", "As written", tooltip="Undo all changes of this scenario"),
     ]
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ _HIGH = 40
 """Rows from which on the log has more than its newest lines."""
 _PROJECTOR = (190, 55)
 """Columns and rows from which on a terminal is taken for one on a projector."""
-LATENCY = "Latency of the guests' disks as a heat map in place of the charts, and back"
+LATENCY = "Show latency of the guests' disks as a heat map, or the charts again"
 _WELCOME = (
     "No guests. vmlab shows what this host carries, by guests that do real work.",
     "d  watch the demo, a recorded run of two minutes",

@@ -43,12 +43,12 @@ class Painted(ScrollView, inherit_bindings=False):
 
     can_focus = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll(-1, 'line')", "Line up", show=False),
-        Binding("down,j", "scroll(1, 'line')", "Line down", show=False),
-        Binding("pageup", "scroll(-1, 'page')", "Page up", show=False),
-        Binding("pagedown", "scroll(1, 'page')", "Page down", show=False),
-        Binding("home,g", "scroll(-1, 'all')", "First line", show=False),
-        Binding("end,G", "scroll(1, 'all')", "Last line", show=False),
+        Binding("up,k", "scroll(-1, 'line')", "Line up", show=False, tooltip="Go up by a line"),
+        Binding("down,j", "scroll(1, 'line')", "Line down", show=False, tooltip="Go down by a line"),
+        Binding("pageup", "scroll(-1, 'page')", "Page up", show=False, tooltip="Go up by a page"),
+        Binding("pagedown", "scroll(1, 'page')", "Page down", show=False, tooltip="Go down by a page"),
+        Binding("home,g", "scroll(-1, 'all')", "First line", show=False, tooltip="Go to the first line"),
+        Binding("end,G", "scroll(1, 'all')", "Last line", show=False, tooltip="Go to the last line"),
     ]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:

@@ -27,13 +27,13 @@ class RowList(Painted, inherit_bindings=False):
 
     can_focus = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup", "move(-10)", "Page up", show=False),
-        Binding("pagedown", "move(10)", "Page down", show=False),
-        Binding("home,g", "move(-100000)", "First", show=False),
-        Binding("end,G", "move(100000)", "Last", show=False),
-        Binding("enter", "choose", "Open", show=False),
+        Binding("up,k", "move(-1)", "Up", show=False, tooltip="To the row above"),
+        Binding("down,j", "move(1)", "Down", show=False, tooltip="To the row below"),
+        Binding("pageup", "move(-10)", "Page up", show=False, tooltip="Up by ten rows"),
+        Binding("pagedown", "move(10)", "Page down", show=False, tooltip="Down by ten rows"),
+        Binding("home,g", "move(-100000)", "First", show=False, tooltip="To the first row"),
+        Binding("end,G", "move(100000)", "Last", show=False, tooltip="To the last row"),
+        Binding("enter", "choose", "Open", show=False, tooltip="Open what the cursor is on"),
     ]
 
     class OfRow(Message):

@@ -106,10 +106,10 @@ class ChoiceForm(Painted, inherit_bindings=False):
 
     can_focus = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "row(-1)", "Row up", show=False),
-        Binding("down,j", "row(1)", "Row down", show=False),
+        Binding("up,k", "row(-1)", "Row up", show=False, tooltip="Go to the choice above"),
+        Binding("down,j", "row(1)", "Row down", show=False, tooltip="Go to the choice below"),
         Binding("left,h", "value(-1)", "Value", key_display="←→", tooltip="The value to the left or right"),
-        Binding("right,l", "value(1)", "Value", show=False),
+        Binding("right,l", "value(1)", show=False),
         Binding("space,enter", "choose", "Choose", tooltip="Take this value, or take it out"),
     ]
 
