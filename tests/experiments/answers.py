@@ -95,22 +95,35 @@ def answer_of(body: Mapping[str, Any]) -> str:
     return answer_words(body["answer"])
 
 
-def answers(publications: Publications, found: Mapping[str, Kept]) -> Iterator[str]:
-    """The lines of all tables for each accelerator, those of KVM first, and how many were asked on another day too."""
-    for accelerator in sorted(
-        {one.run["accelerator"] for one in found.values()}, key=lambda one: (one == EMULATED, one)
-    ):
-        here = {name: one for name, one in found.items() if one.run["accelerator"] == accelerator}
-        every = [
-            Answered(title, file, claim, here.get(file.scenario.name))
-            for title, files in publications.items()
-            for file in files
-            for claim in file.scenario.claims
-        ]
-        yield from (f"### {'Emulated guests (tcg)' if accelerator == EMULATED else accelerator.upper()}", "")
+def counts(publications: Publications, found: Mapping[str, Kept]) -> Iterator[str]:
+    """The tables of counts for each accelerator, those of KVM first, and how many were asked on another day too."""
+    for title, every in _by_accelerator(publications, found):
+        yield from (title, "")
         yield from _counted(publications, every)
         yield from _asked_again(every)
-        yield from _each([one for one in every if one.body])
+
+
+def each(publications: Publications, found: Mapping[str, Kept]) -> Iterator[str]:
+    """Every claim with what decides it, for each accelerator that has an answer to one."""
+    for title, every in _by_accelerator(publications, found):
+        if asked := [one for one in every if one.body]:
+            yield from (title, "", *_each(asked))
+
+
+def _by_accelerator(publications: Publications, found: Mapping[str, Kept]) -> Iterator[tuple[str, list[Answered]]]:
+    """A heading and the claims of all publications."""
+    accelerators = {one.run["accelerator"] for one in found.values()}
+    for accelerator in sorted(accelerators, key=lambda one: (one == EMULATED, one)):
+        here = {name: one for name, one in found.items() if one.run["accelerator"] == accelerator}
+        yield (
+            f"### {'Emulated guests (tcg)' if accelerator == EMULATED else accelerator.upper()}",
+            [
+                Answered(title, file, claim, here.get(file.scenario.name))
+                for title, files in publications.items()
+                for file in files
+                for claim in file.scenario.claims
+            ],
+        )
 
 
 def _counted(publications: Publications, every: Sequence[Answered]) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""``docs/evidence/experiments.md`` and the list of shipped scenarios, made from the scenarios and their results.
+"""``docs/evidence/experiments.md``, a page a publication, and the list of shipped scenarios, made from the scenarios
+and their results.
 
-``python -m tests.experiments.page`` writes both again. Results are those that `make test-experiments` kept. With
+``python -m tests.experiments.page`` writes all again. Results are those that `make test-experiments` kept. With
 ``--anew`` the claims of today are asked of the runs that are kept first, from their archives.
 """
 
@@ -14,9 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.experiments.answers import NOT_ASKED_YET, Kept, answer_of, answers
+from tests.experiments.answers import NOT_ASKED_YET, Kept, answer_of, counts, each
 from tests.experiments.believed import believed
 from tests.experiments.own_table import own_table
+from tests.experiments.page_texts import COUNTED, LEGEND, MADE, PREFACE
 from tests.experiments.records import AGAIN, CLAIMED, KVM, answer_anew, is_emulated, kept, shipped
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.reading import NO_CELL
@@ -44,6 +46,8 @@ from vmlab.report.writers.text import paragraph
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "evidence" / "experiments.md"
+FOLDER = DOCS / "evidence" / "experiments"
+OWN = FOLDER / "of-our-own.md"
 LIST = DOCS / "reference" / "scenarios.md"
 _LIST = re.compile(r"(<!-- scenarios -->\n).*?(<!-- end -->)", re.DOTALL)
 _WIDTH = 118
@@ -52,56 +56,6 @@ _EXACT_FROM = "2026-11-28"
 NOT_RUN = "no result is kept yet"
 NOT_ASKED = "not asked of the run that is kept"
 
-_PREFACE = """\
-# Experiments
-
-Each scenario here, but for those at the end, reproduces an experiment of a publication. `vmlab run NAME` measures it,
-`vmlab show last --reference` sets the published figures beside yours, in the shape in which they were printed, and
-answers the claims.
-`full` has the amounts of the publication as far as it prints them, `published` has them on an ordered host like its
-own, and *Here* says what differs. `demo` has smaller amounts, and `smoke` the smallest: their figures compare with one
-another, not with what was published. Figures that are wrong in a publication stand as they are printed, marked with
-`!`, with what its own figures give and why. A figure from guests that were emulated has `tcg` behind it: it describes
-emulation.
-
-Beside each claim stands where the publication makes it and what it says there, in other words than its own. Where it
-does not print by how much figures may differ, *the bound is ours*. *Ours* are claims that it does not make, and `!`
-marks what its own figures contradict. Findings that cannot be asked here stand below with the reason.
-
-An answer to a claim is read from [the interval of the difference](../explanation/statistics.md#claims), which takes at
-least as many repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer. Where a
-scenario left claims open at size `smoke` and was asked once more at size `demo`, its answers are those of `demo`,
-whatever they are ([why](../decisions/0040-answers-to-claims.md)).
-
-A claim is *not answerable here* where the host or the size rules an answer out before anything is measured: what
-virtualization costs under emulation, more CPUs than there are, a shortage that cannot occur, too small amounts, or a
-machine that is not here. The scenario has the rule beside the claim
-([why](../decisions/0052-claims-without-an-answer-here.md)). What emulated guests gave in such a comparison stands
-behind *of emulation*, and counts for nothing. On a host with KVM `make experiments HOST=kvm` asks what can be answered
-there, for the column *on a KVM host*.
-
-Where a publication has a machine, a system or a cluster that is not here, its line stays and says why it is absent. The
-lab's guests have less memory than the published ones where their workloads do not use it.
-
-Results that were kept before 2026-11-28 have the disks' bytes, load and waits, and what bound their cells, by ticks of
-a second: the guests' are of a second earlier, and the host's may have a part of what the lab itself read in the end
-([why](../decisions/0045-counters-at-the-ends-of-a-cell.md)). Answers to claims on figures of the host say *by ticks*.
-Run times and figures that workloads print are as they were.
-
-This page is written by `python -m tests.experiments.page` from the scenarios, and from the results in
-`docs/evidence/experiments/`: those of one repeat are kept by `make test-experiments EXPERIMENTS=--record`, and answers
-of runs with the repeats that they take by `make experiments EXPERIMENTS=--record`; those of the same command on another
-day are kept with `EXPERIMENTS="--again --record"`.
-"""
-
-
-_COUNTED = """\
-Counted first are the claims that publications make, each once. Claims of ours are counted apart, and so are those that
-restate another claim. Then each stands by itself with the comparison that decides it, whose interval stands in
-brackets. *Not asked yet* is a claim that is newer than the kept run, or has none. An answer holds for the machine and
-the size beside it; a command without `--repeats claims` or `--repeats claims-once` took fewer repeats than needed."""
-
-
 Records = Mapping[str, Mapping[str, Any]]
 """Records of runs by the name of their scenario."""
 
@@ -109,21 +63,27 @@ Records = Mapping[str, Mapping[str, Any]]
 _NONE: Records = MappingProxyType({})
 
 
-def page(results: Records, claimed: Records, again: Records = _NONE, kvm: Records = _NONE) -> str:
-    """The page, with the records of those scenarios that were run, those of runs with repeats for claims, those of
-    runs that were asked the same on another day, and those of a host with KVM.
+def pages(results: Records, claimed: Records, again: Records = _NONE, kvm: Records = _NONE) -> dict[Path, str]:
+    """The summary and a page a publication, by their files, with the records of those scenarios that were run, those of
+    runs with repeats for claims, those of runs that were asked the same on another day, and those of a host with KVM.
     """
     found = _found(results, claimed, again, kvm)
-    lines = [_PREFACE, *_answers({name: one for name, one in found.items() if "claims" in one.record["beside"]})]
+    asked = {name: one for name, one in found.items() if "claims" in one.record["beside"]}
+    made = {PAGE: [PREFACE, *_summary(asked)]}
     for title, files in publications().items():
-        lines += [f"## {title}", ""]
+        made[page_of(title)] = [*_publication(title, files, asked)]
         for file in files:
             name = file.scenario.name
-            lines += _experiment(file, results.get(name), found[name].record if name in found else None)
-    lines += ["## Of our own", "", "No publication has figures of these.", ""]
+            made[page_of(title)] += _experiment(file, results.get(name), found[name].record if name in found else None)
+    made[OWN] = ["# Experiments of our own", "", "No publication has values of these.", ""]
     for file in own():
-        lines += _of_our_own(file, results.get(file.scenario.name))
-    return "\n".join(lines).rstrip() + "\n"
+        made[OWN] += _of_our_own(file, results.get(file.scenario.name))
+    return {file: "\n".join(lines).rstrip() + "\n" for file, lines in made.items()}
+
+
+def page_of(title: str) -> Path:
+    """The file of a publication's page."""
+    return FOLDER / f"{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}.md"
 
 
 def listed(text: str) -> str:
@@ -200,28 +160,44 @@ def _reference(file: ScenarioFile) -> Reference:
     return reference
 
 
-def _answers(found: Mapping[str, Kept]) -> Iterator[str]:
+def _summary(found: Mapping[str, Kept]) -> Iterator[str]:
+    """What runs here answered of each publication, the counts, and how all of it is made."""
+    yield from ("## Publications", "")
+    for title, sentences in believed().items():
+        answered = next((one for one in sentences if one.rests_on), sentences[1])
+        yield from paragraph(f"- [{title}](experiments/{page_of(title).name}): {answered.say}", _WIDTH, "  ")
+    yield from ("", f"vmlab's [own experiments](experiments/{OWN.name}) have no publication.", "")
     if found:
-        yield from ("## Every claim and its answer", "")
-        yield from _paragraph(_COUNTED)
-        yield from _believed()
-        kvm = {name: one.kvm for name, one in found.items() if one.kvm and not is_emulated(one.kvm)}
-        yield from answers(publications(), {name: Kept(record, True) for name, record in kvm.items()})
-        yield from answers(publications(), found)
+        yield from ("## Answers, counted", "")
+        yield from _paragraph(COUNTED)
+        for records in _by_host(found):
+            yield from counts(publications(), records)
+    yield from ("## How these pages are made", "")
+    yield from _paragraph(MADE)
 
 
-def _believed() -> Iterator[str]:
-    """A paragraph of three sentences for each publication."""
-    sentences = believed()
-    for title in publications():
-        yield from _paragraph(f"**{title}.** {' '.join(one.say for one in sentences[title])}")
+def _publication(title: str, files: Sequence[ScenarioFile], found: Mapping[str, Kept]) -> Iterator[str]:
+    """The head of a publication's page: what to believe of it, and each claim with what decides it."""
+    yield from (f"# {title}", "")
+    yield from _paragraph(" ".join(one.say for one in believed()[title]))
+    yield from _paragraph(LEGEND)
+    tables = [line for records in _by_host(found) for line in each({title: files}, records)]
+    if tables:
+        yield from ("## Claims and answers", "", *tables)
+
+
+def _by_host(found: Mapping[str, Kept]) -> Iterator[Mapping[str, Kept]]:
+    """The records of a host with KVM, and those of this one."""
+    kvm = {name: one.kvm for name, one in found.items() if one.kvm and not is_emulated(one.kvm)}
+    yield {name: Kept(record, True) for name, record in kvm.items()}
+    yield found
 
 
 def _experiment(
     file: ScenarioFile, record: Mapping[str, Any] | None, claimed: Mapping[str, Any] | None
 ) -> Iterator[str]:
     scenario, reference = file.scenario, _reference(file)
-    yield from (f"### {scenario.name}", "", scenario.summary, "")
+    yield from (f"## {scenario.name}", "", scenario.summary, "")
     yield from _paragraph(f"Published: {reference.source}. Measured there on {reference.host}.")
     yield from _paragraph(f"Here: {reference.here}" if reference.here else "")
     yield from _tables(file, record)
@@ -231,7 +207,7 @@ def _experiment(
 
 
 def _of_our_own(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
-    yield from (f"### {file.scenario.name}", "", file.scenario.summary, "")
+    yield from (f"## {file.scenario.name}", "", file.scenario.summary, "")
     if record:
         yield from ("```text", *_own_tables(record)[1:], "```", "")
         yield from _paragraph(f"Ours: {_measured(file, record)}.")
@@ -330,7 +306,7 @@ def _measured(file: ScenarioFile, record: Mapping[str, Any]) -> str:
     run = record["beside"]["run"]
     machine = _machine(record["machine"])
     parts = [f"size {run['size']}", f"accelerator {run['accelerator']}", str(run["started"])[:10], *machine]
-    return f"{', '.join(parts)} ([JSON](experiments/{file.scenario.name}.json))"
+    return f"{', '.join(parts)} ([JSON]({file.scenario.name}.json))"
 
 
 def _machine(machine: Mapping[str, Any]) -> Iterator[str]:
@@ -376,8 +352,9 @@ def _answer(record: Mapping[str, Any] | None, body: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write both pages."""
-    PAGE.write_text(page(results(), claimed_results(), asked_again(), on_kvm()), encoding="utf-8")
+    """Write all pages, and the list."""
+    for file, text in pages(results(), claimed_results(), asked_again(), on_kvm()).items():
+        file.write_text(text, encoding="utf-8")
     LIST.write_text(listed(LIST.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -15,17 +15,19 @@ from tests.compatibility.promised import lost
 from tests.experiments.answers import NOT_DELIVERED, WORDS, answer_of
 from tests.experiments.believed import SENTENCES, believed
 from tests.experiments.page import (
+    FOLDER,
     LIST,
     NOT_ASKED,
     NOT_RUN,
     PAGE,
+    Records,
     answer_of_claim,
     answered,
     asked_again,
     claimed_results,
     listed,
     on_kvm,
-    page,
+    pages,
     publications,
     published_names,
     results,
@@ -77,11 +79,24 @@ def _claimed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, repeats: 
 
 
 def _section(text: str, name: str) -> str:
-    return text.split(f"\n### {name}\n")[1].split("\n### ")[0].split("\n## ")[0]
+    return re.split(r"\n##? ", text.split(f"\n## {name}\n")[1])[0]
 
 
-def test_the_page_is_what_its_generator_makes() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(results(), claimed_results(), asked_again(), on_kvm()), WRITE
+def page(*records: Records) -> str:
+    """All pages, one after the other, the summary first."""
+    return "".join(pages(*records).values())
+
+
+def test_the_pages_are_what_their_generator_makes() -> None:
+    made = pages(results(), claimed_results(), asked_again(), on_kvm())
+    assert {file: file.read_text(encoding="utf-8") for file in (PAGE, *FOLDER.glob("*.md"))} == made, WRITE
+
+
+def test_the_summary_is_two_screens_and_leads_to_every_page() -> None:
+    made = pages(results(), claimed_results(), asked_again(), on_kvm())
+    text = "\n".join(line for line in made[PAGE].splitlines() if not line.startswith("|"))
+    assert len(text.split()) < 600
+    assert {PAGE.parent / link for link in re.findall(r"\((experiments/[^)]+)\)", text)} == made.keys() - {PAGE}
 
 
 def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
@@ -93,7 +108,7 @@ def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
 
 def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:
     text = page({}, {})
-    assert sorted(re.findall(r"^### (.*)$", text, re.MULTILINE)) == shipped_names()
+    assert sorted(set(re.findall(r"^## ([a-z0-9-]+)$", text, re.MULTILINE))) == shipped_names()
     for name in published_names():
         section, scenario = _section(text, name), shipped(name).scenario
         assert scenario.reference is not None
@@ -122,7 +137,7 @@ def test_a_kept_result_stands_beside_with_accelerator_and_date(tmp_path: Path, m
     section = _section(page({"memcpy-overhead": record}, {}), "memcpy-overhead")
     assert "theirs" in section and "ours" in section and NOT_RUN not in section
     assert "Ours: size smoke, accelerator tcg, 2026-11-21, 2 x AMD EPYC 7302P 16-Core Processor, 8 GiB" in section
-    assert "[JSON](experiments/memcpy-overhead.json)" in section
+    assert "[JSON](memcpy-overhead.json)" in section
     assert "Amounts differ" in section
     assert section.count("(size smoke, tcg) |") == 2
 
@@ -139,10 +154,12 @@ def test_the_page_begins_with_the_answers_counted_by_publication_for_each_accele
     records = {name: _claimed(name, tmp_path, monkeypatch, word) for name, word in repeats.items()}
     for name in ("memcpy-overhead", "query-replay"):
         records[name]["beside"]["run"]["accelerator"] = "tcg"
-    top = page({}, records).split("\n## ")[1]
-    assert top.startswith("Every claim and its answer")
-    kvm, tcg = top.split("\n### ")[1:]
-    assert kvm.startswith("KVM\n") and tcg.startswith("Emulated guests (tcg)\n")
+    top, *others = pages({}, records).values()
+    kvm, tcg = (
+        "".join(part for text in (top, *others) for part in re.split(r"\n##", text) if part.startswith(f"# {head}\n"))
+        for head in ("KVM", "Emulated guests (tcg)")
+    )
+    assert top.index("\n### KVM\n") < top.index("\n### Emulated guests (tcg)\n")
     every = [claim for name in published_names() for claim in shipped(name).scenario.claims]
     for part, names in ((kvm, ["tile-backing"]), (tcg, ["memcpy-overhead", "query-replay"])):
         bodies = [body for name in names for body in records[name]["beside"]["claims"]]
@@ -191,7 +208,7 @@ def test_the_second_column_has_the_answers_of_a_host_with_kvm_that_is_not_emulat
     records = {"memcpy-overhead": here}
     for virtualization, word in (("none", "not reproduced"), ("qemu", "not asked yet")):
         there["machine"]["virtualization"] = virtualization
-        top = page({}, records, {}, {"memcpy-overhead": there}).split("\n## ")[1]
+        top = page({}, records, {}, {"memcpy-overhead": there})
         because = "it compares guests with the host; of emulation: the guest is slower"
         assert top.count(f" | {NOT_HERE} | {word} | {because} | ") == 2
         assert ("\n### KVM\n" in top) == (virtualization == "none")
@@ -205,7 +222,7 @@ def test_what_was_asked_on_another_day_too_says_whether_it_had_the_same_answer(
     again["beside"]["run"]["started"] = "2026-11-23T09:00:00.000+00:00"
     again["beside"]["claims"][1]["answer"] = "cannot tell"
     assert [one["answer"] for one in first["beside"]["claims"]] == ["not", "not"]
-    top = page({}, {"memcpy-overhead": first}, {"memcpy-overhead": again}).split("\n## ")[1]
+    top = page({}, {"memcpy-overhead": first}, {"memcpy-overhead": again})
     assert "2 claims that have an answer were asked again on another day; 1 had the same." in top
     host = "2026-11-21, 2 x AMD EPYC 7302P 16-Core Processor, 8 GiB"
     assert top.count(f"{host}; on 2026-11-23 the same |") == top.count(f"{host}; on 2026-11-23 cannot tell |") == 1
