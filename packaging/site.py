@@ -74,7 +74,6 @@ def _decisions() -> Iterator[str]:
 
 _GENERATED: Mapping[str, Callable[[], Iterator[str]]] = {
     "command-line": lambda: _without_head(manual.command_line()),
-    "scenario-keys": lambda: _without_head(manual.language()),
     "keys": _keys,
     "decisions": _decisions,
 }

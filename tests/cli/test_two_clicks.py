@@ -15,7 +15,7 @@ ANSWERS = {
     "How do I go from nothing to a decision?": ("tutorial.md", "vmlab run cache-modes"),
     "Can I run it in a container?": ("how-to/container.md", "podman run"),
     "How do I write my own experiment?": ("how-to/own-scenario.md", "workloads:"),
-    "Which keys may a scenario have?": ("reference/scenario-keys.md", "<!-- generated: scenario-keys -->"),
+    "Which keys may a scenario have?": ("reference/scenario-keys.md", "| `cpu_shares` |"),
     "Which experiments come with it?": ("reference/scenarios.md", "| `cache-modes` |"),
     "How many tiles does my host carry?": ("explanation/scale.md", "vmlab scale"),
     "Is this difference real?": ("how-to/read-a-comparison.md", "**The verdict**"),

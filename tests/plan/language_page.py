@@ -1,4 +1,4 @@
-"""The tables of ``docs/reference/scenario-language.md``, made from the models so that page and program say the same.
+"""The tables of ``docs/reference/scenario-keys.md``, made from the models so that page and program say the same.
 
 ``python -m tests.plan.language_page`` writes them into the page again.
 """
@@ -22,7 +22,7 @@ from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.workloads.registry import kinds
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenario-language.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenario-keys.md"
 _PLACE = re.compile(r"(<!-- table: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS: dict[str, type[BaseModel]] = {
     "scenario": Scenario,

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.plan.language_page import PAGE, current
+from tests.plan.language_page import PAGE as KEYS
+from tests.plan.language_page import current
 from vmlab.model.run import CACHE_MODES
 from vmlab.model.scenarios.axis import RESERVED_NAMES
 from vmlab.plan.planning import validate_all
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, MOST_NESTING, MOST_NODES
 
+PAGE = KEYS.with_name("scenario-language.md")
+
 
 def test_the_tables_are_those_of_the_models() -> None:
-    page = PAGE.read_text()
+    page = KEYS.read_text()
     assert page == current(page), "run `python -m tests.plan.language_page`"
 
 
@@ -27,7 +30,7 @@ FLOW = (
 
 def test_the_examples_are_scenarios() -> None:
     found = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    example, way, bare, places, points, host, disk, small, size, *_ = found
+    example, places, way, bare, points, host, disk, small, size, *_ = found
     assert validate_all(read(Path("page"), example + size)).cells == {"published": 4, "full": 4, "demo": 2}
     assert validate_all(read(Path("page"), FLOW + way)).cells == {"full": 3}
     assert validate_all(read(Path("page"), FLOW.replace("far", "server") + bare)).cells == {"full": 2}
