@@ -24,7 +24,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "faults.md"
 KEPT = DOCS / "evidence" / "faults.json"
 _BLOCK = re.compile(r"(<!-- faults -->\n).*?(<!-- end -->)", re.DOTALL)
-_HEAD = ["| fault | done | should | happened | s | again |", "| --- | --- | --- | --- | ---: | --- |"]
+_HEAD = ["| fault | done | required | happened | s |", "| --- | --- | --- | --- | ---: |"]
 _LONGEST = 400
 _WHOLE = "all rows"
 """The name of what is kept of the last run of all rows, as no row has it."""
@@ -85,7 +85,7 @@ def _summary(rows: Mapping[str, Row], results: Mapping[str, Mapping[str, Any]]) 
     machines = sorted({one["machine"] for one in done.values()})
     span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else "never"
     return [
-        f"{len(rows)} faults, {len(done)} of them tried ({span}): {passed} went as they should.",
+        f"{len(rows)} faults, {len(done)} of them tried ({span}): {passed} as required.",
         *_whole(results.get(_WHOLE)),
         *(f"Machine: {one}." for one in machines),
     ]
@@ -105,9 +105,8 @@ def _whole(run: Mapping[str, Any] | None) -> list[str]:
 def _line(row: Row, result: Mapping[str, Any] | None) -> str:
     happened = "not tried yet" if result is None else ("**no:** " if result["problems"] else "") + result["happened"]
     seconds = "" if result is None or result["seconds"] is None else f"{result['seconds']:.1f}"
-    again = f'`make test-faults FAULTS="{row.name}"`'
     # A message may name a command, too; it is shown as text, as no page promises that command.
-    cells = (row.name, _cell(row.done), _cell(row.should), _cell(happened.replace("`", "")), seconds, again)
+    cells = (row.name, _cell(row.done), _cell(row.should), _cell(happened.replace("`", "")), seconds)
     return "| " + " | ".join(cells) + " |"
 
 
@@ -123,7 +122,7 @@ def _failures(rows: Mapping[str, Row], results: Mapping[str, Mapping[str, Any]])
         for name in rows
         if name in results and results[name]["problems"]
     ]
-    return ["What did not go as it should:", "", *lines] if lines else []
+    return ["Not as required:", "", *lines] if lines else []
 
 
 def _machine() -> str:

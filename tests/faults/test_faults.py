@@ -60,7 +60,7 @@ def test_a_row_that_does_not_go_as_it_should_stands_out_on_the_page() -> None:
         "machine": "m",
     }
     text = page.written("<!-- faults -->\n<!-- end -->\n", {one.name: one for one in rows}, {"burns": result})
-    assert "1 faults, 1 of them tried (2026-11-25): 0 went as they should." in text
+    assert "1 faults, 1 of them tried (2026-11-25): 0 as required." in text
     assert "| a \\| fire | \\*nothing\\* | **no:** it burnt | 1.0 |" in text
     assert "- burns: a \\<table\\> is gone" in text
 
@@ -171,4 +171,4 @@ def test_what_is_kept_of_all_rows_stands_on_the_page(tmp_path: Path, monkeypatch
     assert kept["kill-disk"]["took"] == 20.5
     text = page.written("<!-- faults -->\n<!-- end -->\n", all_rows(), kept)
     assert "): 3 did not, 28 min 12 s, 2 at a time, load before 0.3." in text
-    assert f"{len(all_rows())} faults, 2 of them tried" in text and ": 1 went as they should." in text
+    assert f"{len(all_rows())} faults, 2 of them tried" in text and ": 1 as required." in text
