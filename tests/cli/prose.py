@@ -12,7 +12,7 @@ HABITS = {
     "nobody, nothing": r"\bnobody\b|\bnothing\b",
     "figure": r"\bfigures?\b",
     "reading": r"\breadings\b|\b(?:a|one|each|first|last|per) reading\b",
-    "place": r"\bplaces?\b",
+    "place": r"(?<!in )\bplaces?\b",
     "look": r"\blooks\b",
     "ordered host": r"\bordered host",
 }
@@ -45,7 +45,7 @@ def prose(text: str) -> str:
 def sentences(text: str) -> Iterator[str]:
     """The sentences of prose; a heading, a paragraph and an entry of a list end one."""
     for block in re.split(r"\n\s*\n|\n(?= *(?:[-*] |\d+\. |#))", prose(text)):
-        yield from filter(None, re.split(r"(?<=[.!?])[*)]*\s+(?=[A-Z*(\[\"])", " ".join(block.split())))
+        yield from filter(None, re.split(r"(?<=[.!?])[*)]*\s+", " ".join(block.split())))
 
 
 def long_sentences(text: str) -> list[str]:
