@@ -64,18 +64,9 @@ def _screens() -> Mapping[str, Any]:
     }
 
 
-def _decisions() -> Iterator[str]:
-    """A line for each decision, with the one that superseded it."""
-    for page in sorted(Path("docs/decisions").glob("0*.md")):
-        title, _, status = page.read_text(encoding="utf-8").splitlines()[:3]
-        superseded = re.search(r"superseded by \[decision \d+\]\([^)]+\)", status)
-        yield f"- [{title.lstrip('# ')}]({page.name})" + (f" ({superseded[0]})" if superseded else "")
-
-
 _GENERATED: Mapping[str, Callable[[], Iterator[str]]] = {
     "command-line": lambda: _without_head(manual.command_line()),
     "keys": _keys,
-    "decisions": _decisions,
 }
 
 

@@ -125,6 +125,21 @@ def test_a_decision_is_a_page_and_names_files_that_there_are(page: Path) -> None
     ] == []
 
 
+def test_the_list_of_decisions_has_each_with_its_successor() -> None:
+    """``VMLAB_GOLDEN=write`` writes it."""
+    index, rows = ROOT / "docs" / "decisions" / "index.md", []
+    for page in DECISIONS:
+        title, _, status = page.read_text(encoding="utf-8").splitlines()[:3]
+        superseded = re.search(r"superseded by \[decision \d+\]\([^)]+\)", status)
+        rows.append(f"- [{title.lstrip('# ')}]({page.name})" + (f" ({superseded[0]})" if superseded else ""))
+    text = index.read_text(encoding="utf-8")
+    head = text.partition("<!-- decisions -->")[0]
+    made = "\n".join([f"{head}<!-- decisions -->", *rows, "<!-- end -->\n"])
+    if os.environ.get("VMLAB_GOLDEN") == "write":
+        index.write_text(made, encoding="utf-8")
+    assert index.read_text(encoding="utf-8") == made
+
+
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _RUN_ON = re.compile(r"^(?![|\-\s#<]|\d+\. ).+\n(?:\|.*\n\| ?:?-|- |1\. )", re.MULTILINE)
 
