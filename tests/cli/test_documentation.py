@@ -141,6 +141,36 @@ def test_the_list_of_decisions_has_each_with_its_successor() -> None:
 
 
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def _anchors(page: Path) -> set[str]:
+    """Of the headings of a page, those that the site and a forge make alike: a forge keeps each space as a dash."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", _FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE):
+        text = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
+        found |= {text.replace(" ", "-")} & {re.sub(r"[-\s]+", "-", text)}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES + DECISIONS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_in_the_repository_too(page: Path) -> None:
+    wrong = []
+    for file, anchor in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+        there = page.parent / file if file else page
+        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in _anchors(there)):
+            wrong.append(f"{file}#{anchor}")
+    assert wrong == []
+
+
+def test_the_readme_counts_scenarios_as_there_are() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    ((every, published),) = re.findall(r"\[(\d+) scenarios\]\([^)]*\), (\d+) with published", text)
+    scenarios = [file.read_text(encoding="utf-8") for file in (ROOT / "scenarios").glob("*.yaml")]
+    assert int(every) == len(scenarios)
+    assert int(published) == sum("\nreference:\n" in one for one in scenarios)
+
+
 _RUN_ON = re.compile(r"^(?![|\-\s#<]|\d+\. ).+\n(?:\|.*\n\| ?:?-|- |1\. )", re.MULTILINE)
 
 
