@@ -28,7 +28,7 @@ LEAD_SECONDS = 3.0
 """Recorded seconds that are played before a picture is taken."""
 SHOWN_SECONDS = 1.5
 LAST_SECONDS = 6.0
-STILLS = {"switch": "The switch", "knee": "The knee"}
+STILLS = {"switch": "The switch", "knee": "The answer"}
 """The chapters that have pictures of their own, at all sizes of the console's, by the names of these."""
 STILL_STEP = 0.7
 """The part of its chapter that has passed in a picture of its own."""

@@ -269,12 +269,12 @@ async def replay_at_its_end(at: Place) -> None:
 
 async def demo(at: Place) -> None:
     await _demo(at, 1)
-    await at.shows("RECORDING paused", "2/")
+    await at.shows("RECORDING paused", "[2 ")
 
 
 async def demo_at_its_first_chapter(at: Place) -> None:
     await _demo(at, 0)
-    await at.shows("RECORDING paused", "1/")
+    await at.shows("RECORDING paused", "[1 ")
 
 
 async def _demo(at: Place, chapter: int) -> None:
@@ -338,8 +338,8 @@ STATES = (
     State(replay_at_its_beginning, ReplayScreen, "guests log", "", "recorded"),
     State(replay, ReplayScreen, "guests log", "log", "recorded"),
     State(replay_at_its_end, ReplayScreen, "guests log", "log", "recorded"),
-    State(demo, DemoScreen, "guests"),
-    State(demo_at_its_first_chapter, DemoScreen, "guests"),
+    State(demo, DemoScreen, ""),
+    State(demo_at_its_first_chapter, DemoScreen, ""),
     State(results, ResultsScreen, "results", "results", "recorded"),
     State(results_of_what_is_gone, ResultsScreen, "results"),
     State(help_shown, HelpModal, "help", "help"),

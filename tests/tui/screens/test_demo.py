@@ -9,17 +9,19 @@ import sys
 import threading
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.pictures import SIZES, screen_text
+from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole
 from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Phase
 from vmlab.report.demo.chapters import BOOK, FOLDER, Demo, load_demo
+from vmlab.report.demo.so_far import so_far
 from vmlab.report.run.tiles_board import board_of
 from vmlab.tui.app import Console
 from vmlab.tui.feed.recorded_run import RecordedRun
@@ -27,10 +29,8 @@ from vmlab.tui.feed.run_tables import document_of
 from vmlab.tui.screens import replay_screen
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
-from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.charts.chart_head import PAUSED
-from vmlab.tui.widgets.charts.position_bar import Caption, caption_lines
-from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.demo_stage import SoFarPane, Spoken, SpokenPane, StagePane
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import GuestTable
 from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
@@ -50,8 +50,16 @@ async def shown(app: Console, *, paused: bool = True) -> DemoScreen:
 
 
 def captioned(app: Console, title: str, sentence: str) -> Callable[[], bool]:
-    """Whether the caption says this."""
-    return lambda: "\n".join(caption_lines(title, sentence, app.size.width)) in screen_text(app)
+    """Whether the narration says this."""
+    told = Spoken(title, sentence, app.size.height)
+
+    def narrated() -> bool:
+        if not isinstance(app.screen, DemoScreen):
+            return False
+        (pane,) = app.screen.query("#narration").results(SpokenPane)
+        return pane.shown._replace(may=True, tone=told.tone) == told and pane.text().strip() != ""
+
+    return narrated
 
 
 def shows(app: Console, words: str) -> Callable[[], bool]:
@@ -60,34 +68,80 @@ def shows(app: Console, words: str) -> Callable[[], bool]:
 
 
 def numbered(demo: Demo, place: int) -> tuple[str, str]:
-    chapter = demo.chapters[place]
-    return f"{place + 1}/{len(demo.chapters)} {chapter.title}", chapter.sentence
+    return demo.chapters[place].title, demo.chapters[place].sentence
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_keys_go_from_chapter_to_chapter_and_captions_cover_nothing(size: tuple[int, int]) -> None:
+STAGES = ((80, 24), (110, 34), (160, 48), (190, 55))
+
+
+@pytest.mark.parametrize("size", STAGES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_keys_go_from_step_to_step_and_nothing_is_cut_or_moves(size: tuple[int, int]) -> None:
     demo = load_demo()
     app = StillConsole(demo=demo)
     async with app.run_test(size=size) as pilot:
         screen = await shown(app)
+        places = set()
         for place in range(len(demo.chapters)):
-            await until(captioned(app, *numbered(demo, place)), f"chapter {place + 1}")
-            assert "…" not in screen.query_one(Caption).text()
+            await until(captioned(app, *numbered(demo, place)), f"step {place + 1}")
+            await until(
+                shows(app, f"[{place + 1} {demo.chapters[place].title.lower()}]"), f"step {place + 1} in the line"
+            )
+            text = screen_text(app)
+            assert "…" not in text and "N Next" in text and "P Previous" in text and "RECORDING" in text
+            panes = [screen.query_one(name) for name in ("#question", "#state", "#charts", "#sofar", "#narration")]
+            if not screen.has_class("-answered"):
+                for pane in panes:
+                    assert pane.virtual_size.height <= pane.size.height, pane
+                places.add(tuple(pane.region for pane in panes))
+                assert demo.about.split()[-1] in text, "the tile is defined in full"
+                state = screen.query_one(StagePane).text()
+                assert "disk" in state and "cpu" in state and ("limit" in state or size[0] == 80)
             await pilot.press("N" if place % 2 else "pagedown")
+        assert len(places) == 1
         await until(captioned(app, demo.ending.title, demo.ending.sentence), "the end")
-        assert "at its end" in screen_text(app)
+        await until(shows(app, "at its end"), "the end")
         await pilot.press("N")
-        await until(lambda: "this is the end of the recording" in screen_text(app), "no chapter follows")
+        await until(lambda: "this is the end of the recording" in screen_text(app), "no step follows")
         for place in reversed(range(len(demo.chapters))):
             await pilot.press("P" if place % 2 else "pageup")
-            await until(captioned(app, *numbered(demo, place)), f"chapter {place + 1} again")
+            await until(captioned(app, *numbered(demo, place)), f"step {place + 1} again")
         app.say_nothing()
         await pilot.press("P")
         await until(lambda: "this is the first chapter" in screen_text(app), "none is before")
-        caption = screen.query_one(Caption).region
-        assert caption.height == 2
-        for other in (screen.query_one(ChartBoard), screen.query_one("#guests"), screen.query_one(KeyBar)):
-            assert not caption.overlaps(other.region), other
+
+
+def knows(table: SoFarPane, figures: int) -> bool:
+    return sum(len(one.bars) for side in table.shown.sides for one in side.tiles) == figures
+
+
+async def test_what_is_known_grows_with_each_cell_and_stays() -> None:
+    demo = load_demo()
+    known = so_far(document_of(demo.store), {1, 2, 3})
+    assert [[one.met for one in side.tiles] for side in known] == [[True, False, None], [None, None, None]]
+    assert known[0].tiles[2].switched and not known[0].tiles[2].bars
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=(110, 34)):
+        screen = await shown(app)
+        table = screen.query_one(SoFarPane)
+        seen = ""
+        for place, values in ((1, 3), (2, 6), (4, 6), (5, 9), (6, 12)):
+            screen.seek_to(demo.chapters[place].position + 1)
+            await until(captioned(app, *numbered(demo, place)), "the step")
+            await until(partial(knows, table, values), "its figures")
+            assert table.text() != seen and "now" in table.text()
+            seen = table.text()
+        for bar in so_far(document_of(demo.store), {5})[1].tiles[1].bars:
+            assert bar.value in seen and bar.limit in seen
+
+
+async def test_g_shows_all_charts_guests_and_events_and_the_stage_again() -> None:
+    app = StillConsole(demo=load_demo())
+    async with app.run_test(size=(110, 34)) as pilot:
+        screen = await shown(app)
+        await pressed(pilot, "m", shows(app, "g shows all charts"))
+        await pressed(pilot, "g", lambda: all(word in screen_text(app) for word in ("Events", "Guests", "cell 1/6")))
+        assert not screen.query_one(SoFarPane).display
+        await pressed(pilot, "g", lambda: "Events" not in screen_text(app) and screen.query_one(SoFarPane).display)
 
 
 HELD_SECONDS = 6.0
@@ -115,8 +169,7 @@ async def test_the_answer_has_the_whole_screen_at_its_end_and_stays() -> None:
             screen.draw()
         assert screen.has_class("-answered") and screen.playback.at_end
         await until(shows(app, "stopped by the"), "the board")
-        await until(shows(app, "recorded on 2026-11-25; cell 3 was switched on purpose"), "what it was")
-        assert "invalid" not in screen_text(app)
+        assert "Recorded 2026-11-25" in screen_text(app) and "invalid" not in screen_text(app)
         assert "Guests" not in screen_text(app) and "Events" not in screen_text(app)
 
 
@@ -125,10 +178,10 @@ async def test_it_begins_without_the_words_of_a_qemu_that_ended() -> None:
     app = StillConsole(demo=demo)
     async with app.run_test(size=(160, 48)):
         screen = await shown(app)
-        # The notice comes with the first cell, and other events soon move it out of sight.
-        screen.seek_to(demo.chapters[0].position + 0.5)
-        await until(shows(app, "guests are emulated: no usable KVM"), "the notice")
-        assert "Assertion" not in screen_text(app) and "QEMU ended" not in screen_text(app)
+        for _ in range(2):
+            await until(lambda: screen.query_one("#narration", SpokenPane).shown.title == "One tile", "it begins")
+            assert "Assertion" not in screen_text(app) and "QEMU ended" not in screen_text(app)
+            screen.action_stage()
 
 
 @pytest.mark.parametrize(("width", "height"), [(60, 16), (100, 30), (160, 40), (200, 52)])
@@ -168,10 +221,13 @@ async def test_caption_strip_and_charts_are_of_the_same_cell() -> None:
     app = StillConsole(demo=demo)
     async with app.run_test(size=(100, 30)):
         screen = await shown(app)
+        screen.action_stage()
         for place, (chapter, entry) in enumerate(zip(demo.chapters, told, strict=True)):
             for seconds in (0.5, HELD_SECONDS):
                 screen.seek_to(demo.onward(chapter.position, seconds))
-                await until(captioned(app, *numbered(demo, place)), f"{chapter.title} after {seconds} s")
+                await until(
+                    shows(app, f"{place + 1}/{len(demo.chapters)} {chapter.title}"), f"{chapter.title}: its caption"
+                )
                 await until(shows(app, f"cell {entry['cell']}/6"), f"{chapter.title}: its cell")
                 if entry["at"] == Phase.EXECUTE and seconds == HELD_SECONDS:
                     await until(
@@ -185,9 +241,9 @@ async def test_guests_come_before_the_log_where_rows_are_few_and_those_out_of_si
     app = StillConsole(demo=demo)
     async with app.run_test(size=(100, 30)):
         screen = await shown(app)
-        two = next(chapter for chapter in demo.chapters if chapter.title == "Two tiles")
-        screen.seek_to(two.position + 10)
-        await until(captioned(app, *numbered(demo, demo.chapters.index(two))), "two tiles")
+        screen.action_stage()
+        screen.seek_to(demo.chapters[1].position + 10)
+        await until(shows(app, "2/8 Two tiles"), "two tiles")
         table = screen.query_one(GuestTable)
         await until(lambda: table.size.height > 1 and len(table.shown.guests) == 6, "its guests")
         # A row that begins with the number of a tile is that of a guest; others are further workloads.
@@ -205,7 +261,7 @@ async def test_it_goes_on_to_the_next_chapter_by_itself() -> None:
         screen = await shown(app)
         assert screen.playback is not None and screen.playback.speed == 1
         screen.seek_to(demo.chapters[2].position - 2)
-        await until(lambda: "Fast forward" in screen_text(app), "what no chapter tells of")
+        await until(captioned(app, *numbered(demo, 1)), "the second stands until the third")
         screen.playback.paused = False
         await until(captioned(app, *numbered(demo, 2)), "the third")
 
@@ -218,8 +274,9 @@ async def test_the_keys_of_a_replay_work_in_it() -> None:
         play = screen.playback
         assert play is not None
         await pressed(pilot, "right", lambda: play.position > demo.chapters[0].position + 9)
-        await pressed(pilot, "n", lambda: "cell 2/6" in screen_text(app))
-        await pressed(pilot, "p", lambda: "cell 1/6" in screen_text(app))
+        began = [mark.began for mark in play.recording.marks]
+        await pressed(pilot, "n", lambda: began[1] <= play.position < began[1] + 1)
+        await pressed(pilot, "p", lambda: play.position < began[1])
         await pressed(pilot, "right_square_bracket", lambda: play.speed > 1)
         await pressed(pilot, "home", lambda: play.position == 0)
         # What is before the first chapter belongs to it.
@@ -306,14 +363,14 @@ def test_it_plays_on_a_terminal_without_root_network_or_state(state: Path, tmp_p
         try:
             while part := os.read(near, 65536):
                 written += part
-                if b"One tile" in written and b"RECORDING" in written:
+                if b"A tile is" in written and b"RECORDING" in written:
                     os.write(near, b"q")
         except OSError:  # The last writer has closed the terminal.
             pass
         finally:
             os.close(near)
             console.wait(240)
-    assert b"One tile" in written and b"RECORDING" in written
+    assert b"A tile is" in written and b"RECORDING" in written
     assert (console.returncode, errors.read_bytes()) == (0, b"")
     assert list(state.rglob("*.sqlite")) == []
 

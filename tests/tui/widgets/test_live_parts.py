@@ -15,7 +15,7 @@ from vmlab.tui.state.history import Gauge, History, cpu_use, never_moved, outsid
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs
-from vmlab.tui.widgets.large_strip import COLUMNS, LargeStrip, LargeWords, large
+from vmlab.tui.widgets.large_strip import COLUMNS, LargeWords, RunStrip, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip
 from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards, bridged
 from vmlab.tui.widgets.tables.tiles_answer import TargetMeter
@@ -154,9 +154,9 @@ def test_much_other_work_is_told_in_a_warning() -> None:
 
 def strip_words(run: RunView) -> list[tuple[str, str]]:
     """Captions and large words of the strip on a projector."""
-    strip = LargeStrip()
+    strip = RunStrip()
     strip.shown = LargeWords(run)
-    return [(word.caption, word.text) for word in strip._words()]
+    return [(word.caption, word.text) for word in strip.words(200)]
 
 
 def tile_cell(**more: Any) -> CellView:

@@ -43,10 +43,10 @@ class Stretch(NamedTuple):
 
 
 class Demo(NamedTuple):
-    """The recording in `store`, its chapters, and the `stretches` in which it is played.
+    """The recording in `store`, the `question` that it answers, its chapters, the `stretches` in which it is played.
 
-    Each chapter stands for as long as it takes to read it; what lies behind it is fast-forwarded. `ending` is said when
-    it is over.
+    What it is `about` stands below the question. Each chapter stands for as long as it takes to read it; what lies
+    behind it is fast-forwarded. `ending` is said when it is over.
     """
 
     store: Path
@@ -54,6 +54,8 @@ class Demo(NamedTuple):
     stretches: tuple[Stretch, ...]
     ending: Chapter
     facts: Facts
+    question: str
+    about: str
 
     def place(self, position: float) -> int:
         """The number of the chapter at `position` seconds, from 0; the first also stands for what is before it."""
@@ -72,11 +74,6 @@ class Demo(NamedTuple):
             if left > 0:
                 position, seconds = stretch.until, seconds - left / stretch.rate
         return position + seconds * self.stretch(position).rate
-
-    def next_title(self, position: float) -> str:
-        """The title of the first chapter behind `position`, or of the ending."""
-        following = (chapter.title for chapter in self.chapters if chapter.position > position)
-        return next(following, self.ending.title)
 
     @property
     def seconds(self) -> float:
@@ -104,7 +101,9 @@ def load_demo(folder: Path = FOLDER) -> Demo:
         if not chapters or list(chapters) != sorted(chapters):
             raise ValueError("its chapters are not in the order of time")
         ends = [_moments(run.cells[entry["cell"]])["end"] - began for entry in told["chapters"]]
-        return Demo(store, chapters, tuple(_stretches(chapters, ends, ending.position, told)), ending, facts)
+        question, about = told["stage"]["question"], told["stage"]["about"].format(facts=facts)
+        stretches = tuple(_stretches(chapters, ends, ending.position, told))
+        return Demo(store, chapters, stretches, ending, facts, question, about)
     except VmlabError:
         raise
     except OSError as error:

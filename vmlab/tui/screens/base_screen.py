@@ -115,6 +115,8 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
 
     COPIED: ClassVar[Sequence[str]] = ()
     """The panes with the screen's table, in order."""
+    TABS_FROM: ClassVar[int] = 72
+    """Columns from which on the screens of the console have their place among the keys before any other key."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", show=False, tooltip="Go to the next pane; arrows then move in it"),
         Binding("shift+tab", "pane(-1)", "Pane before", show=False, tooltip="Go to the pane before"),

@@ -2,45 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.report.demo.chapters import Demo
+from vmlab.report.demo.so_far import SideSoFar, so_far
 from vmlab.report.run.tiles_board import cells_of_most_tiles
 from vmlab.report.words import cells_words
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.screens.replay_screen import ReplayScreen
+from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_WAIT
+from vmlab.tui.state.history import UNKNOWN
 from vmlab.tui.state.run_state import PastTimes
 from vmlab.tui.state.views import RunView
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted
 from vmlab.tui.widgets.charts.position_bar import Caption
+from vmlab.tui.widgets.demo_stage import SoFar, SoFarPane, Spoken, SpokenPane, Stage, StagePane, StepsOf, StepsPane
+from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.status_strip import Origin
+
+_HIDDEN = ("next_cell", "seek", "speed")
+_CHARTS = ((DISK_BUSY,), (CPU,), (DISK_WAIT,))
+"""Those of the stage, below each other: the first ones where there is room for fewer."""
 
 
 class DemoScreen(ReplayScreen):
-    """Plays `demo`; all keys of a replay work, and two more go from chapter to chapter."""
+    """Plays `demo` on a stage of its own; all keys of a replay work, and two more go from chapter to chapter."""
 
     CSS_PATH: ClassVar[list[str]] = ["../styles/watch.tcss", "../styles/replay.tcss", "../styles/demo.tcss"]
+    TABS_FROM = 130
     BINDINGS: ClassVar[list[BindingType]] = [
-        # In a demo chapters have the room that cells have in the key bar.
-        Binding("n", "next_cell(1)", "Next cell", show=False, tooltip="To the beginning of the next cell"),
-        # What a speaker's remote control sends is among them.
-        Binding(
-            "N,pagedown", "chapter(1)", "Chapter", key_display="NP", tooltip="To the next chapter, or the one before"
+        # In a demo chapters have the room that cells and seconds have in the key bar.
+        *(
+            replace(binding, show=False)
+            for binding in ReplayScreen.BINDINGS
+            if isinstance(binding, Binding) and binding.show and binding.action.startswith(_HIDDEN)
         ),
-        Binding("P,pageup", "chapter(-1)", show=False),
+        # What a speaker's remote control sends is among them.
+        Binding("N,pagedown", "chapter(1)", "Next", key_display="N", tooltip="Go to the next step"),
+        Binding("P,pageup", "chapter(-1)", "Previous", key_display="P", tooltip="Go to the step before"),
+        Binding("g", "stage", "All charts", tooltip="Show all charts, guests and events, or the stage again"),
     ]
 
     def __init__(self, demo: Demo) -> None:
         super().__init__(demo.store)
         self.demo = demo
+        self._sides: Sequence[SideSoFar] = ()
+        self.add_class("-stage")
+
+    def compose(self) -> ComposeResult:
+        """The stage over the panes of a replay, of which it shows the charts."""
+        yield SpokenPane(id="question")
+        yield StagePane(id="state")
+        yield from super().compose()
 
     def compose_more(self) -> ComposeResult:
-        """The caption, above the time line."""
+        """The narration, and what has its place where all charts are shown."""
+        yield SpokenPane(id="narration")
+        yield StepsPane(id="steps")
         yield Caption(id="caption")
         yield from super().compose_more()
+
+    def on_mount(self) -> None:
+        """The table stands beside the charts."""
+        super().on_mount()
+        self.pane(SoFarPane, "sofar", before="#guests", title="So far")
+        self.query_one(ChartBoard).panels = _CHARTS
 
     def past_of(self, recording: RecordedRun) -> PastTimes:
         """None: the user's own runs were made on another host."""
@@ -51,10 +83,12 @@ class DemoScreen(ReplayScreen):
         return Playback(recording, self.demo.onward)
 
     def origin(self) -> Origin:
-        """RECORDING, with the speed at which this part of it is played."""
+        """RECORDING, with the speed at which this part of it is played; on the stage that of the story."""
         play, origin = self.playback, super().origin()._replace(ended=self._ended())
         if play is None or play.at_end or play.paused:
             return origin
+        if self.has_class("-stage"):
+            return origin._replace(more="" if play.speed == 1 else origin.more)
         return origin._replace(more=self.times(play.speed * self.demo.stretch(play.position).rate))
 
     def _ended(self) -> str:
@@ -74,28 +108,83 @@ class DemoScreen(ReplayScreen):
         """Go to the first chapter."""
         self.seek_to(self.demo.chapters[0].position)
 
-    def draw(self) -> None:
-        """Draw with the caption."""
-        super().draw()
-        if self.playback is not None:
-            self.query_one(Caption).show(self._caption(self.playback.position, over=self.playback.at_end))
+    def measure(self, done: frozenset[int], cell: int) -> None:
+        """With what is known of each side."""
+        super().measure(done, cell)
+        self._sides = () if self.document is None else so_far(self.document, done)
+        if self.measured.board is not None:
+            # Words for an audience stand in the place of those of a report.
+            self.measured = self.measured._replace(board=self.measured.board._replace(notes=(self.demo.about,)))
 
-    def _caption(self, position: float, *, over: bool) -> tuple[str, str]:
-        if over:
-            return self.demo.ending.title, self.demo.ending.sentence
-        place = self.demo.stretch(position).place
-        if place is None:
-            return "Fast forward", f"to the chapter {self.demo.next_title(position)!r}"
-        chapter = self.demo.chapters[place]
-        return f"{place + 1}/{len(self.demo.chapters)} {chapter.title}", chapter.sentence
+    def draw(self) -> None:
+        """The stage, or all of the replay with the caption."""
+        title, sentence, place = self._narrated()
+        if not self.has_class("-stage"):
+            super().draw()
+            self.query_one(Caption).show((f"{place + 1}/{len(self.demo.chapters)} {title}", sentence))
+            return
+        self.begin_picture()
+        run = self.view()
+        if not self._sides and self.document is not None:
+            self.measure(frozenset(), 0)
+        self._draw_measured(run)
+        answered = self.has_class("-answered")
+        self._speak("question", Spoken(self.demo.question, self.demo.about, self.size.height, may=False))
+        told = Spoken(title, sentence, self.size.height, may=not answered, tone="accent")
+        others = [] if answered else self.demo.chapters[:-1]
+        self._speak("narration", told, [told._replace(title=one.title, sentence=one.sentence) for one in others])
+        self.query_one(ChartBoard).show(Charted(self.history, run.switched, (), *self.counted(run)))
+        self.query_one(SoFarPane).show(SoFar(self._sides, run.cell.number if run.cell else 0))
+        self.query_one(StagePane).show(self._stage(run))
+        origin = self.origin()
+        titles = [one.title for one in self.demo.chapters]
+        self.query_one(StepsPane).show(StepsOf(titles, place, f"{origin.word} {origin.more}".rstrip()))
+
+    def _speak(self, id: str, spoken: Spoken, others: Sequence[Spoken] = ()) -> None:
+        """Words at the height that they take, or the highest of `others`, so that nothing moves from step to step."""
+        pane = self.query_one(f"#{id}", SpokenPane)
+        pane.show(spoken)
+        pane.styles.height = max(len(pane.drawn(one, self.size.width)) for one in (spoken, *others))
+
+    def _stage(self, run: RunView) -> Stage:
+        cell = run.cell
+        if cell is None:
+            return Stage()
+        cache = str(cell.axis("cache") or "")
+        now = cell.now.get("cache")
+        return Stage(int(cell.axis("tiles") or 1), now or cache, cache if now else "", self.gauges_of(run) or UNKNOWN)
+
+    def _narrated(self) -> tuple[str, str, int]:
+        """Title and sentence of this moment, and the place of its chapter."""
+        play = self.playback
+        if play is None:
+            return "", "The recording is read.", 0
+        place = self.demo.place(play.position)
+        told = self.demo.ending if play.at_end else self.demo.chapters[place]
+        return told.title, told.sentence, place
+
+    def action_stage(self) -> None:
+        """All charts, guests and events, or the stage again."""
+        self.toggle_class("-stage")
+        self.query_one(ChartBoard).panels = _CHARTS if self.has_class("-stage") else ()
+        self.call_after_refresh(self._draw_shown)
 
     def action_compare(self) -> None:
         """The cache modes at the most tiles of which all have a cell that counts."""
         cells = () if self.document is None else cells_of_most_tiles(self.document)
         self.console.compare([Pick(self.store, cell) for cell in cells] or [Pick(self.store)])
 
+    def table_text(self) -> str:
+        """On the stage, what is known so far and the narration."""
+        if not self.has_class("-stage"):
+            return super().table_text()
+        shown = "#answer" if self.has_class("-answered") else "#sofar"
+        return "".join(f"{self.query_one(name, Painted).text()}\n" for name in (shown, "#narration"))
+
     def reason(self, action: str) -> str:
-        """Chapters need the recording, as all that plays."""
+        """Chapters need the recording, as all that plays; what is not on the stage is behind a key."""
+        if self.has_class("-stage") and action in ("latency", "pane", "next_host"):
+            return "g shows all charts, guests and events first"
         return super().reason("seek" if action == "chapter" else action)
 
     def action_chapter(self, step: int) -> None:

@@ -198,10 +198,9 @@ class WatchScreen(ConsoleScreen):
 
     def draw(self) -> None:
         """Draw everything as it stands."""
-        self._cancel_due()
-        self._drawn_at = time.monotonic()
+        self.begin_picture()
         run = self.view()
-        gauges = self._gauges(run)
+        gauges = self.gauges_of(run)
         charts = self.query_one(ChartBoard)
         charts.show(Charted(self.history, run.switched, run.moments, *self.counted(run)))
         self._draw_latency()
@@ -218,6 +217,11 @@ class WatchScreen(ConsoleScreen):
         shown = () if is_large else gauges
         strip = Strip(run, self.now(), self.origin(), note, self._outside(run), shown, self.others)
         self.query_one(StatusStrip).show(strip)
+
+    def begin_picture(self) -> None:
+        """What is drawn now need not be drawn once more."""
+        self._cancel_due()
+        self._drawn_at = time.monotonic()
 
     def _draw_hosts(self) -> None:
         """The hosts of a fleet, above charts and guests, which are those of one of them."""
@@ -294,13 +298,13 @@ class WatchScreen(ConsoleScreen):
         shown = bool(run.id) and width >= _PROJECTOR[0] and height >= _PROJECTOR[1] and not self.has_class("-plain")
         self.set_class(shown, "-large")
         if shown:
-            from vmlab.tui.widgets.large_strip import LargeStrip, LargeWords
+            from vmlab.tui.widgets.large_strip import LargeWords, RunStrip
 
-            strip = self.pane(LargeStrip, "large", before="#answer" if self.query("#answer") else "#middle")
+            strip = self.pane(RunStrip, "large", before="#answer" if self.query("#answer") else "#middle")
             strip.show(LargeWords(run, self.now(), self.measured.board, gauges))
         return shown
 
-    def _gauges(self, run: RunView) -> tuple[Gauge, ...]:
+    def gauges_of(self, run: RunView) -> tuple[Gauge, ...]:
         """How near disk and CPUs are to their limits, while workloads run: before, an emulated disk has none."""
         if run.cell is None or not is_executing(run):
             return ()

@@ -98,25 +98,35 @@ def value_of(sample: Sample, terms: Terms) -> float:
 
 TICKS = 10
 """How many of the newest samples count: one alone jumps too much to be read."""
-_FULL, _EMPTY = ("█", "="), ("░", ".")
+_FULL, _EMPTY, _LIMIT = ("█", "="), ("░", "."), ("┃", "|")
 
 
 class Gauge(NamedTuple):
-    """A mean in percent; `at_limit` where it was so for most of the time."""
+    """A mean in percent, NaN where it is not known.
+
+    It is `at_limit` where it was at its `limit` or beyond for most of the time.
+    """
 
     name: str
     percent: float
     at_limit: bool
+    limit: float = 100.0
 
     @property
     def tone(self) -> str:
         """That of limits where it is at its own."""
         return "bad" if self.at_limit else "plain"
 
-    def bar(self, columns: int, *, plain: bool) -> str:
-        """A bar of so many columns; of ASCII alone where it has to be `plain`."""
-        filled = round(min(100.0, self.percent) / 100 * columns)
-        return _FULL[plain] * filled + _EMPTY[plain] * (columns - filled)
+    def bar(self, columns: int, *, plain: bool, marked: bool = False) -> str:
+        """A bar of so many columns, with its limit where it is `marked`; of ASCII alone where it has to be `plain`."""
+        filled = round(min(100.0, self.percent) / 100 * columns) if self.percent == self.percent else 0
+        drawn = _FULL[plain] * filled + _EMPTY[plain] * (columns - filled)
+        at = int(self.limit / 100 * columns)
+        return f"{drawn[:at]}{_LIMIT[plain]}{drawn[at + 1 :]}" if marked else drawn
+
+
+UNKNOWN = (Gauge("disk", math.nan, False, DISK_BUSY), Gauge("cpu", math.nan, False, CPU_BUSY))
+"""Those of no samples."""
 
 
 def gauges(samples: Sequence[Sample]) -> tuple[Gauge, ...]:
@@ -132,7 +142,7 @@ def _gauge(name: str, values: Iterable[float], limit: float) -> Iterable[Gauge]:
     seen = [value for value in values if value == value]
     if seen:
         reached = 100 * sum(value >= limit for value in seen) / len(seen)
-        yield Gauge(name, sum(seen) / len(seen), reached >= MOST_OF_THE_TIME)
+        yield Gauge(name, sum(seen) / len(seen), reached >= MOST_OF_THE_TIME, limit)
 
 
 MUCH_PERCENT = 20.0

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 _LAST = ("help", "quit")
 _TABS = "switch_mode"
-_TABS_FROM = 72
-"""Columns from which on the screens of the console have their place before any other key."""
 _MOST_LINES = 4
 
 
@@ -52,7 +50,7 @@ class KeyBar(Painted):
         # A binding of several keys is there once for each of them.
         every = self.screen.active_bindings.values()
         shown = list({active.binding.action: active for active in every if active.binding.show}.values())
-        last = (*_LAST, _TABS) if width >= _TABS_FROM else _LAST
+        last = (*_LAST, _TABS) if width >= cast("ConsoleScreen", self.screen).TABS_FROM else _LAST
         ends = [active for active in shown if active.binding.action.startswith(last)]
         room = width - sum(len(active.binding.description) + 4 for active in ends)
         line: list[Piece] = []

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.model.run import RUNNING, AxisValue
+from vmlab.system.text_width import wrapped
 from vmlab.tui.state.history import Gauge
 from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
-from vmlab.tui.widgets.painted import Line, Piece, Shown
+from vmlab.tui.widgets.painted import Line, Picture, Piece, Shown
 
 if TYPE_CHECKING:
     from vmlab.report.run.tiles_board import Board
@@ -27,12 +28,12 @@ _LETTERS = (
     "#.# ##. .## ##. ### #.. .## #.# ### .#. #.# ### #.# #.# .#. #.. .## #.# ##. .#. ### .#. #.# #.# .#. ###",
 )
 _SIGNS = (
-    "0123456789/:-.?+% ",
-    "### .#. ##. ##. #.# ### .## ### ### ### ..# ... ... ... ##. ... #.# ...",
-    "#.# ##. ..# ..# #.# #.. #.. ..# #.# #.# ..# .#. ... ... ..# .#. ..# ...",
-    "#.# .#. .#. .#. ### ##. ### .#. ### ### .#. ... ### ... .#. ### .#. ...",
-    "#.# .#. #.. ..# ..# ..# #.# .#. #.# ..# #.. .#. ... ... ... .#. #.. ...",
-    "### ### ### ##. ..# ##. ### .#. ### ##. #.. ... ... .#. .#. ... #.# ...",
+    "0123456789/:-.?+%,;' ",
+    "### .#. ##. ##. #.# ### .## ### ### ### ..# ... ... ... ##. ... #.# ... ... .#. ...",
+    "#.# ##. ..# ..# #.# #.. #.. ..# #.# #.# ..# .#. ... ... ..# .#. ..# ... .#. .#. ...",
+    "#.# .#. .#. .#. ### ##. ### .#. ### ### .#. ... ### ... .#. ### .#. ... ... ... ...",
+    "#.# .#. #.. ..# ..# ..# #.# .#. #.# ..# #.. .#. ... ... ... .#. #.. .#. .#. ... ...",
+    "### ### ### ##. ..# ##. ### .#. ### ##. #.. ... ... .#. .#. ... #.# #.. #.. ... ...",
 )
 _GLYPHS = {
     letter: [row.split()[place] for row in rows]
@@ -63,22 +64,36 @@ def large(text: str, *, twice: bool = False) -> list[str]:
     return rows
 
 
+def large_lines(text: str, width: int, most: int) -> list[str]:
+    """`text` in at most `most` lines of letters on `width` columns, three rows each; [] where it does not fit so."""
+    if any(letter not in _GLYPHS for letter in text.upper()):
+        return []
+    lines = wrapped(text, max(1, (width + 1) // COLUMNS))
+    return [row for line in lines for row in large(line)] if len(lines) <= most else []
+
+
 _GAP = 4
 _BAR = 10
 """Columns of a gauge."""
 
 
-class _Word(NamedTuple):
-    """A large text under a caption."""
+class Word(NamedTuple):
+    """A large text under a caption, or a `small` one."""
 
     caption: str
     text: str
     tone: str
+    small: bool = False
 
     @property
     def width(self) -> int:
         """Columns that it takes, without the gap behind it."""
-        return max(len(self.caption), COLUMNS * len(self.text))
+        return max(len(self.caption), len(self.text) if self.small else COLUMNS * len(self.text))
+
+    @property
+    def rows(self) -> list[str]:
+        """Its text."""
+        return ["", self.text, ""] if self.small else large(self.text)
 
 
 class LargeWords(NamedTuple):
@@ -90,52 +105,66 @@ class LargeWords(NamedTuple):
     gauges: Sequence[Gauge] = ()
 
 
-class LargeStrip(Shown[LargeWords]):
-    """Tiles, cache mode, disk and CPUs, the phase with its time, what comes next; nothing while there is no run."""
+class LargeStrip(Shown[Picture]):
+    """Words in large letters beside each other, as many as have room."""
 
-    shown = LargeWords()
+    def words(self, width: int) -> Iterator[Word]:
+        """All of them, on a strip of so many columns."""
+        raise NotImplementedError
+
+    @staticmethod
+    def room(words: Sequence[Word]) -> int:
+        """The columns that `words` take."""
+        return sum(one.width + _GAP for one in words) - _GAP
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A line of captions, and the rows of the large letters."""
-        words: list[_Word] = []
-        for word in self._words():
-            if sum(one.width + _GAP for one in words) + word.width <= width:
+        words: list[Word] = []
+        for word in self.words(width):
+            if self.room([*words, word]) <= width:
                 words.append(word)
         yield [(f"{word.caption:<{word.width + _GAP}}", "quiet") for word in words]
-        drawn = [large(word.text) for word in words]
+        drawn = [word.rows for word in words]
         for row in range(len(drawn[0]) if drawn else 0):
             line: list[Piece] = [
                 (f"{letters[row]:<{word.width + _GAP}}", word.tone) for word, letters in zip(words, drawn, strict=True)
             ]
             yield line
 
-    def _words(self) -> Iterator[_Word]:
+
+class RunStrip(LargeStrip[LargeWords]):
+    """Tiles, cache mode, disk and CPUs, the phase with its time, what comes next; nothing while there is no run."""
+
+    shown = LargeWords()
+
+    def words(self, width: int) -> Iterator[Word]:
+        """Those of the run; when it is over, those of its board."""
         run, cell = self.shown.run, self.shown.run.cell
         if run.outcome != RUNNING and self.shown.board is not None and self.shown.board.rows:
             for row in self.shown.board.rows:
-                yield _Word(row.label, f"{row.carried} {'tile' if row.carried == '1' else 'tiles'}", "accent")
+                yield Word(row.label, f"{row.carried} {'tile' if row.carried == '1' else 'tiles'}", "accent")
             return
         if run.outcome != RUNNING:
-            yield _Word("the run has", run.outcome, tone_of(run.outcome))
+            yield Word("the run has", run.outcome, tone_of(run.outcome))
             return
         if cell is None:
             return
         tiles = cell.axis("tiles")
         if tiles is None:
-            yield _Word("cell", f"{cell.number}/{max(run.cells_planned, cell.number)}", "plain")
+            yield Word("cell", f"{cell.number}/{max(run.cells_planned, cell.number)}", "plain")
         else:
-            yield _Word("tiles", str(tiles), "plain")
+            yield Word("tiles", str(tiles), "plain")
         name, value = _told(cell)
         now = cell.now.get(name)
-        yield _Word(name, value, "accent") if now is None else _Word(f"now {name}", now, "warning")
+        yield Word(name, value, "accent") if now is None else Word(f"now {name}", now, "warning")
         for gauge in self.shown.gauges:
             bar = gauge.bar(_BAR, plain=self.glyphs.plain)
-            yield _Word(f"{gauge.name} {bar}", f"{gauge.percent:.0f}%", gauge.tone)
+            yield Word(f"{gauge.name} {bar}", f"{gauge.percent:.0f}%", gauge.tone)
         if cell.phase:
-            yield _Word(cell.phase, clock(self.shown.now - cell.phase_began), "plain")
+            yield Word(cell.phase, clock(self.shown.now - cell.phase_began), "plain")
         if run.coming is not None:
             name, value = _coming(cell, dict(run.coming))
-            yield _Word(f"then {name}", value, "warning" if run.next_axes is not None else "quiet")
+            yield Word(f"then {name}", value, "warning" if run.next_axes is not None else "quiet")
 
 
 def _told(cell: CellView) -> tuple[str, str]:

@@ -95,6 +95,8 @@ class ChartBoard(Shown[Charted]):
         self._looks: dict[tuple[str, ...], _Looks] = {}
         self.is_whole = False
         """Whether charts cover all that is kept, several samples in a column, and not the newest alone."""
+        self.panels: tuple[Panel, ...] = ()
+        """Those below each other that are drawn in place of all."""
         self.heads: dict[str, str] = {}
         """The head of every chart by its title and unit, as it was drawn last."""
 
@@ -135,7 +137,9 @@ class ChartBoard(Shown[Charted]):
         else:
             across, panels = 3, SIX
         across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
-        if self.shown.history.last is not None and SPEED in self.shown.history.last.layout.position:
+        if self.panels:
+            across, panels = 1, self.panels
+        elif self.shown.history.last is not None and SPEED in self.shown.history.last.layout.position:
             panels = ((CPU, CPU_SPEED), *panels[1:])
         panels = tuple(tuple(chart_of(chart, self.shown.ordered) for chart in panel) for panel in panels)
         return across, (width - _GAP * (across - 1)) // across, panels

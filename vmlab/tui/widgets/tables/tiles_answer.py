@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from vmlab.report.run.load_bars import ASCII, BLOCKS, factor_text, load_bar
 from vmlab.report.run.tiles_board import QUESTION, Board, BoardRow, TargetBar
 from vmlab.system.text_width import centred, left, width_of, wrapped
-from vmlab.tui.widgets.large_strip import COLUMNS, LARGER_ROWS, ROWS, large
+from vmlab.tui.widgets.large_strip import LARGER_ROWS, ROWS, large, large_lines
 from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 
 _QUESTION = QUESTION.upper()
@@ -15,6 +15,8 @@ _SQUARES = {True: ("■", "#"), False: ("□", "-"), None: ("·", ".")}
 _TONES = {True: "good", False: "quiet", None: "quiet"}
 _SQUARE_COLUMNS = {ROWS: 6, LARGER_ROWS: 12}
 """Of a square in large letters of so many rows."""
+_TWO_LINES = 20
+"""Rows from which on the question may take two lines of large letters."""
 
 
 class TilesAnswer(Shown[Board]):
@@ -46,7 +48,7 @@ class TilesAnswer(Shown[Board]):
         wide = max((width_of(row.label) for row in board.rows), default=0)
         rows = self._letter_rows(board, wide, width, height)
         notes = wrapped(" · ".join(board.notes), max(20, width - 2))
-        asked = large(_QUESTION) if rows and len(_QUESTION) * COLUMNS <= width - 2 else [_QUESTION]
+        asked = (large_lines(_QUESTION, width - 2, 2 if height >= _TWO_LINES else 1) if rows else []) or [_QUESTION]
         # What is left over stands between the rows.
         spare = height - len(asked) - len(board.rows) * max(1, rows) - len(notes)
         gap: list[Line] = [[]] * (max(1, spare // (len(board.rows) + 2)) if rows else 1)
