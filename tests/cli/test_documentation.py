@@ -125,19 +125,28 @@ def test_a_decision_is_a_page_and_names_files_that_there_are(page: Path) -> None
     ] == []
 
 
+def _held(page: Path, name: str, rows: list[str]) -> None:
+    """The lines of a page between two comments are these; ``VMLAB_GOLDEN=write`` writes them."""
+    text = page.read_text(encoding="utf-8")
+    head, _, rest = text.partition(f"<!-- {name} -->\n")
+    made = "\n".join([f"{head}<!-- {name} -->", *rows, f"<!-- end -->{rest.partition('<!-- end -->')[2]}"])
+    if os.environ.get("VMLAB_GOLDEN") == "write":
+        page.write_text(made, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == made
+
+
 def test_the_list_of_decisions_has_each_with_its_successor() -> None:
-    """``VMLAB_GOLDEN=write`` writes it."""
-    index, rows = ROOT / "docs" / "decisions" / "index.md", []
+    rows = []
     for page in DECISIONS:
         title, _, status = page.read_text(encoding="utf-8").splitlines()[:3]
         superseded = re.search(r"superseded by \[decision \d+\]\([^)]+\)", status)
         rows.append(f"- [{title.lstrip('# ')}]({page.name})" + (f" ({superseded[0]})" if superseded else ""))
-    text = index.read_text(encoding="utf-8")
-    head = text.partition("<!-- decisions -->")[0]
-    made = "\n".join([f"{head}<!-- decisions -->", *rows, "<!-- end -->\n"])
-    if os.environ.get("VMLAB_GOLDEN") == "write":
-        index.write_text(made, encoding="utf-8")
-    assert index.read_text(encoding="utf-8") == made
+    _held(ROOT / "docs" / "decisions" / "index.md", "decisions", rows)
+
+
+def test_the_page_on_the_command_line_lists_every_command() -> None:
+    rows = [f"| `{name}` | {command.summary} |" for name, command in COMMANDS.items()]
+    _held(ROOT / "docs" / "reference" / "command-line.md", "commands", ["| command | |", "| --- | --- |", *rows])
 
 
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
