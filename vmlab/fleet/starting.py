@@ -9,13 +9,14 @@ from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import RunRequest, kept_overrides, write_request
 from vmlab.lab.process.resuming import NO_MORE, More, resume_run
 from vmlab.lab.process.run_ending import ended
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.waiting_runs import Tell
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.hosting import check_assets
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.store.runs import new_run_id
+from vmlab.system.descriptors import closed_after
 
 CONTROLLER = "vmlab.fleet.controller"
 

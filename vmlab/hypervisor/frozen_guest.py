@@ -38,6 +38,7 @@ from vmlab.integrity import FileDigests
 from vmlab.integrity.long_work import copied
 from vmlab.model.errors import OF_THIS_PROCESS, DeadlineExceeded, HypervisorError, RefusedError, SnapshotError
 from vmlab.model.names import DISK, FROZEN_FILES, MACHINE
+from vmlab.system.descriptors import closed_after
 from vmlab.system.host_size import host_memory
 from vmlab.system.kernel import OwnMemory, held_in_memory
 from vmlab.system.kvm_device import CPUINFO, in_virtual_machine
@@ -247,10 +248,8 @@ async def read_state(
 
 def _hand_over(domain: Any, descriptor: int, command: str) -> None:
     """Give QEMU an open file to stream to or from; this process keeps it open no longer."""
-    try:
+    with closed_after(descriptor):
         qmp(domain, "getfd", {"fdname": _FILE}, file=descriptor)
-    finally:
-        os.close(descriptor)
     qmp(domain, command, {"uri": f"fd:{_FILE}"})
 
 

@@ -18,6 +18,7 @@ from typing import Literal
 
 from vmlab.model.checked import made
 from vmlab.model.errors import StoreError, UsageError
+from vmlab.system.descriptors import closed_after
 from vmlab.system.given_file import read_given
 from vmlab.system.held_folder import demand, need, opened
 
@@ -97,17 +98,16 @@ class Journal:
 
     def _write(self, line: bytes) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with opened(self.path.parent) as folder:
-            descriptor = os.open(self.path.name, flags, 0o600, dir_fd=folder)
-        try:
+        with (
+            opened(self.path.parent) as folder,
+            closed_after(os.open(self.path.name, flags, 0o600, dir_fd=folder)) as descriptor,
+        ):
             size = os.fstat(descriptor).st_size
             # A host that lost its power may have left half of a line, and the run goes on.
             torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
             os.write(descriptor, b"\n" + line if torn else line)
             os.fsync(descriptor)
             need(self.path)
-        finally:
-            os.close(descriptor)
 
 
 def _apply(line: str, standing: list[JournalEntry]) -> None:

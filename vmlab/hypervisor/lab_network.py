@@ -33,6 +33,7 @@ from vmlab.model.names import (
     PREFIX,
 )
 from vmlab.system import kernel
+from vmlab.system.descriptors import closed_after
 from vmlab.system.packages import installing
 
 LOOPBACK = 1
@@ -115,23 +116,17 @@ def bridged_network(cable: tuple[str, str], address: str) -> Iterator[int]:
     require_isolation()
     # Only a thread that leaves its namespace can open the new one without a name; the thread ends with the set-up.
     # pyroute2 runs an event loop of its own, so the near end is plugged in by another thread.
-    with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
-        namespace = inside.submit(fresh_namespace).result()
-        try:
+    with contextlib.ExitStack() as closing:
+        with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
+            namespace = closing.enter_context(closed_after(inside.submit(fresh_namespace).result()))
             with refusals(_SECOND, "veth"):
                 outside.submit(_plug_in, namespace, cable).result()
                 inside.submit(bring_up, cable[1], address, PREFIX).result()
-        except BaseException:
-            os.close(namespace)
-            raise
-    try:
-        yield namespace
-    finally:
         try:
+            yield namespace
+        finally:
             with refusals(_SECOND, "veth"), ThreadPoolExecutor(1) as outside:
                 outside.submit(_unplug, cable[0]).result()
-        finally:
-            os.close(namespace)
 
 
 def fresh_namespace() -> int:

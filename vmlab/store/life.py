@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from vmlab.model.errors import UsageError
+from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import NoLocksError, flock
 from vmlab.system.given_file import read_given
 from vmlab.system.processes import command_line
@@ -28,19 +29,14 @@ def is_alive(folder: Path) -> bool:
     alone, and there is none on a file system without locks.
     """
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except PermissionError:
+        with closed_after(os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as descriptor:
+            flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, folder / LOCK)
+    except BlockingIOError:
+        return True
+    except (PermissionError, NoLocksError):
         return _has_processes(folder)
     except OSError:
         return False
-    try:
-        flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, folder / LOCK)
-    except BlockingIOError:
-        return True
-    except NoLocksError:
-        return _has_processes(folder)
-    finally:
-        os.close(descriptor)
     return False
 
 

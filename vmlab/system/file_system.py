@@ -19,6 +19,7 @@ from pathlib import Path
 
 from vmlab.model.errors import RefusedError, unusable
 from vmlab.model.places import remedy_for
+from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import mounted
 from vmlab.system.removal import named, remove_empty_folder, remove_file
 
@@ -112,15 +113,13 @@ def has_record_locks(file: Path) -> bool:
 
     Closing a file gives up all of the process's locks of this kind on it, so `file` must be one that nobody locks so.
     """
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-        return False
-    finally:
-        os.close(descriptor)
+    with closed_after(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as descriptor:
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0))
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            return False
     return True
 
 
@@ -154,7 +153,7 @@ def try_out(folder: Path) -> None:
     except OSError as error:
         error.filename = str(folder)
         raise
-    try:
+    with closed_after(descriptor):
         # Nothing is left of a process that is killed while the disk writes.
         remove_file(file)
         with named(folder):
@@ -171,8 +170,6 @@ def try_out(folder: Path) -> None:
         except OSError as error:
             words = f"cannot share memory in {folder}: its file system{_kind(folder)} has none ({error.strerror})"
             raise RefusedError(words, remedy=remedy_for(folder)) from error
-    finally:
-        os.close(descriptor)
 
 
 def _no_lock(error: OSError, path: Path) -> RefusedError:

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 from vmlab.model.errors import UsageError
 from vmlab.model.quantities import format_bytes
+from vmlab.system.descriptors import closed_after
 from vmlab.system.removal import named, remove_file
 
 _KINDS = (
@@ -145,11 +146,8 @@ def _nameless(folder: Path) -> BinaryIO | None:
 
 def _give_name(file: int, draft: Path) -> None:
     # With a folder's descriptor os.link follows the kernel's link to the open file.
-    folder = os.open(draft.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(draft.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as folder:
         os.link(_OPEN_FILES / str(file), draft.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
-    finally:
-        os.close(folder)
 
 
 def _is_there(path: Path) -> bool:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from vmlab.model.errors import StoreError
+from vmlab.system.descriptors import closed_after
 
 LOOK_SECONDS = 1.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -152,11 +153,8 @@ def opened(folder: Path) -> Iterator[int]:
     if (one := _held.get(folder)) is not None:
         yield one.descriptor
         return
-    descriptor = os.open(folder, _FOLDER)
-    try:
+    with closed_after(os.open(folder, _FOLDER)) as descriptor:
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def write_text_in(folder: int, name: str, text: str) -> None:

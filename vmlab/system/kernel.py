@@ -10,6 +10,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from vmlab.system.descriptors import closed_after
+
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWIPC = 0x08000000
@@ -57,11 +59,8 @@ def keep_children_here() -> None:
 
     Raises OSError.
     """
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)) as own:
         enter(own, CLONE_NEWPID)
-    finally:
-        os.close(own)
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from vmlab.system.descriptors import closed_after
+
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -22,17 +24,12 @@ def signal_process(process: int, number: signal.Signals, is_meant: Callable[[byt
     later process with the same pid. Raises PermissionError.
     """
     try:
-        held = os.pidfd_open(process)
+        with closed_after(os.pidfd_open(process)) as held:
+            if not is_meant(command_line(process)):
+                return False
+            signal.pidfd_send_signal(held, number)
     except ProcessLookupError:
         return False
-    try:
-        if not is_meant(command_line(process)):
-            return False
-        signal.pidfd_send_signal(held, number)
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(held)
     return True
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import mounted
 
 MARK_FILE = "vmlab.mark"
@@ -105,10 +106,8 @@ def _remove_folder(parent: int, name: str, path: Path, *, files: bool = True) ->
             raise MountInTheWay(path) from error
         why = "is a link, which a removal never follows" if error.errno == errno.ELOOP else error.strerror
         raise OSError(error.errno, why, str(path)) from error
-    try:
+    with closed_after(inner):
         _empty(inner, path, files)
-    finally:
-        os.close(inner)
     with named(path):
         os.rmdir(name, dir_fd=parent)
     return True
@@ -149,10 +148,8 @@ def remove_file_beneath(above: Path, within: str, name: str) -> bool:
         return False
     if inner < 0:
         return False
-    try:
+    with closed_after(inner):
         return _unlinked(inner, name, Path(within, name))
-    finally:
-        os.close(inner)
 
 
 def _unlinked(parent: int, name: str, path: Path) -> bool:
@@ -184,10 +181,8 @@ def _folder_held(folder: Path) -> Iterator[int | None]:
     except FileNotFoundError:
         yield None
         return
-    try:
+    with closed_after(descriptor):
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -238,10 +233,8 @@ def opened(folder: Path) -> Iterator[tuple[int, str | None]]:
     except OSError:
         yield -1, None
         return
-    try:
+    with closed_after(descriptor):
         yield descriptor, _owner(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _owner(folder: int) -> str | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from vmlab.model.places import cache_folder
+from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import demand_usable, flock
 from vmlab.system.removal import Removals, make_marked, owner_of, remove_tree, remove_trees
 
@@ -32,17 +33,13 @@ def scratch(what: str, cache: Path | None = None) -> Iterator[Path]:
     place = (cache or cache_folder()) / _FOLDER
     demand_usable(place)
     folder = place / f"{what}-{token_hex(4)}"
-    lock = -1
-    try:
+    with ExitStack() as closing:
+        closing.callback(remove_tree, folder)
         with _locked(place / _GATE):
             make_marked(folder, folder.name)
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, folder / _LOCK)
+            opened = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flock(closing.enter_context(closed_after(opened)), fcntl.LOCK_EX | fcntl.LOCK_NB, folder / _LOCK)
         yield folder
-    finally:
-        if lock >= 0:
-            os.close(lock)
-        remove_tree(folder)
 
 
 def clear_scratch() -> Removals:
@@ -57,24 +54,18 @@ def clear_scratch() -> Removals:
 def _is_free(folder: Path) -> bool:
     """Whether no process holds a folder; none can take it while the gate is held."""
     try:
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return True
-    try:
-        flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, folder / _LOCK)
+        with closed_after(os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)) as lock:
+            flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, folder / _LOCK)
     except BlockingIOError:
         return False
-    finally:
-        os.close(lock)
+    except FileNotFoundError:
+        return True
     return True
 
 
 @contextmanager
 def _locked(gate: Path) -> Iterator[None]:
     """Hold the gate: for moments, while a folder is made or those of dead processes are removed."""
-    lock = os.open(gate, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with closed_after(os.open(gate, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
         flock(lock, fcntl.LOCK_EX, gate)
         yield
-    finally:
-        os.close(lock)

@@ -16,6 +16,7 @@ from typing import Any
 from vmlab.integrity import FileDigests, seal, unseal
 from vmlab.integrity.long_work import beside
 from vmlab.model.errors import OF_THIS_PROCESS, UsageError
+from vmlab.system.descriptors import closed_after
 from vmlab.system.given_file import read_given
 from vmlab.system.removal import owner_of
 
@@ -82,11 +83,8 @@ def bring_to_disk(folder: Path) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def is_own(folder: Path, schema: str) -> bool:

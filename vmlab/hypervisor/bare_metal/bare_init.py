@@ -26,6 +26,7 @@ from vmlab.hypervisor.disks.host_files import made_inside, make_nodes
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.model.names import DATA_FOLDER
 from vmlab.system import kernel
+from vmlab.system.descriptors import closed_after
 from vmlab.system.processes import signal_child
 
 COPIED = ("srv", "home", "root", "var/spool", "var/lib/mysql", "var/lib/postgresql")
@@ -77,14 +78,13 @@ def mount_root(order: BareOrder) -> None:
 def _overlay(image: Path, files: Path, root: str) -> None:
     """What the guest changes of the image's own file system, without what is mounted in that, lies in `files`."""
     layers = {"lowerdir": image, "upperdir": files / _UPPER, "workdir": files / _WORK}
-    opened = {name: os.open(folder, os.O_PATH | os.O_DIRECTORY) for name, folder in layers.items()}
-    # By descriptors: commas and colons in a path would have a meaning.
-    options = ",".join(f"{name}=/proc/self/fd/{number}" for name, number in opened.items())
-    try:
-        kernel.mount("overlay", root, "overlay", kernel.MS_NODEV, options)
-    finally:
+    with contextlib.ExitStack() as closing:
+        opened = {name: os.open(folder, os.O_PATH | os.O_DIRECTORY) for name, folder in layers.items()}
         for number in opened.values():
-            os.close(number)
+            closing.enter_context(closed_after(number))
+        # By descriptors: commas and colons in a path would have a meaning.
+        options = ",".join(f"{name}=/proc/self/fd/{number}" for name, number in opened.items())
+        kernel.mount("overlay", root, "overlay", kernel.MS_NODEV, options)
 
 
 def _bind(source: Path, target: Path) -> None:

@@ -15,6 +15,7 @@ from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.lab_network import bridged_network
 from vmlab.model.errors import HypervisorError
 from vmlab.system import kernel
+from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import joining
 from vmlab.system.removal import remove_empty_folder
 
@@ -49,11 +50,8 @@ async def copy_image(image: Path, folder: Path) -> None:
 
 def _settle(folder: Path) -> None:
     # Thousands of small files: written at once here, not one by one when their pages are dropped.
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as descriptor:
         kernel.sync_file_system(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.asynccontextmanager

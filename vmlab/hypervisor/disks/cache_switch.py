@@ -31,6 +31,7 @@ from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, VmlabError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import Drained
+from vmlab.system.descriptors import closed_after
 from vmlab.system.kernel import dirty_bytes
 
 Definition = dict[str, Any]
@@ -158,12 +159,9 @@ def write_dirty(files: Iterable[Path]) -> Written:
     dirty: list[int | None] = []
     began = time.monotonic()
     for file in files:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with closed_after(os.open(file, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
             dirty.append(dirty_bytes(descriptor))
             os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
     known = [one for one in dirty if one is not None]
     return Written(time.monotonic() - began, sum(known) if len(known) == len(dirty) else None)
 

@@ -32,6 +32,7 @@ from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.scenarios.data_backing import DataPlace, FileSystem
 from vmlab.model.scenarios.guest import GuestResources
+from vmlab.system.descriptors import closed_after
 from vmlab.system.removal import remove_file
 
 _MAKE = 120.0
@@ -284,7 +285,7 @@ def _allocate(file: Path, size: int, resources: GuestResources, create: Callable
 
 def _give_size(descriptor: int, file: Path, size: int, *, full: bool) -> None:
     """Give the new `file`, which `descriptor` is of and which is closed, its size, and its blocks too where `full`."""
-    try:
+    with closed_after(descriptor):
         if not full:
             os.ftruncate(descriptor, size)
         # Trying to reserve more than is free would fill the host's disk for a moment.
@@ -292,5 +293,3 @@ def _give_size(descriptor: int, file: Path, size: int, *, full: bool) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
         else:
             os.posix_fallocate(descriptor, 0, size)
-    finally:
-        os.close(descriptor)

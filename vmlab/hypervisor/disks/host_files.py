@@ -16,6 +16,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.system import kernel
+from vmlab.system.descriptors import closed_after
 from vmlab.system.removal import make_marked, remove_empty_folder, remove_tree
 
 _WRITABLE = ("tmp", "run")
@@ -81,13 +82,10 @@ def _below(root: Path, path: str) -> Path:
 
 def _mount_all(disk: Path, root: Path, mark: str) -> None:
     root.mkdir(parents=True, exist_ok=True)
-    device = loop_devices.attach(disk, mark)
-    try:
+    with closed_after(loop_devices.attach(disk, mark)) as device:
         node = Path(f"/proc/self/fd/{device}").readlink()
         # noload: replaying a journal would need writing.
         kernel.mount(str(node), str(root), "ext4", kernel.MS_RDONLY, "noload")
-    finally:
-        os.close(device)
     for name in _WRITABLE:
         kernel.mount("tmpfs", str(root / name), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777")
     make_nodes(root / "dev")

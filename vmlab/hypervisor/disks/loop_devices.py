@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vmlab.hypervisor.open_files import file_below
+from vmlab.system.descriptors import closed_after
 
 _CONTROL = "/dev/loop-control"
 _CTL_GET_FREE = 0x4C82
@@ -39,9 +40,8 @@ def attach(
     Raises OSError, EINVAL where the file cannot be opened in that way.
     """
     access = os.O_RDWR if writable else os.O_RDONLY
-    backing = os.open(file, access | os.O_CLOEXEC)
     flags = _AUTOCLEAR | (0 if writable else _READ_ONLY) | (_DIRECT_IO if direct else 0)
-    try:
+    with closed_after(os.open(file, access | os.O_CLOEXEC)) as backing:
         # A device with smaller sectors than the disk's gets no direct I/O, without an error from the kernel.
         for sector in sectors:
             device = _configure_any(backing, access, _config(backing, mark, flags, sector))
@@ -49,8 +49,6 @@ def attach(
                 return device
             detach(device)
         raise OSError(errno.EINVAL, "no direct I/O for a loop device", str(file))
-    finally:
-        os.close(backing)
 
 
 def detach(device: int) -> None:
@@ -103,11 +101,8 @@ def _configure_any(backing: int, access: int, config: bytes) -> int:
 
 
 def _free_device() -> str:
-    control = os.open(_CONTROL, os.O_RDWR | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(_CONTROL, os.O_RDWR | os.O_CLOEXEC)) as control:
         return f"/dev/loop{fcntl.ioctl(control, _CTL_GET_FREE)}"
-    finally:
-        os.close(control)
 
 
 def mark_of(lab: str) -> str:
@@ -127,14 +122,11 @@ def marked(mark: str) -> list[str]:
 
 def _marked(mark: str, *, clear: bool) -> Iterator[str]:
     for name in sorted(path.parent.parent.name for path in Path("/sys/block").glob("loop*/loop/backing_file")):
-        device = os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with closed_after(os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)) as device:
             if _mark_of(device) == mark:
                 if clear:
                     fcntl.ioctl(device, _CLEAR)
                 yield f"/dev/{name}"
-        finally:
-            os.close(device)
 
 
 def _mark_of(device: int) -> str | None:

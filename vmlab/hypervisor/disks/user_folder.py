@@ -13,6 +13,7 @@ import secrets
 import stat
 from pathlib import Path
 
+from vmlab.system.descriptors import closed_after
 from vmlab.system.removal import remove_file
 
 _RANDOM_BYTES = 8
@@ -32,12 +33,9 @@ def is_of(lab: str, file: Path) -> bool:
 
 def create(file: Path) -> int:
     """Make the file, which must not be there; a descriptor to write it. No link is followed. Raises OSError."""
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as folder:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(file.name, flags, 0o600, dir_fd=folder)
-    finally:
-        os.close(folder)
 
 
 def remove(file: Path, lab: str) -> bool:

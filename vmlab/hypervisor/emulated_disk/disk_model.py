@@ -31,6 +31,7 @@ from pathlib import Path
 from statistics import mean
 
 from vmlab.model.scenarios.disk_profiles import NCQ_DEPTH, DiskProfile
+from vmlab.system.descriptors import closed_after
 from vmlab.telemetry.recorder_clock import take_precedence
 
 _ROOT_MEAN = 8 / 15
@@ -252,11 +253,8 @@ def prove(device: Path, profile: DiskProfile, size: int, seed: int) -> list[Proo
     reads under way. What is expected is the model's answer to the same reads.
     """
     take_precedence()
-    descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)) as descriptor:
         return list(_figures(descriptor, profile, size, seed))
-    finally:
-        os.close(descriptor)
 
 
 def _figures(descriptor: int, profile: DiskProfile, size: int, seed: int) -> Iterator[ProofFigure]:

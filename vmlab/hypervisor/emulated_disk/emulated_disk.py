@@ -32,6 +32,7 @@ from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import HypervisorError, RefusedError, VmlabError, in_one_line
 from vmlab.model.scenarios.disk_profiles import DiskProfile
 from vmlab.system import kernel
+from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import supports_direct
 from vmlab.system.removal import remove_empty_folder, remove_file
 from vmlab.telemetry.setting_files import why_no_emulated_disk
@@ -146,13 +147,11 @@ class EmulatedDisk(GuestDisk):
         mountpoint = self._place / "fuse"
         mountpoint.mkdir(parents=True)
         self._journal.add(JournalEntry("file", str(self._kept)))
-        kept = os.open(self._kept, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC, 0o600)
-        try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC
+        with closed_after(os.open(self._kept, flags, 0o600)) as kept:
             os.ftruncate(kept, self._size)
             numbers = (str(kept), str(self._size), self.profile.name, str(self._seed))
             self._process = await DiskProcess.start((str(mountpoint), *numbers), kept)
-        finally:
-            os.close(kept)
         self._mounted.append(mountpoint)
 
     @property

@@ -20,6 +20,7 @@ from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
 from vmlab.hypervisor.open_files import descriptors_on, file_below, opened_by
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.data_backing import FILE_SYSTEMS, DataPlace
+from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import Mounted, mounted
 
 _GET_FLAGS = 0x80086601
@@ -130,11 +131,8 @@ def _copying(mount: Mounted, descriptor: Path) -> str:
     if mount.kind != "btrfs":
         return ""
     flags = array.array("L", [0])
-    file = os.open(descriptor, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(descriptor, os.O_RDONLY | os.O_CLOEXEC)) as file:
         fcntl.ioctl(file, _GET_FLAGS, flags)
-    finally:
-        os.close(file)
     return ", without copy-on-write" if flags[0] & _NO_COPY_ON_WRITE else ", with copy-on-write"
 
 

@@ -13,6 +13,7 @@ from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
 from vmlab.hypervisor.open_files import file_below
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES
+from vmlab.system.descriptors import closed_after
 
 _NEARLY_ALL = 0.95
 """Of a disk's bytes: an allocated file has all of them, and its tables."""
@@ -59,8 +60,7 @@ def _allocated(file: Path) -> int:
 def _written_bytes(file: Path) -> int:
     """The bytes of a file in extents that were written; what fallocate has reserved alone counts as a hole."""
     written = place = 0
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(file, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
         end = os.fstat(descriptor).st_size
         while place < end:
             try:
@@ -70,8 +70,6 @@ def _written_bytes(file: Path) -> int:
                 break
             place = os.lseek(descriptor, begin, os.SEEK_HOLE)
             written += place - begin
-    finally:
-        os.close(descriptor)
     return written
 
 

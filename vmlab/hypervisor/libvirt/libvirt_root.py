@@ -27,6 +27,7 @@ from pathlib import Path
 from vmlab.hypervisor.isolation.namespace import host_proc, require_isolation
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.system import kernel
+from vmlab.system.descriptors import closed_after
 from vmlab.system.given_file import new_file
 from vmlab.system.packages import installing
 from vmlab.system.removal import mark, remove_file_beneath
@@ -148,14 +149,11 @@ def provide_run(kept: Path) -> None:
     """
     require_isolation()
     place = kept.resolve()
-    held = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as held:
         kernel.mount("tmpfs", str(_RUN), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=0755")
         if place.is_relative_to(_RUN):
             place.mkdir(parents=True)
             kernel.mount(f"/proc/self/fd/{held}", str(place), None, kernel.MS_BIND)
-    finally:
-        os.close(held)
 
 
 def provide_huge_pages(size: int) -> Path:

@@ -22,6 +22,7 @@ from vmlab.hypervisor.contract import LogicalVolume
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.units import format_bytes
+from vmlab.system.descriptors import closed_after
 from vmlab.system.packages import installing
 
 ANSWER_SECONDS = 60.0
@@ -162,11 +163,8 @@ def _into_hosts_mounts() -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
     if pids is None:
         yield (), ()
         return
-    descriptor = os.open(host_proc() / str(pids.launcher) / "ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(host_proc() / str(pids.launcher) / "ns/mnt", os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
         yield ("nsenter", f"--mount=/proc/self/fd/{descriptor}"), (descriptor,)
-    finally:
-        os.close(descriptor)
 
 
 def _last_word(done: subprocess.CompletedProcess[str]) -> str:

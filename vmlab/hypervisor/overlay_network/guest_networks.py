@@ -28,6 +28,7 @@ from vmlab.hypervisor.overlay_network.translation import put_translation, remove
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import BRIDGE, FAR_BRIDGE, OVERLAY_ADDRESSES, OVERLAY_CABLE, TUNNEL, limiter_of, routed_bridge_of
 from vmlab.model.results import NetworkCounts
+from vmlab.system.descriptors import closed_after
 
 
 class GuestNetworks:
@@ -230,32 +231,25 @@ def overlay_network() -> Iterator[None]:
     """
     require_isolation()
     # As in far_host: a thread of its own leaves its namespace, others work in the lab's.
-    with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
-        with refusals(_OVERLAY, "veth"):
-            far = inside.submit(fresh_namespace).result()
-        near = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        try:
+    with contextlib.ExitStack() as closing:
+        with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
             with refusals(_OVERLAY, "veth"):
-                outside.submit(_lay_cable, far).result()
-                inside.submit(bring_up, OVERLAY_CABLE[1], OVERLAY_ADDRESSES[1], _CABLE_PREFIX).result()
-            with refusals(_OVERLAY, "vxlan"):
-                outside.submit(_open_tunnel, 0).result()
-                inside.submit(_open_tunnel, 1, near).result()
-                outside.submit(_join).result()
-        except BaseException:
-            outside.submit(_remove).result()
-            os.close(far)
-            raise
-        finally:
-            os.close(near)
-    try:
+                far = closing.enter_context(closed_after(inside.submit(fresh_namespace).result()))
+            closing.callback(_take_away)
+            with closed_after(os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)) as near:
+                with refusals(_OVERLAY, "veth"):
+                    outside.submit(_lay_cable, far).result()
+                    inside.submit(bring_up, OVERLAY_CABLE[1], OVERLAY_ADDRESSES[1], _CABLE_PREFIX).result()
+                with refusals(_OVERLAY, "vxlan"):
+                    outside.submit(_open_tunnel, 0).result()
+                    inside.submit(_open_tunnel, 1, near).result()
+                    outside.submit(_join).result()
         yield
-    finally:
-        try:
-            with refusals(_OVERLAY, "veth"), ThreadPoolExecutor(1) as outside:
-                outside.submit(_remove).result()
-        finally:
-            os.close(far)
+
+
+def _take_away() -> None:
+    with refusals(_OVERLAY, "veth"), ThreadPoolExecutor(1) as outside:
+        outside.submit(_remove).result()
 
 
 def _lay_cable(far: int) -> None:

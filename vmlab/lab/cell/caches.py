@@ -15,6 +15,7 @@ from vmlab.model.results import CacheProof
 from vmlab.model.scenarios.repetition import Warm
 from vmlab.plan.terms import GuestPlan, WorkloadPlan
 from vmlab.system import kernel
+from vmlab.system.descriptors import closed_after
 from vmlab.workloads.contract import Shell
 from vmlab.workloads.registry import kinds
 
@@ -106,11 +107,8 @@ def _emptied(files: list[Path]) -> list[str]:
 
 
 def _empty(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(file, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
         # Even without anything to write each call would have the disk flush its own cache.
         if kernel.dirty_bytes(descriptor) != 0:
             os.fdatasync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)

@@ -9,10 +9,11 @@ from vmlab.lab.commands.stopping import is_over, send_signal, stop_run
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave
 from vmlab.lab.process.run_ending import Verdict, ended, verdict, write_run_end
-from vmlab.lab.process.run_folder import RunFolder, closed_after
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import CleanupIncomplete, ExitCode
 from vmlab.model.event import RunEnded
 from vmlab.model.run import Outcome
+from vmlab.system.descriptors import closed_after
 
 KILL_SECONDS = 20.0
 _KILLED = "killed: "

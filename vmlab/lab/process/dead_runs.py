@@ -23,7 +23,7 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.settings_keeper import Tell
 from vmlab.lab.process.measuring_runs import clear_dead
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.stray_processes import StrayProcess, end_stray, stray_processes
 from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_one_line
 from vmlab.model.event import Notice
@@ -32,6 +32,7 @@ from vmlab.model.visible import visible_line
 from vmlab.store.archive import is_unfinished
 from vmlab.store.runs import run_names
 from vmlab.store.writer import RunWriter, fold_in_dead
+from vmlab.system.descriptors import closed_after
 from vmlab.system.held_folder import is_held
 from vmlab.system.removal import remove_empty_folder, remove_tree, remove_trees
 from vmlab.system.scratch import clear_scratch

@@ -6,12 +6,13 @@ import json
 from dataclasses import asdict, dataclass
 
 from vmlab.lab.process.launch import spawn_detached
-from vmlab.lab.process.run_folder import RunFolder, closed_after
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError, unusable
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.store.life import RECORDER
 from vmlab.store.runs import new_run_id
+from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import demand_usable
 from vmlab.system.removal import make_marked, remove_tree
 

@@ -14,13 +14,14 @@ from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import check_length, require_daemon, root_folder
 from vmlab.lab.process.measuring_runs import Turn, claim, leave
 from vmlab.lab.process.prepared import RunRequest, kept_overrides, write_request
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError, StoreError
 from vmlab.model.places import cache_folder, remedy_for, runs_folder, runtime_folder
 from vmlab.plan.planning import HostFacts, Overrides, Plan
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.store.runs import new_run_id, run_folders
+from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import demand_usable
 from vmlab.system.rights import as_root, missing_capabilities
 

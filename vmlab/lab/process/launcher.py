@@ -27,7 +27,7 @@ from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
 from vmlab.lab.process.prepared import boot_image, plan_of, write_beginning, write_image
 from vmlab.lab.process.run_ending import Verdict, failure, verdict, with_leftovers, write_run_end
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import Stopped, heeded, hold_back
 from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
 from vmlab.model.event import (
@@ -40,6 +40,7 @@ from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan
 from vmlab.store.writer import RunWriter
+from vmlab.system.descriptors import closed_after
 from vmlab.system.held_folder import FolderLostError
 from vmlab.system.processes import oom_kills
 from vmlab.system.terminal import say

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.quantities import about_seconds
+from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import flock
 from vmlab.system.processes import is_stopped
 from vmlab.system.removal import named, remove_empty_folder, remove_file
@@ -306,10 +307,8 @@ def gate() -> Iterator[Path]:
         if time.monotonic() > end:
             raise GateHeld(f"another start does not come to its end: it holds {place}")
         time.sleep(0.02)
-    try:
+    with closed_after(folder):
         yield place
-    finally:
-        os.close(folder)
 
 
 def _entered(place: Path) -> int | None:
@@ -357,15 +356,14 @@ def _held(place: Path, *, clear: bool) -> Iterator[tuple[str, bytes]]:
             entry = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             continue
-        try:
-            flock(entry, fcntl.LOCK_SH | fcntl.LOCK_NB, path)
-            if clear:
-                with contextlib.suppress(OSError):
-                    remove_file(path)
-        except BlockingIOError:
-            yield name, os.pread(entry, _LONGEST, 0)
-        finally:
-            os.close(entry)
+        with closed_after(entry):
+            try:
+                flock(entry, fcntl.LOCK_SH | fcntl.LOCK_NB, path)
+                if clear:
+                    with contextlib.suppress(OSError):
+                        remove_file(path)
+            except BlockingIOError:
+                yield name, os.pread(entry, _LONGEST, 0)
 
 
 def _names(place: Path) -> list[str]:

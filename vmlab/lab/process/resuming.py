@@ -18,7 +18,7 @@ from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.launch import check_ready, check_startable, spawn_launcher
 from vmlab.lab.process.measuring_runs import Turn, claim, refuse_beside_others
 from vmlab.lab.process.prepared import RunRequest, keep_request, plan_of, scenario_of
-from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder, closed_after
+from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.cell_event import FiguresRemade
@@ -42,6 +42,7 @@ from vmlab.plan.terms import Place, place_of
 from vmlab.store.life import is_recording
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
+from vmlab.system.descriptors import closed_after
 from vmlab.system.terminal import say
 
 

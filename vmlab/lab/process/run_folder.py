@@ -16,6 +16,7 @@ from vmlab.model.errors import RefusedError, UsageError, in_one_line, unusable
 from vmlab.model.places import runs_folder, runtime_folder
 from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
+from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import NoLocksError, demand_usable, flock
 from vmlab.system.held_folder import FolderLostError, hold, need, opened, release, write_text_in
 from vmlab.system.removal import make_marked, named, owner_of, remove_file, remove_tree
@@ -75,15 +76,6 @@ class RuntimeFolder:
     def alive(self) -> bool:
         """Whether a process of its run holds it."""
         return is_alive(self.path)
-
-
-@contextlib.contextmanager
-def closed_after(descriptor: int) -> Iterator[int]:
-    """A lock's descriptor, closed after the block: what was started in it holds the lock by its own."""
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _short(run: str) -> str:
