@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Home, wait_until
-from vmlab.hypervisor.levers.uefi_firmware import uefi_loader
+from vmlab.hypervisor.levers.qemu_offers import uefi_loader
 from vmlab.telemetry.setting_files import pool_of
 
 pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]

@@ -12,10 +12,10 @@ from lxml import etree
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEMA, TCG
-from vmlab.hypervisor.levers import cpu_offers
-from vmlab.hypervisor.levers.cpu_model import CPUINFO, LEVER
-from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
+from vmlab.hypervisor.levers import qemu_offers
+from vmlab.hypervisor.levers.cpu_model import CPUINFO, CpuLever
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, files_inside
+from vmlab.hypervisor.levers.qemu_offers import lacking_cpu
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 from vmlab.model.errors import HypervisorError
 
@@ -51,7 +51,7 @@ def found(cpu: str | None, inside: str | None = None, **properties: Any) -> list
     monitor = Monitor(**{name.replace("_", "-"): value for name, value in properties.items()})
     files = {} if inside is None else {CPUINFO: inside}
     qemu = RunningQemu("web", 1, spec(cpu=cpu).resources, Path("/proc/1"), monitor, inside=files)
-    proofs = list(LEVER.prove(qemu))
+    proofs = list(CpuLever().prove(qemu))
     assert {one.lever for one in proofs} <= {"cpu"}
     return [(one.expected, one.found, one.agrees) for one in proofs]
 
@@ -141,8 +141,8 @@ class Asked:
             {"return": {}},
         ]
         self.stdout = "\n".join(map(json.dumps, answers))
-        cpu_offers._offers.cache_clear()
-        monkeypatch.setattr(cpu_offers, "_known_to_libvirt", lambda: frozenset({"EPYC", "Haswell"}))
+        qemu_offers._offers.cache_clear()
+        monkeypatch.setattr(qemu_offers, "_known_to_libvirt", lambda: frozenset({"EPYC", "Haswell"}))
         monkeypatch.setattr("subprocess.run", self.run)
 
     def run(self, argv: list[str], **_options: Any) -> subprocess.CompletedProcess[str]:
@@ -177,6 +177,6 @@ def test_what_this_host_cannot_give_is_known_before(asked: Asked, cpu: str, why:
 
 def test_a_qemu_that_is_not_understood_refuses_nothing(asked: Asked) -> None:
     for said in ("", "no JSON", '{"return": {}}\n{"error": {"desc": "no such command"}}\n{"return": {}}'):
-        cpu_offers._offers.cache_clear()
+        qemu_offers._offers.cache_clear()
         asked.stdout = said
         assert lacking_cpu("EPYC +fast", "tcg") is None

@@ -10,7 +10,7 @@ from lxml import etree
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, IMAGE, SCHEMA, TCG
-from vmlab.hypervisor.levers.cpu_pinning import LEVER
+from vmlab.hypervisor.levers.cpu_pinning import PinningLever
 from vmlab.hypervisor.levers.guest_lever import RunningQemu
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 
@@ -51,7 +51,7 @@ class Qemu:
             (task / "stat").write_text(f"{number} ({names[number]}) S {' '.join(map(str, range(4, 53)))}\n")
         resources = spec(**asked).resources.model_copy(update={"vcpus": 2})
         qemu = RunningQemu("web", 1, resources, self.folder, self, cpus=frozenset(range(4)))
-        proofs = list(LEVER.prove(qemu))
+        proofs = list(PinningLever().prove(qemu))
         assert "last on CPUs 39;39" in proofs[0].by
         return [(one.lever, one.expected, one.found, one.agrees) for one in proofs]
 
@@ -113,11 +113,11 @@ def test_each_virtual_cpu_has_its_own_set() -> None:
     one = spec(pin="0;1")
     resources = one.resources.model_copy(update={"vcpus": 2})
     domain = etree.Element("domain")
-    LEVER.describe(domain, resources)
+    PinningLever().describe(domain, resources)
     assert [node.get("cpuset") for node in domain.iterfind("cputune/vcpupin")] == ["0", "1"]
 
 
 def test_a_guest_that_is_not_pinned_is_as_it_was() -> None:
     domain = etree.Element("domain")
-    LEVER.describe(domain, spec().resources)
+    PinningLever().describe(domain, spec().resources)
     assert len(domain) == 0

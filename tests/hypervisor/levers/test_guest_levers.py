@@ -20,8 +20,8 @@ from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, ON_FILE, SCHEMA, TCG
 from vmlab.hypervisor.contract import DiskRequests, DomainSpec
 from vmlab.hypervisor.disks.overlays import make_qcow2
+from vmlab.hypervisor.levers.disk_allocation import PreallocationLever
 from vmlab.hypervisor.levers.disk_limit import limits_kept
-from vmlab.hypervisor.levers.disk_preallocation import LEVER as PREALLOCATION
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, all_levers, proofs
 from vmlab.hypervisor.libvirt.domain_xml import data_devices_xml, data_disk_xml, domain_xml
 from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES
@@ -324,7 +324,7 @@ def test_what_was_allocated_beforehand_shows_in_the_file(tmp_path: Path, wanted:
     made = Made(tmp_path / "qemu", {"query-block": blocks}, {})
     for asked in ("off", "metadata", "falloc", "full"):
         resources = one.model_copy(update={"data_preallocation": asked, "data_bytes": size})
-        (proof,) = PREALLOCATION.prove(RunningQemu("web", 1, resources, made.folder, made))
+        (proof,) = PreallocationLever().prove(RunningQemu("web", 1, resources, made.folder, made))
         assert (proof.found, proof.agrees) == (wanted, asked == wanted)
     with pytest.raises(FileExistsError):
         make_qcow2(file, size, one)

@@ -12,11 +12,10 @@ from lxml import etree
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEMA, TCG
-from vmlab.hypervisor.levers import machine_type, qemu_offers, uefi_firmware
+from vmlab.hypervisor.levers import machine_type, qemu_offers
 from vmlab.hypervisor.levers.guest_lever import MISSING, RunningQemu
-from vmlab.hypervisor.levers.machine_type import EFI, LEVER, PRODUCT, VENDOR
-from vmlab.hypervisor.levers.qemu_offers import lacking_machine
-from vmlab.hypervisor.levers.uefi_firmware import uefi_loader
+from vmlab.hypervisor.levers.machine_type import EFI, PRODUCT, VENDOR, MachineLever
+from vmlab.hypervisor.levers.qemu_offers import lacking_machine, uefi_loader
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 from vmlab.model.errors import HypervisorError
 
@@ -34,7 +33,9 @@ def found(inside: dict[str, str], kind: str, flash: str, **asked: Any) -> list[t
             raise HypervisorError("qom-get: Property 'pc-q35-7.2-machine.pflash0' not found")
         return answers[arguments["property"]]
 
-    proofs = LEVER.prove(RunningQemu("web", 1, spec(**asked).resources, Path("/proc/1"), monitor, inside=inside))
+    proofs = MachineLever().prove(
+        RunningQemu("web", 1, spec(**asked).resources, Path("/proc/1"), monitor, inside=inside)
+    )
     return [(one.lever, one.found, one.agrees) for one in proofs]
 
 
@@ -75,7 +76,7 @@ def test_a_monitor_that_does_not_answer_proves_no_firmware(asked: str) -> None:
             raise HypervisorError("qom-get: the monitor has not answered")
         return "pc-q35-7.2-machine"
 
-    proofs = LEVER.prove(RunningQemu("web", 1, spec(firmware=asked).resources, Path("/proc/1"), monitor))
+    proofs = MachineLever().prove(RunningQemu("web", 1, spec(firmware=asked).resources, Path("/proc/1"), monitor))
     assert [(one.found, one.agrees) for one in proofs if one.lever == "firmware"] == [(MISSING, False)]
 
 
@@ -120,7 +121,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     own, packages = tmp_path / "etc", tmp_path / "usr"
     own.mkdir()
     packages.mkdir()
-    monkeypatch.setattr(uefi_firmware, "FOLDERS", (own, packages))
+    monkeypatch.setattr(qemu_offers, "FOLDERS", (own, packages))
     return own, packages
 
 

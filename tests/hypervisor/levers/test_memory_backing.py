@@ -15,9 +15,7 @@ from tests.hypervisor.block_layer import BlockLayer
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEMA, TCG
 from vmlab.hypervisor.levers.guest_lever import RunningQemu
-from vmlab.hypervisor.levers.guest_ram import ram_of
-from vmlab.hypervisor.levers.memory_backing import LEVER
-from vmlab.hypervisor.levers.numa_node import LEVER as NUMA
+from vmlab.hypervisor.levers.guest_memory import MemoryBackingLever, NumaLever, ram_of
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import LeverProof
@@ -64,7 +62,7 @@ def qemu(folder: Path, text: str, **asked: Any) -> RunningQemu:
 
 
 def proof(folder: Path, text: str, **asked: Any) -> list[LeverProof]:
-    return list(LEVER.prove(qemu(folder, text, **asked)))
+    return list(MemoryBackingLever().prove(qemu(folder, text, **asked)))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,7 @@ def test_a_flag_of_the_mapping_shows_it(tmp_path: Path, key: str, flag: str, ask
 def test_memory_is_bound_to_a_node_and_lies_there(tmp_path: Path, said: str, found: str) -> None:
     running = qemu(tmp_path, mapping(RAM, RAM + SIZE), numa=1)
     (tmp_path / "numa_maps").write_text(f"55d0c0a00000 default file=/usr/bin/qemu N0=9\n{RAM:x} {said}\n")
-    (one,) = NUMA.prove(running)
+    (one,) = NumaLever().prove(running)
     assert (one.lever, one.expected, one.found, one.agrees) == ("numa", "1", found, found == "1")
 
 
@@ -125,7 +123,7 @@ def test_libvirt_is_told_the_node() -> None:
     assert [dict(one.attrib) for one in domain.iterfind("numatune/memory")] == [{"mode": "strict", "nodeset": "1"}]
     if SCHEMA.exists():
         etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)
-    assert list(NUMA.prove(RunningQemu("web", 1, spec().resources, Path("/none"), Monitor()))) == []
+    assert list(NumaLever().prove(RunningQemu("web", 1, spec().resources, Path("/none"), Monitor()))) == []
 
 
 def test_a_guest_that_asks_for_nothing_is_not_proved(tmp_path: Path) -> None:
@@ -187,7 +185,7 @@ def test_a_real_qemu_shows_what_it_was_told(kept: bool) -> None:
                 (asked, True),
                 (asked.model_copy(update={"ksm": kept, "memory_lock": not kept}), False),
             ):
-                proofs = list(LEVER.prove(RunningQemu("web", 1, resources, monitor.process, monitor)))
+                proofs = list(MemoryBackingLever().prove(RunningQemu("web", 1, resources, monitor.process, monitor)))
                 assert [(one.lever, one.agrees) for one in proofs] == [("ksm", agrees), ("memory_lock", agrees)]
     finally:
         process.kill()

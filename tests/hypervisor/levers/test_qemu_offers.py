@@ -39,6 +39,7 @@ def test_what_its_schema_leaves_out_is_lacking(
 
 def test_a_kernel_without_io_uring_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"return": [{"values": ["threads", "native", "io_uring"]}]}
-    monkeypatch.setattr(subprocess, "run", lambda argv, **_: subprocess.CompletedProcess(argv, 0, json.dumps(said), ""))
+    text = f'{{"return": {{}}}}\n{json.dumps(said)}'
+    monkeypatch.setattr(subprocess, "run", lambda argv, **_: subprocess.CompletedProcess(argv, 0, text, ""))
     monkeypatch.setattr(qemu_offers, "io_uring_fault", lambda: "Function not implemented")
     assert lacking_io() == {"io_uring": "this host's kernel does no io_uring: Function not implemented"}

@@ -12,7 +12,7 @@ from tests.hypervisor.conftest import spec
 from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.levers.uefi_firmware import uefi_loader
+from vmlab.hypervisor.levers.qemu_offers import uefi_loader
 from vmlab.system.rights import why_no_locked_memory
 
 _DATA: dict[str, Any] = {"data_bytes": 2**26, "data_cache": "none"}

@@ -91,6 +91,3 @@ def _as_linux(feature: str) -> str:
 def _spaced(name: str) -> str:
     """A model's name, of which the kernel leaves out spaces at the ends."""
     return " ".join(name.split())
-
-
-LEVER = CpuLever()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
+from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu, child_of
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.cpu_levers import UNPINNED, WAYS, pin_sets
 from vmlab.model.scenarios.guest import GuestResources
@@ -34,8 +34,7 @@ class PinningLever(GuestLever):
         sets = _sets(asked)
         if not sets and asked.emulator_pin == UNPINNED:
             return
-        found = domain.find("cputune")
-        tune = etree.SubElement(domain, "cputune") if found is None else found
+        tune = child_of(domain, "cputune")
         for number, cpus in enumerate(sets):
             etree.SubElement(tune, "vcpupin", vcpu=str(number), cpuset=cpus)
         if asked.emulator_pin != UNPINNED:
@@ -92,6 +91,3 @@ def _joined(sets: Iterable[str]) -> str:
 def _last_cpu(process: Path, thread: int) -> str:
     stat = (process / "task" / str(thread) / "stat").read_text()
     return stat.rpartition(")")[2].split()[_LAST_CPU - 3]
-
-
-LEVER = PinningLever()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
+from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu, child_of
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
@@ -31,9 +31,8 @@ class DiskIoLever(GuestLever):
 
     def describe_disk(self, disk: etree._Element, asked: GuestResources, place: DiskPlace) -> None:
         """Threads, which work in every cache mode, unless the scenario says otherwise."""
-        for driver in disk.iterfind("driver"):
-            if place in _of_host(asked):
-                driver.set("io", asked.of_disk("io", place))
+        if place in _of_host(asked):
+            child_of(disk, "driver").set("io", asked.of_disk("io", place))
 
     def prove(self, qemu: RunningQemu) -> Iterator[LeverProof]:
         """One of each key; all disks together use what the process shows."""
@@ -62,6 +61,3 @@ def _shown(qemu: RunningQemu) -> Iterator[str]:
 def _has_rings_anyway(qemu: RunningQemu) -> bool:
     version = qemu.monitor("query-version")["qemu"]
     return (version["major"], version["minor"]) >= _RINGS_OF_LOOPS
-
-
-LEVER = DiskIoLever()

@@ -111,6 +111,3 @@ def _length_words(asked: GuestResources, place: DiskPlace) -> str:
     if all(one is None for one in bursts):
         return _NONE
     return f"{asked.of_disk(_LENGTH, place) or _USUAL_LENGTH} s"
-
-
-LEVER = DiskLimitLever()

@@ -134,6 +134,3 @@ def _copying(mount: Mounted, descriptor: Path) -> str:
     with closed_after(os.open(descriptor, os.O_RDONLY | os.O_CLOEXEC)) as file:
         fcntl.ioctl(file, _GET_FLAGS, flags)
     return ", without copy-on-write" if flags[0] & _NO_COPY_ON_WRITE else ", with copy-on-write"
-
-
-LEVER = DiskPlaceLever()

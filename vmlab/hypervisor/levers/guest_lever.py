@@ -1,6 +1,6 @@
 """What each lever of a guest does, and the running QEMU that proves it.
 
-A lever is a module in this folder with a `GuestLever` as its `LEVER`, for fields of `GuestAttributes`, and in no list.
+A lever is a subclass of `GuestLever` in a module of this folder, for fields of `GuestAttributes`, and in no list.
 The XML says only what was asked for, so a proof never reads it: it reads QEMU's monitor, and the kernel on its process.
 """
 
@@ -144,13 +144,20 @@ class GuestLever:
         raise NotImplementedError
 
 
+def child_of(place: etree._Element, tag: str) -> etree._Element:
+    """The first child with this tag, which is made where there is none."""
+    found = place.find(tag)
+    return etree.SubElement(place, tag) if found is None else found
+
+
 @cache
 def all_levers() -> tuple[GuestLever, ...]:
     """The levers of all modules in this folder."""
     package = __name__.rpartition(".")[0]
     folder = importlib.import_module(package).__path__
-    modules = (importlib.import_module(f"{package}.{one.name}") for one in pkgutil.iter_modules(folder))
-    return tuple(module.LEVER for module in modules if hasattr(module, "LEVER"))
+    modules = [importlib.import_module(f"{package}.{one.name}") for one in pkgutil.iter_modules(folder)]
+    kinds = {kind: None for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    return tuple(kind() for kind in kinds if issubclass(kind, GuestLever) and kind is not GuestLever)
 
 
 def levers_among(keys: Collection[str]) -> list[str]:

@@ -90,6 +90,3 @@ def _target(disk: etree._Element) -> str:
 
 def _words(values: dict[str, bool | str]) -> str:
     return ", ".join(f"{path} {'there' if value is True else value}" for path, value in values.items())
-
-
-LEVER = LibvirtLever()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
-from vmlab.hypervisor.levers.uefi_firmware import uefi_loader
+from vmlab.hypervisor.levers.qemu_offers import uefi_loader
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.guest import GuestResources
@@ -70,6 +70,3 @@ def _firmware(qemu: RunningQemu) -> str:
         return "uefi" if qemu.monitor("qom-get", {"path": "/machine", "property": "pflash0"}) else "bios"
     except HypervisorError as error:
         return "bios" if _NO_PROPERTY in str(error) else MISSING
-
-
-LEVER = MachineLever()

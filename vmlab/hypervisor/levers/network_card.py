@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
+from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu, child_of
 from vmlab.model.axes import axis_word
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.guest import GuestResources
@@ -27,10 +27,7 @@ class NetworkCardLever(GuestLever):
         if asked.nic_queues > 1:
             wanted["queues"] = str(asked.nic_queues)
         if wanted:
-            found = card.find("driver")
-            driver = etree.SubElement(card, "driver") if found is None else found
-            for name, value in wanted.items():
-                driver.set(name, value)
+            child_of(card, "driver").attrib.update(wanted)
         if asked.mtu is not None:
             etree.SubElement(card, "mtu", size=str(asked.mtu))
 
@@ -47,6 +44,3 @@ class NetworkCardLever(GuestLever):
         if qemu.asked.vhost is not None:
             found = axis_word(VHOST in qemu.descriptors())
             yield qemu.proof("vhost", axis_word(qemu.asked.vhost), found, "/proc/PID/fd")
-
-
-LEVER = NetworkCardLever()

@@ -12,8 +12,7 @@ from dataclasses import replace
 from vmlab.guests.image import added, catalog
 from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.guests.image.layers import current_bytes, lacking_packages
-from vmlab.hypervisor.levers.cpu_offers import lacking_cpu
-from vmlab.hypervisor.levers.qemu_offers import lacking_io, lacking_machine, lacking_vhost
+from vmlab.hypervisor.levers.qemu_offers import lacking_cpu, lacking_io, lacking_machine, lacking_vhost
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import LAB_IMAGE
