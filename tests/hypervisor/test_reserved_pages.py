@@ -8,9 +8,9 @@ import pytest
 
 from tests.hypervisor.conftest import spec
 from vmlab.hypervisor.contract import DomainSpec
-from vmlab.hypervisor.huge_pages import HugePages
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.settings_keeper import HugePages
 from vmlab.model.errors import RefusedError
 from vmlab.telemetry.setting_files import pool_of, write_setting
 from vmlab.telemetry.source import Roots
@@ -134,7 +134,7 @@ def test_a_host_without_so_much_memory_in_one_piece_is_put_back(host: Host, monk
     def some(roots: Roots, name: str, value: str) -> None:
         write_setting(roots, name, str(min(int(value), 3)) if name == LARGE else value)
 
-    monkeypatch.setattr("vmlab.hypervisor.huge_pages.write_setting", some)
+    monkeypatch.setattr("vmlab.hypervisor.settings_keeper.write_setting", some)
     host.pages.reserve([guest("z")])
     with pytest.raises(RefusedError, match="cannot reserve 4 huge pages of 1 GiB: it has memory in one piece for 2"):
         host.pages.reserve([guest("a"), guest("b", "1 GiB", 4)])

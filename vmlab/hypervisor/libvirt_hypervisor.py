@@ -21,7 +21,6 @@ from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.disks.running_disks import RunningDisks
 from vmlab.hypervisor.frozen_guest import MemoryReserve, SharedState, read_state, released, write_state
-from vmlab.hypervisor.huge_pages import HugePages
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
@@ -32,6 +31,7 @@ from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name
 from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.hypervisor.libvirt.running_guest import LeverProving, StartedGuest
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
+from vmlab.hypervisor.settings_keeper import HugePages
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
 from vmlab.model.names import DISK, RAM
