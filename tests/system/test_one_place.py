@@ -29,7 +29,7 @@ ALLOWED = {
         "guests/image/layers.py",
         "guests/image/steps.py",
         "guests/image/windows_answers.py",
-        "hypervisor/bare_metal/bare_place.py",
+        "hypervisor/bare_place.py",
         "hypervisor/lab_network.py",
         "hypervisor/emulated_disk/disk_process.py",
         "hypervisor/disks/overlays.py",
@@ -54,7 +54,7 @@ ALLOWED = {
         "hypervisor/ceph/rbd.py",
         "hypervisor/disks/host_files.py",
         "hypervisor/disks/made_file_systems.py",
-        "hypervisor/bare_metal/bare_init.py",
+        "hypervisor/bare_init.py",
     },
 }
 INSIDE_GUESTS = ("workloads/payload/", "guests/payload/")

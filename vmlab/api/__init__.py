@@ -15,18 +15,20 @@ from vmlab.api.kept_runs import (
     chart_runs,
     clean_runs,
     export_runs,
+    gate_run,
     import_run,
     listing,
     note_run,
+    pool,
     remove_runs,
     remove_tag,
     reparse_run,
     report_runs,
     tag_run,
     tags,
+    tune_runs,
 )
 from vmlab.api.opened_run import Run, open_run, runs
-from vmlab.api.several_runs import gate_run, pool, tune_runs
 from vmlab.model.errors import VmlabError
 
 API_VERSION = 1

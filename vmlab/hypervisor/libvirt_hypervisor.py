@@ -24,12 +24,11 @@ from vmlab.hypervisor.frozen_guest import MemoryReserve, SharedState, read_state
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
-from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
 from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, set_mergeable
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name, domain_xml, nic_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
-from vmlab.hypervisor.libvirt.running_guest import LeverProving, StartedGuest
+from vmlab.hypervisor.libvirt.running_guest import DomainStatistics, LeverProving, StartedGuest
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.hypervisor.settings_keeper import HugePages
 from vmlab.model.concurrency import run_all, shielded

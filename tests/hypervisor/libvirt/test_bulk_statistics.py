@@ -12,8 +12,8 @@ import libvirt
 import pytest
 
 from tests.waiting import until
-from vmlab.hypervisor.libvirt import bulk_statistics
-from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
+from vmlab.hypervisor.libvirt import running_guest
+from vmlab.hypervisor.libvirt.running_guest import DomainStatistics
 from vmlab.telemetry.guest_readings import DATA_BLOCK
 
 NOWAIT = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
@@ -71,7 +71,7 @@ async def test_what_comes_late_has_the_time_at_which_it_was_read() -> None:
 
 
 async def test_two_questions_at_once_have_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_statistics, "_WAIT_FOR_QEMU", 120)
+    monkeypatch.setattr(running_guest, "_WAIT_FOR_QEMU", 120)
     source = Libvirt()
     asked = statistics(source)
     source.free.clear()

@@ -17,7 +17,7 @@ from vmlab.guests.snapshots import list_snapshots
 from vmlab.hypervisor.contract import DomainSpec, GuestDisk
 from vmlab.integrity import seal
 from vmlab.lab.process import launcher
-from vmlab.lab.run.measured_before import MeasuredBefore
+from vmlab.lab.run.attempts import MeasuredBefore
 from vmlab.model.cell_event import PhaseStarted, WorkloadStarted
 from vmlab.model.errors import ExitCode, ImageError, RefusedError
 from vmlab.model.event import Event, HostProbed, ImageReady, RunEnded

@@ -14,8 +14,8 @@ from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.host_shell import BareShell, HostShell
 from vmlab.guests.ssh import SshShell
-from vmlab.hypervisor.bare_metal.bare_init import BareOrder
-from vmlab.hypervisor.bare_metal.bare_place import bare_place, copy_image
+from vmlab.hypervisor.bare_init import BareOrder
+from vmlab.hypervisor.bare_place import bare_place, copy_image
 from vmlab.hypervisor.contract import BootImage, GuestDisk, Hypervisor
 from vmlab.hypervisor.disks.host_files import host_data, marked_folder, mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor

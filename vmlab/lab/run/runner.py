@@ -35,10 +35,9 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import STOPPING, released
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
-from vmlab.lab.run.attempts import Attempts
+from vmlab.lab.run.attempts import Attempts, MeasuredBefore
 from vmlab.lab.run.cell_run import CellRun
 from vmlab.lab.run.host_facts import facts_of_run, unfixed_speed
-from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.lab.run.other_runs import noted_others
 from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts, disk_places, lower_weight, ordered_host, standstills
 from vmlab.lab.run.recording import HostRecording

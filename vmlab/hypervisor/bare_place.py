@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.hypervisor.bare_metal.bare_init import COPIED, BareOrder, make_files
+from vmlab.hypervisor.bare_init import COPIED, BareOrder, make_files
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.lab_network import bridged_network
 from vmlab.model.errors import HypervisorError
@@ -19,7 +19,7 @@ from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import joining
 from vmlab.system.removal import remove_empty_folder
 
-INIT = "vmlab.hypervisor.bare_metal.bare_init"
+INIT = "vmlab.hypervisor.bare_init"
 _START_SECONDS = 60.0
 _END_SECONDS = 30.0
 

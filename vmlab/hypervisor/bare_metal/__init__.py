@@ -1,1 +1,0 @@
-"""The place on the host where a guest runs without a virtual machine."""
