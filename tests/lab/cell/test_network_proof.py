@@ -12,7 +12,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.runs import MemoryRun
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.overlay_network.guest_networks import bucket_bytes
-from vmlab.lab.cell.network_proof import NetworkCheck, fault_of, moved_bytes
+from vmlab.lab.cell.counter_proofs import NetworkCheck, fault_of, moved_bytes
 from vmlab.model.cell_event import NetworkProved
 from vmlab.model.results import NetworkCounts, NetworkProof
 from vmlab.model.scenarios.guest import GuestResources, Network

@@ -12,12 +12,11 @@ from typing import Any
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, HostsStart, StartSkew, start_together
+from vmlab.lab.cell.counter_proofs import LimitCheck, NetworkCheck, fault_of
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_quiet, until_steady
 from vmlab.lab.cell.latency_readings import LatencyReadings
-from vmlab.lab.cell.limit_proof import LimitCheck
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
-from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.undisturbed import Undisturbed
 from vmlab.lab.cell.validity import broken_rules, proof_faults
