@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import asyncssh
 
 from vmlab.guests.agent import ClockReading, settle_clock
-from vmlab.guests.channel import Channel, GuestShell
+from vmlab.guests.channel import Channel, GuestShell, last_line, payload_file
 from vmlab.guests.image.added import System
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
 from vmlab.guests.ssh import SshShell
@@ -62,7 +60,7 @@ async def name_guest(shell: Shell, hostname: str, hosts: str) -> None:
 
 async def set_clock(shell: GuestShell, deadline: float) -> ClockReading:
     """Step the guest's clock to the host's, as `settle_clock` does. Raises GuestError, and DeadlineExceeded."""
-    channel = await shell.launch(["python3", "-I", "-S", "-c", _clock_program()])
+    channel = await shell.launch(["python3", "-I", "-S", "-c", payload_file("set_clock.py").decode()])
     try:
         async with within(deadline, f"{shell.name}: its clock could not be set within {deadline:.0f} s"):
             return await _settled(channel, shell.name)
@@ -97,11 +95,6 @@ async def set_up_roles(shell: Shell, roles: Iterable[str], deadline: float) -> N
         given = [f"{name}={value}" for name, value in setup_environment().items()]
         await shell.run(["env", *given, "sh", "-eu", f"{_FOLDER}/{program}"], deadline=deadline)
         await shell.run(["systemctl", "daemon-reload"], deadline=deadline)
-
-
-@cache
-def _clock_program() -> str:
-    return resources.files("vmlab.guests.payload").joinpath("set_clock.py").read_text(encoding="utf-8")
 
 
 _PYTHON = (3, 9)
@@ -149,8 +142,8 @@ async def missing_on_windows(shell: Shell, tools: Iterable[str]) -> list[str]:
     """What a guest that should run Windows lacks of these programs. Raises GuestError and DeadlineExceeded."""
     said = await shell.run(["cmd.exe", "/d", "/c", "ver"], check=False)
     if "Windows" not in said.stdout:
-        words = (said.stderr.strip() or said.stdout.strip() or f"nothing, and exited with {said.status}").splitlines()
-        return [f"Windows, with which it was added: cmd.exe said {words[-1][:120]}"]
+        words = last_line(said, f"nothing, and exited with {said.status}")
+        return [f"Windows, with which it was added: cmd.exe said {words[:120]}"]
     looked = [(one, await shell.run([one, "--version"], check=False)) for one in dict.fromkeys(tools)]
     return [f"{one} for Windows on its PATH" for one, found in looked if found.status != 0]
 

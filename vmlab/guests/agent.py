@@ -17,12 +17,10 @@ import shlex
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any
 
-from vmlab.guests.channel import WRITE_SECONDS, CommandShell
+from vmlab.guests.channel import WRITE_SECONDS, CommandShell, last_line, payload_file
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 from vmlab.workloads.verification import UNREADABLE
@@ -287,15 +285,10 @@ async def run_identity(call: AgentCall, parts: Mapping[str, str], deadline: floa
     """
     given = {"entropy": os.urandom(_ENTROPY_BYTES).hex(), **parts}
     lines = "".join(f"{key}={value}\n" for key, value in given.items())
-    ended = await run_program(call, ["perl", "-w", "-e", _program()], lines.encode(), deadline)
+    program = payload_file("identity.pl").decode()
+    ended = await run_program(call, ["perl", "-w", "-e", program], lines.encode(), deadline)
     if ended.status != 0 or ended.stdout != "ok\n":
-        printed = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
-        raise GuestError(f"identity: exited with {ended.status}: {printed[-1] if printed else 'it printed nothing'}")
-
-
-@cache
-def _program() -> str:
-    return resources.files("vmlab.guests.payload").joinpath("identity.pl").read_text(encoding="utf-8")
+        raise GuestError(f"identity: exited with {ended.status}: {last_line(ended, 'it printed nothing')}")
 
 
 async def begin_template(call: AgentCall, deadline: float = RUN_DEADLINE) -> None:
@@ -325,8 +318,6 @@ async def settle_template(call: AgentCall, deadline: float = RUN_DEADLINE) -> No
 
 
 async def _run(call: AgentCall, name: str, deadline: float) -> None:
-    program = resources.files("vmlab.guests.payload").joinpath(name).read_text(encoding="utf-8")
-    ended = await run_program(call, ["/bin/sh", "-eu"], program.encode(), deadline)
+    ended = await run_program(call, ["/bin/sh", "-eu"], payload_file(name), deadline)
     if ended.status != 0:
-        lines = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
-        raise GuestError(f"the guest did not come to rest: {lines[-1] if lines else ended.status}")
+        raise GuestError(f"the guest did not come to rest: {last_line(ended, str(ended.status))}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
+from importlib import resources
 from typing import Protocol
 
 from vmlab.model.errors import GuestError
@@ -17,6 +19,17 @@ WRITE_SECONDS = 60.0
 PIECE = 65536
 """Bytes that are read at once of what a program prints."""
 _WRITE = 'mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"'
+
+
+@cache
+def payload_file(name: str) -> bytes:
+    """A program that runs inside guests."""
+    return resources.files("vmlab.guests.payload").joinpath(name).read_bytes()
+
+
+def last_line(completed: Completed, otherwise: str) -> str:
+    """The last line that a program printed, of its errors if there are any; `otherwise` where it printed none."""
+    return ((completed.stderr.strip() or completed.stdout.strip()).splitlines() or [otherwise])[-1]
 
 
 class Channel(Protocol):

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
+from vmlab.guests.channel import payload_file
 from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
 from vmlab.model.roles import ROLES
@@ -132,7 +131,7 @@ async def try_discard(shell: Shell, given: GuestResources) -> None:
 
 def _with_program(given: GuestResources, read_ahead: str, trimmed: str = "") -> list[str]:
     arguments = [DATA_SERIAL, DATA_FOLDER, read_ahead, _MODULES.get(given.data_bus, ""), trimmed]
-    return ["sh", "-eu", "-c", _program(), "data_disk", *arguments]
+    return ["sh", "-eu", "-c", payload_file("data_disk.sh").decode(), "data_disk", *arguments]
 
 
 async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any]:
@@ -179,8 +178,3 @@ def _expected(given: GuestResources, cpus: int) -> dict[str, Any]:
 
 def _word(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-@cache
-def _program() -> str:
-    return resources.files("vmlab.guests.payload").joinpath("data_disk.sh").read_text(encoding="utf-8")

@@ -9,10 +9,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-from vmlab.guests.channel import START_LINE, Channel, Launching
+from vmlab.guests.channel import START_LINE, Channel, Launching, payload_file
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
@@ -51,7 +50,7 @@ class HostSpan:
 
 def start_line_program() -> bytes:
     """The program that belongs at `channel.START_LINE` in every place where clients run."""
-    return resources.files("vmlab.guests.payload").joinpath("start_line.py").read_bytes()
+    return payload_file("start_line.py")
 
 
 async def install_start_line(shell: Shell) -> None:

@@ -11,12 +11,11 @@ import contextlib
 import secrets
 import time
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vmlab.guests.agent import LOGIN_ENVIRONMENT, AgentCall
-from vmlab.guests.channel import START_LINE, WRITE_SECONDS, Channel, CommandShell
+from vmlab.guests.channel import START_LINE, WRITE_SECONDS, Channel, CommandShell, payload_file
 from vmlab.guests.payload.helper_frames import PIECE, decoded, encoded, packed, take
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
@@ -36,9 +35,8 @@ _START = f"import sys; sys.path.insert(0, '{_FOLDER}'); from vmlab.guests.payloa
 
 async def start_helper(shell: Shell) -> None:
     """Put the helper into a guest and start it as a service. Raises GuestError and DeadlineExceeded."""
-    package = resources.files("vmlab.guests.payload")
     for part in _PARTS:
-        await shell.write(f"{_FOLDER}/{_PACKAGE}/{part}", package.joinpath(part).read_bytes())
+        await shell.write(f"{_FOLDER}/{_PACKAGE}/{part}", payload_file(part))
     folders = (str(PurePosixPath(START_LINE).parent), WORKLOADS_FOLDER)
     environment = [f"--setenv={one}" for one in LOGIN_ENVIRONMENT]
     unit = ("systemd-run", "--quiet", f"--unit={_UNIT}", "--property=WorkingDirectory=/root")

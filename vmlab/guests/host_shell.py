@@ -10,10 +10,9 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
-from importlib import resources
 from pathlib import Path
 
-from vmlab.guests.channel import Channel, CommandShell, whole_output
+from vmlab.guests.channel import Channel, CommandShell, payload_file, whole_output
 from vmlab.guests.guest_setup import start_services
 from vmlab.guests.held_client import install_start_line
 from vmlab.model.concurrency import run_all, within
@@ -170,7 +169,7 @@ class BareShell(HostShell):
 
         Raises GuestError naming each unit that is not active, and DeadlineExceeded.
         """
-        program = resources.files("vmlab.guests.payload").joinpath("systemctl.py").read_bytes()
+        program = payload_file("systemctl.py")
         for name in _STAND_INS:
             await self.write(f"{_PROGRAMS}/{name}", program, mode=0o755)
         await install_start_line(self)

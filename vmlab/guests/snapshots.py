@@ -17,13 +17,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
 from vmlab.guests.cached.collection import Collection, Entry, Kept, Notice
 from vmlab.guests.cached.locks import USE_LOCK, wait_for_async
 from vmlab.guests.cached.manifest import Fault, digests_in, read_bytes, require_sizes
+from vmlab.guests.channel import payload_file
 from vmlab.guests.image.catalog import FILES, IMAGES
 from vmlab.integrity import FileDigests, describe
 from vmlab.integrity.long_work import as_current, until
@@ -92,7 +92,7 @@ def image_digest(disk: Path) -> str:
 def _settled_by() -> str:
     digest = hashlib.sha256()
     for name in _PROGRAMS:
-        digest.update(resources.files("vmlab.guests.payload").joinpath(name).read_bytes())
+        digest.update(payload_file(name))
     return digest.hexdigest()
 
 

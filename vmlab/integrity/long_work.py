@@ -179,7 +179,7 @@ def beside(call: Callable[[], T], give_up: Callable[[], object] = _nothing) -> T
     When the work is to end, `give_up` is called, and `call` is waited for no longer than half a second.
     """
     work, result = current(), Future[T]()
-    thread = threading.Thread(target=_fill, args=(result, call), name="long-work", daemon=True)
+    thread = threading.Thread(target=fill, args=(result, call), name="long-work", daemon=True)
     try:
         # The handler of a signal may raise while it starts, too.
         thread.start()
@@ -198,7 +198,10 @@ def beside(call: Callable[[], T], give_up: Callable[[], object] = _nothing) -> T
         raise
 
 
-def _fill(result: Future[T], call: Callable[[], T]) -> None:
+def fill(result: Future[T], call: Callable[[], T]) -> None:
+    """Have what it returns or raises in `result`, unless that was cancelled before; for a thread of its own."""
+    if not result.set_running_or_notify_cancel():
+        return
     try:
         result.set_result(call())
     except BaseException as error:  # noqa: BLE001 - raised where the result is asked for

@@ -11,10 +11,11 @@ file with direct I/O, whatever the cache mode. What a buffered mode caches is th
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from vmlab.hypervisor.contract import DomainSpec, LogicalVolume, PoolImage
 from vmlab.hypervisor.disks import loop_devices, made_file_systems, user_folder
 from vmlab.hypervisor.disks.made_file_systems import MadeFileSystem
 from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct, seconds_to_make
-from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_devices_xml, data_disk_xml
 from vmlab.model.concurrency import shielded
@@ -157,6 +158,17 @@ class DataDisks:
         self.longest_release = max(self.longest_release, self.seconds_to_release([spec.name]))
         return self._disks[spec.name]
 
+    @contextlib.contextmanager
+    def _entered(self, kind: Kind, what: object) -> Iterator[None]:
+        """What is made in the block is in the journal before; somebody else's of that name is not."""
+        entry = JournalEntry(kind, str(what))
+        self._journal.add(entry)
+        try:
+            yield
+        except FileExistsError:
+            self._journal.strike(entry)
+            raise
+
     def _make_file(self, spec: DomainSpec, size: int, *, attached: bool) -> None:
         require_direct(self._folder, spec.resources.data_mode)
         file = self._folder / f"{spec.name}.data.{spec.resources.data_format}"
@@ -171,15 +183,13 @@ class DataDisks:
     def _make_in_user_folder(self, spec: DomainSpec, folder: Path, size: int) -> None:
         require_direct(folder, spec.resources.data_mode, IN_USER_FOLDER)
         file = user_folder.file_for(folder, self._lab, spec.name, spec.resources.data_format)
-        entry = JournalEntry("outside", str(file))
-        self._journal.add(entry)
-        self._disks[spec.name] = DataDisk(file, in_lab=False)
-        try:
-            _allocate(file, size, spec.resources, user_folder.create)
-        except FileExistsError:
-            del self._disks[spec.name]
-            self._journal.strike(entry)
-            raise
+        with self._entered("outside", file):
+            self._disks[spec.name] = DataDisk(file, in_lab=False)
+            try:
+                _allocate(file, size, spec.resources, user_folder.create)
+            except FileExistsError:
+                del self._disks[spec.name]
+                raise
 
     def _make_on_file_system(self, spec: DomainSpec, kind: FileSystem, size: int) -> None:
         kept, point = self._folder / f"{spec.name}.data.fs", self._folder / f"{spec.name}.data"
@@ -199,26 +209,16 @@ class DataDisks:
         from vmlab.hypervisor.lvm import logical_volumes
 
         volume = logical_volumes.volume_of(group, self._lab, name)
-        entry = JournalEntry("volume", str(volume))
-        self._journal.add(entry)
-        try:
+        with self._entered("volume", volume):
             logical_volumes.create(volume, size, self._lab)
-        except FileExistsError:
-            self._journal.strike(entry)
-            raise
         self._disks[name] = VolumeDisk(volume)
 
     def _make_in_pool(self, name: str, pool: str, size: int) -> None:
         from vmlab.hypervisor.ceph import rbd
 
         image = rbd.image_of(pool, self._lab, name)
-        entry = JournalEntry("rbd", str(image))
-        self._journal.add(entry)
-        try:
+        with self._entered("rbd", image):
             rbd.create(image, size)
-        except FileExistsError as error:
-            self._journal.strike(entry)
-            raise HypervisorError(f"cannot make the data disk of {name}: {image}: {error.strerror}") from error
         self._disks[name] = PoolDisk(image)
 
     def release(self, name: str) -> None:

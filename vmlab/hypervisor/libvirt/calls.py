@@ -12,11 +12,14 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import libvirt
 import libvirt_qemu
 
+from vmlab.integrity.long_work import fill
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 
 P = ParamSpec("P")
@@ -29,31 +32,12 @@ async def call(what: str, deadline: float, function: Callable[P, T], /, *args: P
     Raises DeadlineExceeded, naming `what`, after `deadline` seconds (the thread is abandoned), and HypervisorError for
     libvirt's own errors; other exceptions pass through.
     """
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[T] = loop.create_future()
-
-    def settle(error: BaseException | None, result: T | None) -> None:
-        if answer.done():
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            answer.set_result(result)  # type: ignore[arg-type]  # T may itself be None
-
-    def work() -> None:
-        error: BaseException | None = None
-        result: T | None = None
-        try:
-            result = function(*args, **kwargs)
-        except BaseException as raised:  # noqa: BLE001 - it is raised again where the call is awaited
-            error = raised
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, error, result)
-
+    answer: Future[T] = Future()
+    work = partial(fill, answer, partial(function, *args, **kwargs))
     threading.Thread(target=work, name=what, daemon=True).start()
     try:
         async with asyncio.timeout(deadline):
-            return await answer
+            return await asyncio.wrap_future(answer)
     except TimeoutError as late:
         raise DeadlineExceeded(f"{what} took longer than {deadline:g} s") from late
     except libvirt.libvirtError as refused:

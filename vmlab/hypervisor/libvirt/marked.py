@@ -11,10 +11,12 @@ import contextlib
 import hashlib
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import libvirt
 from lxml import etree
@@ -22,6 +24,7 @@ from pyroute2 import IPRoute
 
 from vmlab.hypervisor.contract import LabNetwork
 from vmlab.hypervisor.libvirt.domain_xml import mark, marked_for, node
+from vmlab.integrity.long_work import fill
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import LAB_NAMESPACE, NETWORK
 from vmlab.system.removal import remove_file_beneath
@@ -29,7 +32,6 @@ from vmlab.system.removal import remove_file_beneath
 URI = "qemu:///system"
 UNDO_SECONDS = 90.0
 NETWORKS = Path("/run/libvirt/network")
-_T = TypeVar("_T")
 _GONE = (
     libvirt.VIR_ERR_NO_DOMAIN,
     libvirt.VIR_ERR_NO_NETWORK,
@@ -55,31 +57,15 @@ def undo(lab: str, seconds: float = UNDO_SECONDS) -> list[str]:
 
     Raises HypervisorError where libvirt does not answer or refuses.
     """
+    found: Future[list[str]] = Future()
+    work = partial(fill, found, lambda: list(_undone(lab)))
+    threading.Thread(target=work, name="undo", daemon=True).start()
     try:
-        return _within(seconds, lambda: list(_undone(lab)))
+        return found.result(seconds)
+    except TimeoutError as late:
+        raise HypervisorError(f"{URI} did not answer within {seconds:.0f} s") from late
     except libvirt.libvirtError as error:
         raise HypervisorError(f"{URI}: {error.get_error_message()}") from error
-
-
-def _within(seconds: float, work: Callable[[], _T]) -> _T:
-    """What `work` returns or raises, in a thread that is left behind after `seconds`."""
-    found: list[_T] = []
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
-            raised.append(error)
-
-    thread = threading.Thread(target=run, name="undo", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if raised:
-        raise raised[0]
-    if not found:
-        raise HypervisorError(f"{URI} did not answer within {seconds:.0f} s")
-    return found[0]
 
 
 def _undone(lab: str) -> Iterator[str]:
