@@ -15,7 +15,6 @@ from vmlab.fleet.fleet_host import FleetHost
 from vmlab.fleet.hosts_file import FleetRequest
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
-from vmlab.fleet.taking import unstarted
 from vmlab.lab.process.run_ending import CODES, Verdict, run_outcome
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.cell_event import CellEnded, CellStarted
@@ -262,11 +261,12 @@ class FleetRun:
         """Record a cell that no host runs to its end."""
         if cell.index in self._book.ended:
             return
-        started = CellStarted(
-            cell=cell.index, axes=dict(cell.axes), repeat=cell.repeat, guests=0, settings=settings_of(cell)
+        axes, settings = dict(cell.axes), settings_of(cell)
+        self._writer.append(CellStarted(cell=cell.index, axes=axes, repeat=cell.repeat, guests=0, settings=settings))
+        outcome, reasons = str(Outcome.ABORTED), [reason]
+        self._writer.append(
+            CellEnded(cell=cell.index, outcome=outcome, reasons=reasons, wall_seconds=None, start_skew_ms=None)
         )
-        for event in unstarted(cell.index, started, reason):
-            self._writer.append(event)
         self._book.end(cell.index, "", Outcome.ABORTED)
 
     def _leave_out(self, name: str, reason: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from vmlab.fleet.host_answers import Layout, RawOfCell, Rows
-from vmlab.model.cell_event import CellEnded, CellStarted
+from vmlab.model.cell_event import CellEnded
 from vmlab.model.errors import CommandFailed
 from vmlab.model.event import (
     CellsReplanned,
@@ -101,11 +101,3 @@ class Taking:
         if len(layout.names) != len(layout.units):
             raise CommandFailed(f"host {self._source.host} sent a layout of samples that is none")
         return self._writer.sample_layout(layout.names, layout.units)
-
-
-def unstarted(cell: int, started: CellStarted, reason: str) -> list[Event]:
-    """The record of a cell that no host ran to its end."""
-    return [
-        started,
-        CellEnded(cell=cell, outcome=str(Outcome.ABORTED), reasons=[reason], wall_seconds=None, start_skew_ms=None),
-    ]

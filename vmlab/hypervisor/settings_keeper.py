@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vmlab.hypervisor.contract import DomainSpec
@@ -37,27 +37,20 @@ Tell = Callable[[str], object]
 """Takes a line for people."""
 
 
+@dataclass(eq=False)
 class SettingsKeeper:
     """Sets the host's settings as cells ask for them; `folder` is where the guests' files are.
 
     `tell` takes a line for each change, `warn` one for each setting that differs from its value before the run.
     """
 
-    def __init__(
-        self,
-        journal: Journal,
-        folder: Path,
-        tell: Tell,
-        warn: Tell,
-        roots: Roots = THE_HOST,
-    ) -> None:
-        self._journal = journal
-        self.folder = folder
-        self._tell = tell
-        self._warn = warn
-        self.roots = roots
-        self._held: dict[str, JournalEntry] = {}
-        self._warned: set[str] = set()
+    _journal: Journal
+    folder: Path
+    _tell: Tell
+    _warn: Tell
+    roots: Roots = THE_HOST
+    _held: dict[str, JournalEntry] = field(default_factory=dict, init=False)
+    _warned: set[str] = field(default_factory=set, init=False)
 
     def apply(self, wanted: HostSettings) -> None:
         """Change the host to `wanted`, and all other settings to their values before the run.

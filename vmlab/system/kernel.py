@@ -65,16 +65,9 @@ def keep_children_here() -> None:
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
     """mount(2); `options` is the file system's own text, such as ``noload``. Raises OSError."""
-    _checked(
-        _libc.mount(
-            source.encode(),
-            target.encode(),
-            None if kind is None else kind.encode(),
-            ctypes.c_ulong(flags),
-            None if options is None else options.encode(),
-        ),
-        target,
-    )
+    kind_bytes, option_bytes = (None if text is None else text.encode() for text in (kind, options))
+    mounted = _libc.mount(source.encode(), target.encode(), kind_bytes, ctypes.c_ulong(flags), option_bytes)
+    _checked(mounted, target)
 
 
 def unmount(target: str) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,24 +46,17 @@ _ANSWERED = "_operations"
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
 class RunningDisks:
     """`contract.GuestDisks`. `lookup` gives libvirt's domain by a guest's name, `chain_of` the files of its disk, the
     first one on top, `xml_of` the XML that its domain was made of.
     """
 
-    def __init__(
-        self,
-        places: Places,
-        data_disks: DataDisks,
-        lookup: Callable[[str], Any],
-        chain_of: Callable[[str], Sequence[Path]],
-        xml_of: Callable[[str], str],
-    ) -> None:
-        self._places = places
-        self._data_disks = data_disks
-        self._lookup = lookup
-        self._chain_of = chain_of
-        self._xml_of = xml_of
+    _places: Places
+    _data_disks: DataDisks
+    _lookup: Callable[[str], Any]
+    _chain_of: Callable[[str], Sequence[Path]]
+    _xml_of: Callable[[str], str]
 
     async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
         """For each guest overlay, a restored one's saved disk, image, and its data disk; see `cache_proof`."""

@@ -19,6 +19,7 @@ import contextlib
 import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,6 +55,7 @@ Proof = Callable[[Path, DiskProfile, int, int], list[ProofFigure]]
 """Measures a device, see `disk_proof.prove`."""
 
 
+@dataclass(eq=False)
 class EmulatedDisk(GuestDisk):
     """One disk for all guests of a lab, from `open` to `close`; its limits are lifted until `set_limits`.
 
@@ -62,34 +64,24 @@ class EmulatedDisk(GuestDisk):
     wait and none is completed for `patience` seconds its process is killed, so that nobody waits for ever.
     """
 
-    def __init__(
-        self,
-        profile: DiskProfile,
-        size: int,
-        seed: int,
-        disks: Path,
-        runtime: Path,
-        lab: str,
-        journal: Journal,
-        proof: Proof = prove,
-        patience: float = PATIENCE,
-        pauses: Sequence[float] = _PAUSES,
-    ) -> None:
-        self.profile = profile
-        self._prove = proof
-        self._pauses = pauses
-        self._size = size
-        self._seed = seed
-        self._disks = disks
-        self._place = runtime / "disk"
-        self._mark = loop_devices.mark_of(lab)
-        self._journal = journal
-        self._patience = patience
-        self._process: DiskProcess | None = None
-        self._stalls: StallWatch | None = None
-        self._device = -1
-        self._mounted: list[Path] = []
-        self._copies: dict[tuple[str, int, int], Path] = {}
+    profile: DiskProfile
+    _size: int
+    _seed: int
+    _disks: Path
+    runtime: InitVar[Path]
+    lab: InitVar[str]
+    _journal: Journal
+    proof: Proof = prove
+    _patience: float = PATIENCE
+    pauses: Sequence[float] = _PAUSES
+    _process: DiskProcess | None = field(default=None, init=False)
+    _stalls: StallWatch | None = field(default=None, init=False)
+    _device: int = field(default=-1, init=False)
+    _mounted: list[Path] = field(default_factory=list, init=False)
+    _copies: dict[tuple[str, int, int], Path] = field(default_factory=dict, init=False)
+
+    def __post_init__(self, runtime: Path, lab: str) -> None:
+        self._place, self._mark = runtime / "disk", loop_devices.mark_of(lab)
 
     @property
     def pid(self) -> int | None:
@@ -129,10 +121,10 @@ class EmulatedDisk(GuestDisk):
     async def _proved(self, node: Path) -> list[ProofFigure]:
         """The figures of the first proof that holds, or of the last one: other work may have disturbed the others."""
         found: list[ProofFigure] = []
-        for pause in self._pauses:
+        for pause in self.pauses:
             await asyncio.sleep(pause)
             found = await call(
-                "proving the emulated disk", _PROVE, self._prove, node, self.profile, self._size, self._seed
+                "proving the emulated disk", _PROVE, self.proof, node, self.profile, self._size, self._seed
             )
             if all(one.holds for one in found):
                 break

@@ -82,57 +82,43 @@ def _short(run: str) -> str:
     return hashlib.sha256(run.encode()).hexdigest()[:8]
 
 
+class _Inside:
+    """A file or folder in that of a run, by its name there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: RunFolder, _kind: object = None) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """The places of one run."""
 
     id: str
     path: Path
+    store = _Inside(STORE)
+    """The SQLite store."""
+    scenario = _Inside("scenario.yaml")
+    """The scenario's text as it was when the run was asked for."""
+    request = _Inside("request.json")
+    """What was asked for; see `run_request`."""
+    lock = _Inside(LOCK)
+    """Held by launcher, init and runner together; free means that the run is over."""
+    processes = _Inside(PROCESSES)
+    """Process ids of launcher and runner, as the host sees them."""
+    journal = _Inside("journal.jsonl")
+    """What the run made outside its namespaces."""
+    disks = _Inside("disks")
+    """Guests' disks and the files of workloads on the host; empty when the run is over."""
+    log = _Inside(LOG)
+    """What launcher and runner wrote to standard error, for a developer."""
 
     @classmethod
     def of(cls, run: str) -> RunFolder:
         """The folder of run `run`, which need not exist."""
         return cls(run, runs_folder() / run)
-
-    @property
-    def store(self) -> Path:
-        """The SQLite store."""
-        return self.path / STORE
-
-    @property
-    def scenario(self) -> Path:
-        """The scenario's text as it was when the run was asked for."""
-        return self.path / "scenario.yaml"
-
-    @property
-    def request(self) -> Path:
-        """What was asked for; see `run_request`."""
-        return self.path / "request.json"
-
-    @property
-    def lock(self) -> Path:
-        """Held by launcher, init and runner together; free means that the run is over."""
-        return self.path / LOCK
-
-    @property
-    def processes(self) -> Path:
-        """Process ids of launcher and runner, as the host sees them."""
-        return self.path / PROCESSES
-
-    @property
-    def journal(self) -> Path:
-        """What the run made outside its namespaces."""
-        return self.path / "journal.jsonl"
-
-    @property
-    def disks(self) -> Path:
-        """Guests' disks and the files of workloads on the host; empty when the run is over."""
-        return self.path / "disks"
-
-    @property
-    def log(self) -> Path:
-        """What launcher and runner wrote to standard error, for a developer."""
-        return self.path / LOG
 
     @property
     def runtime(self) -> Path:
