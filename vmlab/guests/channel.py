@@ -37,15 +37,12 @@ class Channel(Protocol):
 
     async def send(self, line: str) -> None:
         """Write one line, without its newline."""
-        ...
 
     async def receive(self) -> str:
         """Next line without its newline; the empty string at the end of the stream."""
-        ...
 
     async def close(self) -> None:
         """Close both ways; idempotent."""
-        ...
 
 
 class Launching(Protocol):
@@ -53,7 +50,6 @@ class Launching(Protocol):
 
     async def launch(self, argv: list[str]) -> Channel:
         """Start `argv`; raises GuestError when that fails."""
-        ...
 
 
 class GuestShell(Shell, Launching, Protocol):
@@ -61,7 +57,6 @@ class GuestShell(Shell, Launching, Protocol):
 
     async def close(self) -> None:
         """Close it at once."""
-        ...
 
 
 class CommandShell(ABC):

@@ -27,7 +27,9 @@ class NetworkCardLever(GuestLever):
         if asked.nic_queues > 1:
             wanted["queues"] = str(asked.nic_queues)
         if wanted:
-            child_of(card, "driver").attrib.update(wanted)
+            driver = child_of(card, "driver")
+            for name, value in wanted.items():
+                driver.set(name, value)
         if asked.mtu is not None:
             etree.SubElement(card, "mtu", size=str(asked.mtu))
 

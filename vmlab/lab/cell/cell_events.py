@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
@@ -44,7 +44,6 @@ class KeepsRaw(Protocol):
 
     def raw(self, cell: int, output: RawOutput) -> None:
         """Store one text."""
-        ...
 
 
 class CellEvents:
@@ -77,6 +76,11 @@ class CellEvents:
         self._outcomes.append(outcome)
         self._reasons.append(reason)
         self._inside |= not outside
+
+    def invalidate(self, reasons: Iterable[str], *, outside: bool = False) -> None:
+        """The cell is invalid for each of these reasons; see `end_as`."""
+        for reason in reasons:
+            self.end_as(Outcome.INVALID, reason, outside=outside)
 
     def started(self, host: Mapping[str, str | int | None], *, looped: bool = False) -> None:
         """The cell begins, with these settings of the host in force."""
@@ -125,8 +129,7 @@ class CellEvents:
         """Attributes of guests were proved; the cell is invalid where one does not agree."""
         for proof in proofs:
             self.emit(LeverProved(cell=self.cell, proof=proof))
-        for reason in lever_faults(proofs):
-            self.end_as(Outcome.INVALID, reason)
+        self.invalidate(lever_faults(proofs))
 
     def asked(self, command: str, origin: str) -> None:
         """A viewer asked for something that concerns this cell."""

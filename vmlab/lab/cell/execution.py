@@ -255,10 +255,8 @@ class Execution:
         Called late, because the tick in which the workloads ended comes up to a second after their end.
         """
         scenario = self._around.plan.scenario
-        for reason in proof_faults(proofs):
-            self._events.end_as(Outcome.INVALID, reason)
-        for reason in broken_rules(scenario.limits, instances, self.skew):
-            self._events.end_as(Outcome.INVALID, reason, outside=True)
+        self._events.invalidate(proof_faults(proofs))
+        self._events.invalidate(broken_rules(scenario.limits, instances, self.skew), outside=True)
         self._events.lever_proofs(list(self._limits.proofs()))
         for proof in self._network.proofs(instances):
             self._events.emit(NetworkProved(cell=self._plan.index, proof=proof))
@@ -279,8 +277,7 @@ class Execution:
     def _judge_work(self, instances: Sequence[WorkloadInstance], disturbance: Disturbance) -> None:
         if (floor := self._around.cpu_floor) is None or self.loop.on:
             return
-        for fault in floor.faults(self._plan, instances):
-            self._events.end_as(Outcome.INVALID, fault)
+        self._events.invalidate(floor.faults(self._plan, instances))
         if self._events.outcome is Outcome.PASSED:
             floor.learn(self._plan, instances, disturbance)
 

@@ -36,7 +36,6 @@ class LogIn(Protocol):
         self, name: str, address: str, *, system: System, user: str, key: asyncssh.SSHKey, deadline: float
     ) -> GuestShell:
         """The shell of guest `name` at `address`."""
-        ...
 
 
 class AddedGuests:

@@ -40,7 +40,6 @@ class Connect(Protocol):
         self, name: str, address: str, *, key: asyncssh.SSHKey, host_key: asyncssh.SSHKey, deadline: float
     ) -> GuestShell:
         """The shell of guest `name` at `address`."""
-        ...
 
 
 @dataclass(eq=False)
@@ -75,15 +74,18 @@ class GuestSet:
     def __post_init__(self) -> None:
         self._added = self.added or AddedGuests(self._cell, {}, log_in, self._timing)
         self._keys = RunKeys.generate(())
-        self._take(self._cell.guests)
+        self.announce(self._cell.guests)
 
     @property
     def names(self) -> list[str]:
         """Domain names, in the order of the plan."""
         return [spec.name for spec in self.specs]
 
-    def _take(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
-        """Give guests of new tiles their keys and addresses, which depend on their own tile alone."""
+    def announce(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
+        """Guests of a tile are to come, and are given keys and addresses, which depend on their own tile alone.
+
+        Their domains, which `add` starts and `retire` ends.
+        """
         self._keys.add(guest.key for guest in guests)
         self._addresses |= addresses(guests, self.hypervisor.network.addresses)
         self._elastic |= elastic_addresses(guests)
@@ -142,10 +144,6 @@ class GuestSet:
         self._all_are("restored", guests)
         await run_all(self._connect(guest, helper=self.helper) for guest in guests)
         await self._add_data_disks(guests, specs)
-
-    def announce(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
-        """Guests of a further tile are to come; their domains, which `add` starts and `retire` ends."""
-        return self._take(guests)
 
     async def add(self, guests: Sequence[GuestPlan], frozen: Mapping[str, SavedGuest]) -> None:
         """Restore guests that were announced beside those that run. Raises as `restore`; they may be left then."""

@@ -283,8 +283,7 @@ class CellRun:
             for measurement in self._execution.contention(self._instances):
                 self._events.measurement(measurement)
         self._events.raw(self._instances)
-        for reason in self._caches.faults:
-            self._events.end_as(Outcome.INVALID, reason)
+        self._events.invalidate(self._caches.faults)
         self._execution.judge(self._instances, self._proofs)
 
     async def _compare_disks(self) -> None:
@@ -292,14 +291,12 @@ class CellRun:
         if self._around.guests.integrity is not None:
             with self._events.step(Part.COLLECT, "compare the disks"):
                 faults = await self._around.guests.integrity.faults_after(self._snapshots.values())
-            for reason in faults:
-                self._events.end_as(Outcome.INVALID, reason)
+            self._events.invalidate(faults)
 
     async def _look_at_boots(self) -> None:
         with self._events.step(Part.COLLECT, "look at the guests' boots"):
             faults = await self._guests.boot_faults()
-        for reason in faults:
-            self._events.end_as(Outcome.INVALID, reason)
+        self._events.invalidate(faults)
 
     async def _clean_up(self) -> None:
         with self._events.phase(Phase.CLEAN_UP):
