@@ -41,7 +41,7 @@ from vmlab.model.names import DISK, FROZEN_FILES, MACHINE
 from vmlab.system.descriptors import closed_after
 from vmlab.system.host_size import host_memory
 from vmlab.system.kernel import OwnMemory, held_in_memory
-from vmlab.system.kvm_device import CPUINFO, in_virtual_machine
+from vmlab.system.kvm_device import CPUINFO, in_virtual_machine, processor_fields
 from vmlab.system.removal import remove_file
 
 _PIECE = 32 * 2**20
@@ -289,10 +289,7 @@ def layout(spec: DomainSpec, image: BootImage, facts: Mapping[str, Any]) -> dict
 
 def host_cpu_flags() -> str:
     """Names the host's processor: twelve digits of the SHA-256 of its model and flags, which KVM hands to guests."""
-    fields: dict[str, str] = {}
-    for line in CPUINFO.read_text().splitlines():
-        name, _, value = line.partition(":")
-        fields.setdefault(name.strip(), value.strip())
+    fields = processor_fields(CPUINFO.read_text())
     known = "\n".join(fields.get(name, "") for name in ("vendor_id", "cpu family", "model", "stepping", "flags"))
     return hashlib.sha256(known.encode()).hexdigest()[:12]
 

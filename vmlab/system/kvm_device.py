@@ -30,10 +30,15 @@ def may_work() -> bool:
     return bool({"vmx", "svm"} & set(CPUINFO.read_text(errors="replace").split()))
 
 
+def processor_fields(cpuinfo: str) -> dict[str, str]:
+    """What /proc/cpuinfo, given as text, says of the first processor."""
+    lines = (line.partition(":") for line in cpuinfo.partition("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
 def in_virtual_machine() -> bool:
     """Whether this host is a virtual machine, as its processor says."""
-    words = (line.split() for line in CPUINFO.read_text(errors="replace").splitlines() if line.startswith("flags"))
-    return "hypervisor" in next(words, [])
+    return "hypervisor" in processor_fields(CPUINFO.read_text(errors="replace")).get("flags", "").split()
 
 
 def for_its_kernels() -> str | None:

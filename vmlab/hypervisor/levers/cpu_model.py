@@ -15,6 +15,7 @@ from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.cpu_levers import HOST_CPU, LIKE_HOST_CPU, MOST_CPU, AskedCpu, read_cpu
 from vmlab.model.scenarios.guest import GuestResources
+from vmlab.system.kvm_device import processor_fields
 
 CPUINFO = "/proc/cpuinfo"
 _MODES = {HOST_CPU: "host-passthrough", MOST_CPU: "maximum", LIKE_HOST_CPU: "host-model"}
@@ -63,7 +64,7 @@ class CpuLever(GuestLever):
             found += f", without {', '.join(lacking)}"
         yield qemu.proof("cpu", qemu.asked.cpu, found, "QEMU's processor: its type and properties")
         if CPUINFO in qemu.inside:
-            fields = _fields(qemu.inside[CPUINFO])
+            fields = processor_fields(qemu.inside[CPUINFO])
             flags = {*fields.get("flags", "").split()}
             on = {name for name in (*cpu.added, *cpu.removed) if _as_linux(name) in flags}
             on |= {name for name in cpu.added if _UNNAMED.match(name)}
@@ -76,12 +77,6 @@ def _words(model: str, cpu: AskedCpu, on: set[str]) -> str:
     """As the scenario writes it: the features that were named, each with what it is."""
     features = (f"{'+' if name in on else '-'}{name}" for name in (*cpu.added, *cpu.removed))
     return " ".join([model, *features])
-
-
-def _fields(text: str) -> dict[str, str]:
-    """What is said of the first processor."""
-    lines = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
-    return {name.strip(): value.strip() for name, _, value in lines}
 
 
 def _as_linux(feature: str) -> str:

@@ -17,6 +17,7 @@ from vmlab.guests.image.layers import layer_versions
 from vmlab.model.scenarios.host_settings import Host
 from vmlab.system.entry_points import other_packages
 from vmlab.system.host_size import host_memory
+from vmlab.system.kvm_device import processor_fields
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.setting_files import chosen_word
 from vmlab.telemetry.source import Roots
@@ -30,15 +31,6 @@ def _text(path: str | Path) -> str | None:
         return Path(path).read_text().strip()
     except OSError:
         return None
-
-
-def _of_processor(name: str) -> str | None:
-    """What /proc/cpuinfo has under `name` for the first processor."""
-    for line in (_text("/proc/cpuinfo") or "").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return None
 
 
 def _bracketed(path: str | Path) -> str | None:
@@ -100,12 +92,13 @@ def unfixed_speed(facts: Mapping[str, Any]) -> str | None:
 def host_facts(disks: Path) -> dict[str, Any]:
     """CPU and its microcode, memory, kernel, governor, THP, KSM, the disk below `disks`, the load, and plugins."""
     ksm = Path("/sys/kernel/mm/ksm")
+    processor = processor_fields(_text("/proc/cpuinfo") or "")
     governor = _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {
         "hostname": platform.node(),
         "vmlab": __version__,
-        "cpu": _of_processor("model name") or platform.machine(),
-        "microcode": _of_processor("microcode"),
+        "cpu": processor.get("model name") or platform.machine(),
+        "microcode": processor.get("microcode"),
         "cpus": psutil.cpu_count() or 1,
         "memory_bytes": host_memory().total,
         "kernel": platform.release(),
