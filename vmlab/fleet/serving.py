@@ -29,6 +29,7 @@ from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError, i
 from vmlab.model.event import Event
 from vmlab.model.event_json import to_json
 from vmlab.store.reader import NotBegunError, RunReader
+from vmlab.store.writer import raw_row
 
 
 class HostRows:
@@ -65,16 +66,7 @@ class HostRows:
             "events": [{"row": row, "body": to_json(event)} for row, event in found],
             "seen": found[-1][0] if found else events,
             "layouts": [{"id": id, "names": known[id].names, "units": known[id].units} for id in new],
-            "samples": [
-                {
-                    "row": one.id,
-                    "layout": one.layout,
-                    "wall": one.wall,
-                    "mono": one.mono,
-                    "body": base64.b64encode(one.body).decode(),
-                }
-                for one in taken
-            ],
+            "samples": [{"row": one.id, **asdict(one), "body": _as_text(one.body)} for one in taken],
             "alive": alive or len(found) == most or len(taken) == most,
         }
 
@@ -100,6 +92,7 @@ _CHUNK = 2**20
 
 Answer = dict[str, Any]
 _DONE: Answer = {"ok": True}
+_OF_RAW = ("workload", "tile", "guest", "name")
 
 
 class Serving:
@@ -254,24 +247,17 @@ def _started(question: Answer) -> Answer:
 
 
 def _raw_of(question: Answer) -> Answer:
-    import zlib
 
     from vmlab.store.reader import RunReader
 
     folder, cell = _folder(question), int(question["cell"])
     with RunReader(folder.store) as reader:
-        return {
-            "raw": [
-                {
-                    "workload": one.workload,
-                    "tile": one.tile,
-                    "guest": one.guest,
-                    "name": one.name,
-                    "body": base64.b64encode(zlib.compress(one.text.encode("utf-8", "surrogateescape"))).decode(),
-                }
-                for _, one in reader.raw_outputs(cell)
-            ]
-        }
+        rows = (raw_row(None, one) for _, one in reader.raw_outputs(cell))
+        return {"raw": [{**dict(zip(_OF_RAW, row[1:-1], strict=True)), "body": _as_text(row[-1])} for row in rows]}
+
+
+def _as_text(blob: bytes) -> str:
+    return base64.b64encode(blob).decode()
 
 
 def _forgotten(question: Answer) -> Answer:

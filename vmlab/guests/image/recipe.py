@@ -10,7 +10,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +125,8 @@ class ImageRecipe:
 
     def described(self) -> dict[str, object]:
         """The recipe as JSON values, with the SHA-256 of every payload file instead of its content."""
-        return {
-            "format": self.format,
-            "codename": self.codename,
-            "architecture": self.architecture,
-            "packages": list(self.packages),
-            "left_out": list(self.left_out),
-            "payload": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(self.payload.items())},
-            "environment": self.environment,
-            "command_line": self.command_line,
-        }
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(self.payload.items())}
+        return {**asdict(self), "payload": digests}
 
     def address(self) -> str:
         """The image's id: its name and twelve hexadecimal digits of the recipe's SHA-256."""
