@@ -1,7 +1,10 @@
 """What notebooks and programs may use of vmlab, under the name `vmlab` itself: docs/reference/api.md promises it."""
 
 from vmlab.api.changed_run import (
+    AttachedRun,
     Change,
+    RunEvent,
+    attach_run,
     coming_cells,
     record_host,
     resume_run,
@@ -10,7 +13,6 @@ from vmlab.api.changed_run import (
     stop_run,
 )
 from vmlab.api.compared_sides import Comparison, Difference, compare
-from vmlab.api.followed_run import AttachedRun, RunEvent, attach_run
 from vmlab.api.kept_runs import (
     chart_runs,
     clean_runs,

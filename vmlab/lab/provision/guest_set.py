@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from ipaddress import IPv4Network
 from typing import Any, Protocol
 
 import asyncssh
@@ -21,9 +23,9 @@ from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
 from vmlab.hypervisor.levers.guest_lever import early_among, files_inside
 from vmlab.lab.provision.added_guests import AddedGuests
-from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
+from vmlab.model.names import NETWORK, elastic_address, guest_address, guest_mac
 from vmlab.model.results import CacheProof, LeverProof
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
@@ -304,3 +306,30 @@ class GuestSet:
         if self.specs:
             await self.hypervisor.destroy(self.names)
         self._all_are("gone")
+
+
+def positions(guests: Iterable[GuestPlan]) -> dict[str, tuple[int, int]]:
+    """Tile and position in it, from 0, by guest key."""
+    seen: dict[int, int] = defaultdict(int)
+    found = {}
+    for guest in guests:
+        found[guest.key] = (guest.tile, seen[guest.tile])
+        seen[guest.tile] += 1
+    return found
+
+
+def addresses(guests: Iterable[GuestPlan], network: IPv4Network = NETWORK) -> dict[str, str]:
+    """IPv4 address in `network` by guest key."""
+    return {key: guest_address(*place, network) for key, place in positions(guests).items()}
+
+
+def elastic_addresses(guests: Iterable[GuestPlan]) -> dict[str, str]:
+    """IPv4 address by which others reach a guest whose addresses are translated, by guest key; others have none."""
+    guests = list(guests)
+    translated = {guest.key for guest in guests if guest.resources.network == "nat"}
+    return {key: elastic_address(*place) for key, place in positions(guests).items() if key in translated}
+
+
+def macs(guests: Iterable[GuestPlan]) -> dict[str, str]:
+    """MAC address by guest key."""
+    return {key: guest_mac(*place) for key, place in positions(guests).items()}

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, Asyn
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.lab.provision.addresses import positions
+from vmlab.lab.provision.guest_set import positions
 from vmlab.lab.provision.timing import Timing
 from vmlab.model.names import HOST_PLACE
 from vmlab.plan.terms import CellPlan, GuestPlan
