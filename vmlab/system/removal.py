@@ -47,13 +47,7 @@ def remove_tree(folder: Path) -> bool:
     """
     for point in mounts_below(folder):
         raise MountInTheWay(point)
-    with _folder_held(folder.parent.resolve()) as parent:
-        if parent is None:
-            return False
-        try:
-            return _remove_folder(parent, folder.name, folder)
-        except FileNotFoundError:
-            return False
+    return _removed(folder.parent.resolve(), folder)
 
 
 class Removals(NamedTuple):
@@ -82,13 +76,15 @@ def remove_cgroup(group: Path) -> bool:
 
     Raises OSError where a process is still in one of them.
     """
-    with _folder_held(group.parent) as parent:
-        if parent is None:
-            return False
-        try:
-            return _remove_folder(parent, group.name, group, files=False)
-        except FileNotFoundError:
-            return False
+    return _removed(group.parent, group, files=False)
+
+
+def _removed(above: Path, folder: Path, *, files: bool = True) -> bool:
+    try:
+        with _folder_held(above) as parent:
+            return _remove_folder(parent, folder.name, folder, files=files)
+    except FileNotFoundError:
+        return False
 
 
 def _folder_beneath(folder: int, name: str) -> int:
@@ -132,8 +128,11 @@ def remove_file(file: Path) -> bool:
     Of a link, the link itself is removed, not its target. Raises OSError where the folder of `file` is a link, where
     `file` is a folder, and where it cannot be removed.
     """
-    with _folder_held(file.parent) as parent:
-        return parent is not None and _unlinked(parent, file.name, file)
+    try:
+        with _folder_held(file.parent) as parent:
+            return _unlinked(parent, file.name, file)
+    except FileNotFoundError:
+        return False
 
 
 def remove_file_beneath(above: Path, within: str, name: str) -> bool:
@@ -142,22 +141,15 @@ def remove_file_beneath(above: Path, within: str, name: str) -> bool:
     Raises OSError where `above` is a link, and where a mount or a link stands between it and the file.
     """
     try:
-        with _folder_held(above) as folder:
-            inner = -1 if folder is None else _folder_beneath(folder, within)
+        with _folder_held(above) as folder, closed_after(_folder_beneath(folder, within)) as inner:
+            return _unlinked(inner, name, Path(within, name))
     except FileNotFoundError:
         return False
-    if inner < 0:
-        return False
-    with closed_after(inner):
-        return _unlinked(inner, name, Path(within, name))
 
 
 def _unlinked(parent: int, name: str, path: Path) -> bool:
-    try:
-        with named(path):
-            os.unlink(name, dir_fd=parent)
-    except FileNotFoundError:
-        return False
+    with named(path):
+        os.unlink(name, dir_fd=parent)
     return True
 
 
@@ -165,24 +157,15 @@ def remove_empty_folder(folder: Path) -> bool:
     """Remove `folder` if it is empty; False where it is not, where it is a mount or a link, or does not exist."""
     try:
         with _folder_held(folder.parent) as parent:
-            if parent is None:
-                return False
             os.rmdir(folder.name, dir_fd=parent)
     except OSError:
         return False
     return True
 
 
-@contextlib.contextmanager
-def _folder_held(folder: Path) -> Iterator[int | None]:
-    """A descriptor of `folder`, which must not be a link itself; None where there is none."""
-    try:
-        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield None
-        return
-    with closed_after(descriptor):
-        yield descriptor
+def _folder_held(folder: Path) -> contextlib.AbstractContextManager[int]:
+    """A descriptor of `folder`, which must not be a link itself. Raises FileNotFoundError where there is none."""
+    return closed_after(os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
 
 
 @contextlib.contextmanager

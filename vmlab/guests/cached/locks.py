@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import time
@@ -58,22 +59,18 @@ class Lock:
     def _take(cls, path: Path, kind: int) -> Lock | None:
         made = not path.exists()
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except FileNotFoundError:
-            return None
-        try:
-            flock(descriptor, kind | fcntl.LOCK_NB, path)
-            # Between the two calls the file may have been moved away together with its folder.
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                return cls(descriptor)
-        except (BlockingIOError, FileNotFoundError):
-            pass
-        except BaseException as error:
-            os.close(descriptor)
-            if made and isinstance(error, NoLocksError):
+            with contextlib.suppress(BlockingIOError, FileNotFoundError), contextlib.ExitStack() as closing:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                closing.callback(os.close, descriptor)
+                flock(descriptor, kind | fcntl.LOCK_NB, path)
+                # Between the two calls the file may have been moved away together with its folder.
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    closing.pop_all()
+                    return cls(descriptor)
+        except NoLocksError:
+            if made:
                 remove_file(path)
             raise
-        os.close(descriptor)
         return None
 
 

@@ -313,20 +313,13 @@ def gate() -> Iterator[Path]:
 
 def _entered(place: Path) -> int | None:
     """The descriptor of the lock; None while another process has it, or where the file was removed meanwhile."""
-    try:
+    with contextlib.suppress(BlockingIOError, FileNotFoundError), contextlib.ExitStack() as closing:
         folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
+        closing.callback(os.close, folder)
         flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB, place)
         if os.fstat(folder).st_ino == place.stat().st_ino:
+            closing.pop_all()
             return folder
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except BaseException:
-        os.close(folder)
-        raise
-    os.close(folder)
     return None
 
 
