@@ -92,9 +92,7 @@ class LibvirtHypervisor:
         self._connection: Any = None
         self.watch = watch
         self.statistics = DomainStatistics(self._all_stats, self._short)
-        self.guest_disks = RunningDisks(
-            places, self._data_disks, self._lookup, lambda name: self._guests[name].chain, self._xml_of
-        )
+        self.guest_disks = RunningDisks(places, self._data_disks, self._lookup, self._guests)
 
     async def accelerator(self) -> Accelerator:
         """``kvm`` where the guests' own kernel boots under it, else ``tcg``. Asked once."""
@@ -251,9 +249,6 @@ class LibvirtHypervisor:
 
     def _console_of(self, name: str) -> Path:
         return self._disks / f"{name}.console"
-
-    def _xml_of(self, name: str) -> str:
-        return self._guests[name].xml
 
     async def save(self, name: str, folder: Path) -> None:
         """Save a guest into `folder`; afterwards it is gone, also on an error."""

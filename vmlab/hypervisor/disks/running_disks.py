@@ -30,6 +30,7 @@ from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, Monitor, device_in
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
+from vmlab.hypervisor.libvirt.running_guest import StartedGuest
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CACHE_FLAGS, CacheMode
@@ -48,15 +49,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunningDisks:
-    """`contract.GuestDisks`. `lookup` gives libvirt's domain by a guest's name, `chain_of` the files of its disk, the
-    first one on top, `xml_of` the XML that its domain was made of.
-    """
+    """`contract.GuestDisks`. `lookup` gives libvirt's domain by a guest's name, `guests` what it was started as."""
 
     _places: Places
     _data_disks: DataDisks
     _lookup: Callable[[str], Any]
-    _chain_of: Callable[[str], Sequence[Path]]
-    _xml_of: Callable[[str], str]
+    _guests: Mapping[str, StartedGuest]
 
     async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
         """For each guest overlay, a restored one's saved disk, image, and its data disk; see `cache_proof`."""
@@ -69,7 +67,7 @@ class RunningDisks:
         domain = self._lookup(spec.name)
         try:
             qemu = Qemu(spec.guest, self._process_of(domain), partial(qmp, domain))
-            proofs = qemu.prove(spec.resources.cache, self._chain_of(spec.name))
+            proofs = qemu.prove(spec.resources.cache, self._guests[spec.name].chain)
             data = self._data_disks.of(spec.name)
             return proofs if data is None else [*proofs, *qemu.prove_data(spec.resources.data_mode, data)]
         except (OSError, KeyError) as error:
@@ -80,13 +78,13 @@ class RunningDisks:
         return await cache_switch.drain((file for spec in specs for file in self._files_of(spec.name)), deadline)
 
     def _files_of(self, name: str) -> Iterator[Path]:
-        yield from self._chain_of(name)
+        yield from self._guests[name].chain
         if (data := self._data_disks.of(name)) is not None:
             yield from data.paths
 
     async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
         """Switch all disks of the guests, those that were plugged in too; see `cache_switch.switch`."""
-        for folder in dict.fromkeys(file.parent for spec in specs for file in self._chain_of(spec.name)):
+        for folder in dict.fromkeys(file.parent for spec in specs for file in self._guests[spec.name].chain):
             require_direct(folder, mode)
         for data in filter(None, (self._data_disks.of(spec.name) for spec in specs)):
             if isinstance(data, DataDisk) and data.device is None:
@@ -113,7 +111,7 @@ class RunningDisks:
         data = self._data_disks.of(spec.name)
         if data is None:
             return []
-        described = with_disk(self._xml_of(spec.name), data_disk_xml(spec, data.source))
+        described = with_disk(self._guests[spec.name].xml, data_disk_xml(spec, data.source))
         return definitions_in(domain.connect().domainXMLToNative("qemu-argv", described, 0))
 
     async def begin_latency(self, name: str) -> None:

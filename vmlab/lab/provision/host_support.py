@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from vmlab.guests.image import added, catalog
 from vmlab.guests.image.added import lacked_programs, windows_images
@@ -39,52 +40,43 @@ class Lacking(Mapping[str, str]):
     """
 
     def __init__(self) -> None:
-        self._networks: dict[str, str] | None = None
-        self._qemu: dict[str, str] | None = None
-        self._named: dict[str, str | None] = {}
-        """Of processors and packages what is known of each that was asked for."""
+        self._known: dict[str, str] = {}
+        self._asked: set[str] = set()
+        """Processors and packages by their names, and the groups whose members are found out together."""
 
     @property
     def found(self) -> dict[str, str]:
         """What is known already; nothing is tried for it."""
-        named = {name: why for name, why in self._named.items() if why is not None}
-        return {**(self._networks or {}), **(self._qemu or {}), **named}
-
-    def _of_networks(self) -> dict[str, str]:
-        if self._networks is None:
-            self._networks = _probed() if os.geteuid() == 0 else {}
-        return self._networks
-
-    def _of_qemu(self) -> dict[str, str]:
-        if self._qemu is None:
-            self._qemu = {**lacking_io(), **lacking_vhost(), **lacking_machine()}
-        return self._qemu
+        return dict(self._known)
 
     def ask(self, names: Iterable[str]) -> None:
         """Find out about all of these packages at once."""
-        new = [name.removeprefix(_PACKAGE) for name in names if name not in self._named]
-        reasons = lacking_packages(new) if new else {}
-        self._named |= {package_word(package): reasons.get(package) for package in new}
+        new = [name for name in names if name not in self._asked]
+        self._asked.update(new)
+        reasons = lacking_packages([name.removeprefix(_PACKAGE) for name in new]) if new else {}
+        self._known |= {package_word(package): why for package, why in reasons.items()}
 
-    def _of_name(self, name: str) -> str:
-        if name.startswith(_PACKAGE):
-            self.ask([name])
-        elif name not in self._named:
-            self._named[name] = _why_no_cpu(name)
-        if (why := self._named[name]) is None:
-            raise KeyError(name)
-        return why
+    def _once(self, what: str, find: Callable[[], Mapping[str, str]]) -> None:
+        if what not in self._asked:
+            self._asked.add(what)
+            self._known |= find()
 
     def __getitem__(self, name: str) -> str:
         """The reason why there is no such thing here. Raises KeyError where there is."""
-        if name.startswith((_CPU, _PACKAGE)):
-            return self._of_name(name)
-        return (self._of_networks() if name in _NETWORKS else self._of_qemu())[name]
+        if name.startswith(_PACKAGE):
+            self.ask([name])
+        elif name.startswith(_CPU):
+            self._once(name, partial(_lacking_processor, name))
+        elif name in _NETWORKS:
+            self._once("networks", _lacking_networks)
+        else:
+            self._once("QEMU", _lacking_qemu)
+        return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
         """All that is lacking."""
-        self._of_networks()
-        self._of_qemu()
+        self._once("networks", _lacking_networks)
+        self._once("QEMU", _lacking_qemu)
         return iter(self.found)
 
     def __len__(self) -> int:
@@ -98,15 +90,22 @@ class Lacking(Mapping[str, str]):
         return self is other
 
 
-def _why_no_cpu(name: str) -> str | None:
+def _lacking_processor(name: str) -> dict[str, str]:
     accelerator: Accelerator = "kvm" if may_work() else "tcg"
-    return lacking_cpu(name.removeprefix(_CPU), accelerator)
+    why = lacking_cpu(name.removeprefix(_CPU), accelerator)
+    return {} if why is None else {name: why}
 
 
-def _probed() -> dict[str, str]:
-    """What the probe says; nothing where it says nothing, so that a run finds out itself."""
+def _lacking_qemu() -> dict[str, str]:
+    return {**lacking_io(), **lacking_vhost(), **lacking_machine()}
+
+
+def _lacking_networks() -> dict[str, str]:
+    """What the probe says; nothing where it may not try or says nothing, so that a run finds out itself."""
     argv = [sys.executable, *_PROBE]
     try:
+        if os.geteuid() != 0:
+            return {}
         probe = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ENOUGH, check=True)
         said: dict[str, str] = json.loads(probe.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
