@@ -273,11 +273,11 @@ def test_a_journal_cannot_lead_to_the_record_itself_nor_to_a_loop_device_of_some
 ) -> None:
     cleared: list[str] = []
 
-    def clears(mark: str) -> list[str]:
-        cleared.append(mark)
+    def clears(mark: str, *, clear: bool) -> list[str]:
+        cleared.extend([mark] * clear)
         return []
 
-    monkeypatch.setattr(loop_devices, "clear_marked", clears)
+    monkeypatch.setattr(loop_devices, "marked", clears)
     record = tmp_path / "record"
     make_marked(record, "test")
     (record / "run.sqlite").touch()

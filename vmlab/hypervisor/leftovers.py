@@ -48,7 +48,7 @@ def sweep(
         "volume": lambda words: _remove_volume(words, owner),
         "libvirt": lambda lab: _undo_in_libvirt(lab) if lab == owner else [],
         "log": lambda domain: hosts_places().forget(domain) if _is_domain_of(owner, domain) else [],
-        "loop": lambda mark: loop_devices.clear_marked(mark) if mark == loop_devices.mark_of(owner) else [],
+        "loop": lambda mark: loop_devices.marked(mark, clear=True) if mark == loop_devices.mark_of(owner) else [],
     }
     journal = Journal(journal_path)
     removed: list[str] = []

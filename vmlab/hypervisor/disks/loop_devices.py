@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from vmlab.hypervisor.open_files import file_below
@@ -110,23 +110,16 @@ def mark_of(lab: str) -> str:
     return f"vmlab:{lab}"[:_LONGEST_MARK]
 
 
-def clear_marked(mark: str) -> list[str]:
-    """Detach the loop devices that carry `mark`; their paths. A device in use is removed after its last use."""
-    return list(_marked(mark, clear=True))
-
-
-def marked(mark: str) -> list[str]:
-    """The paths of the loop devices that carry `mark`."""
-    return list(_marked(mark, clear=False))
-
-
-def _marked(mark: str, *, clear: bool) -> Iterator[str]:
+def marked(mark: str, *, clear: bool = False) -> list[str]:
+    """Paths of the loop devices that carry `mark`; with `clear` they are detached, one in use after its last use."""
+    found = []
     for name in sorted(path.parent.parent.name for path in Path("/sys/block").glob("loop*/loop/backing_file")):
         with closed_after(os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)) as device:
             if _mark_of(device) == mark:
                 if clear:
                     fcntl.ioctl(device, _CLEAR)
-                yield f"/dev/{name}"
+                found.append(f"/dev/{name}")
+    return found
 
 
 def _mark_of(device: int) -> str | None:

@@ -151,11 +151,7 @@ def remove_groups(partition: Path, prefix: str) -> list[str]:
 
     Raises OSError where a process still runs in one.
     """
-    removed = []
-    for group in sorted(partition.glob(f"{prefix}*")):
-        if remove_cgroup(group):
-            removed.append(str(group))
-    return removed
+    return [str(group) for group in sorted(partition.glob(f"{prefix}*")) if remove_cgroup(group)]
 
 
 def remove_everywhere(prefix: str) -> list[str]:

@@ -66,7 +66,7 @@ class CpuLever(GuestLever):
         if CPUINFO in qemu.inside:
             fields = processor_fields(qemu.inside[CPUINFO])
             flags = {*fields.get("flags", "").split()}
-            on = {name for name in (*cpu.added, *cpu.removed) if _as_linux(name) in flags}
+            on = {name for name in (*cpu.added, *cpu.removed) if re.sub(r"[-.]", "_", name) in flags}
             on |= {name for name in cpu.added if _UNNAMED.match(name)}
             wanted = _words(_spaced(str(has("model-id"))), cpu, {*cpu.added})
             found = _words(_spaced(fields.get("model name", "")), cpu, on)
@@ -77,10 +77,6 @@ def _words(model: str, cpu: AskedCpu, on: set[str]) -> str:
     """As the scenario writes it: the features that were named, each with what it is."""
     features = (f"{'+' if name in on else '-'}{name}" for name in (*cpu.added, *cpu.removed))
     return " ".join([model, *features])
-
-
-def _as_linux(feature: str) -> str:
-    return re.sub(r"[-.]", "_", feature)
 
 
 def _spaced(name: str) -> str:
