@@ -106,7 +106,7 @@ def test_where_no_command_helps_it_says_so(
 ) -> None:
     looked_at(monkeypatch, [OK, SPACE])
     assert ended("doctor", "--fix", "--yes") == 3
-    assert "nothing is missing that a command could install" in capsys.readouterr().err
+    assert "no missing part can be installed by a command" in capsys.readouterr().err
     assert ran == []
 
 

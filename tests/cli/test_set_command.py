@@ -187,14 +187,14 @@ def test_an_empty_list_is_a_sentence(run: Answering, said: Said) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "nothing is to be changed; say NAME=VALUE, such as cache=none, or --list"),
-        (["--cell", "3"], "nothing is to be changed"),
+        ([], "no change is given; use NAME=VALUE, such as cache=none, or --list"),
+        (["--cell", "3"], "no change is given"),
         (["skip"], "skip needs --cell N; --list has the numbers"),
-        (["--cell", "3", "skip", "cache=none"], "skip stands alone"),
+        (["--cell", "3", "skip", "cache=none"], "skip cannot be combined with another change"),
         (["--cell", "3", "cache=none", "--now"], "--cell is for a cell to come; --now is for the one that runs"),
         (["planned", "--now"], "planned cannot be changed while guests run"),
-        (["--list", "cache=none"], "--list shows the cells to come and changes nothing"),
-        (["--list", "--cell", "3"], "--list shows the cells to come and changes nothing"),
+        (["--list", "cache=none"], "--list only shows the cells to come"),
+        (["--list", "--cell", "3"], "--list only shows the cells to come"),
         (["cache=none", "--json"], "--json is for the list of the cells to come"),
         (["ksm=on", "cache=none", "--now"], "--now changes one thing at a time"),
         (

@@ -206,7 +206,7 @@ def test_a_run_ends_as_it_should_where_its_figures_cannot_be_printed(
     )
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
-    assert f"`vmlab show {run}` prints its figures" in done.stderr
+    assert f"`vmlab show {run}` prints its results" in done.stderr
 
 
 def test_a_terminal_of_bytes_gets_no_control_byte(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_until_plans_all_repeats_that_there_may_be() -> None:
     }
     assert (len(made.cells_at_least), len(made.cells)) == (30, 120)
     text = plan_text(made, HOST)
-    assert "cells    30 to 120 (repeats go on until every figure is known to ± 2 %, 5 to 20), one after another" in text
+    assert "cells    30 to 120 (repeats go on until every metric is known to ± 2 %, 5 to 20), one after another" in text
     body = plan_document(made, HOST, None)["plan"]
     assert body["until"] == {"spread_percent": 2.0, "looks": None, "at_least": 5, "at_most": 20}
     assert (body["cells_at_least"], len(body["cells"]), body["order"]) == (30, 120, "random")
@@ -102,7 +102,7 @@ def test_until_plans_all_repeats_that_there_may_be() -> None:
 def test_looks_are_the_bounds_of_the_repeats() -> None:
     made = plan(f"{SIX}until: {{looks: [2, 3, 4]}}\n{CLAIMED}")
     assert (len(made.cells_at_least), len(made.cells)) == (12, 24)
-    words = "cells    12 to 24 (repeats go on until every claim has an answer, looked at after 2, 3, 4), one after"
+    words = "cells    12 to 24 (repeats go on until every claim has an answer, analysed after 2, 3, 4), one after"
     assert words in plan_text(made, HOST)
     until = plan_document(made, HOST, None)["plan"]["until"]
     assert until == {"spread_percent": None, "looks": [2, 3, 4], "at_least": 2, "at_most": 4}
@@ -112,16 +112,16 @@ def test_a_scenario_without_claims_is_looked_at_by_its_table() -> None:
     until = "until: {looks: [10, 14, 18, 24]}\n"
     made = plan(f"{SIX}{until}")
     assert (len(made.cells_at_least), len(made.cells)) == (60, 144)
-    words = "60 to 144 (repeats go on until every difference of the table is proven, looked at after 10, 14, 18, 24, "
+    words = "60 to 144 (repeats go on until every difference of the table is proven, analysed after 10, 14, 18, 24, "
     assert f"{words}each time at 1.25 %), one after" in plan_text(made, HOST)
     body = plan_document(made, HOST, None)["plan"]
     assert body["until"]["looks_at"] == "table" and body["until"]["looks"] == [10, 14, 18, 24]
     needed = repeats_needed(made.scenario)
     assert needed.difference == readings_needed(4 * needed.figures) == body["repeats_needed"]["difference"]
     once = plan(f"{SIX}until: {{looks: [12]}}\n")
-    assert "72 (the table is looked at once, after 12 repeats), one after" in plan_text(once, HOST)
+    assert "72 (the table is analysed once, after 12 repeats), one after" in plan_text(once, HOST)
     early = plan(f"{SIX}until: {{looks: [4, 12]}}\n")
-    assert f"takes {readings_needed(2 * needed.figures)} at least (a first look after " in plan_text(early, HOST)
+    assert f"takes {readings_needed(2 * needed.figures)} at least (a first analysis after " in plan_text(early, HOST)
 
 
 def test_a_gate_on_a_table_that_is_looked_at_takes_as_many_repeats_as_its_level_does() -> None:

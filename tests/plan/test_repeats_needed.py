@@ -102,7 +102,7 @@ def test_one_look_at_claims_comes_after_one_repeat_more_than_the_fewest_of_the_s
     assert once.scenario.until is not None and once.scenario.until.looks == (9,)
     assert once.cells_at_least == once.cells and once.cells[-1].repeat == 9
     assert {tuple(cell.axes.items()) for cell in once.cells} == {tuple(cell.axes.items()) for cell in thrice.cells}
-    assert "(claims are looked at once, after 9 repeats)" in plan_text(once, HOST)
+    assert "(claims are analysed once, after 9 repeats)" in plan_text(once, HOST)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class GateOptions:
     junit: Path | None
 
     def demand_sense(self, *, reference: bool) -> None:
-        """Raises UsageError for options that mean nothing together."""
+        """Raises UsageError for options that contradict each other."""
         if not self.conditions and (self.strict or self.lenient or self.junit is not None):
             raise UsageError("--strict, --lenient and --junit go with --fail-if, which names a condition")
         if self.strict and self.lenient:

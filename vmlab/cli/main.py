@@ -68,7 +68,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "hosts": CommandEntry("hosts_commands.hosts", "Check the hosts of a fleet, or have its run go on."),
     "rm": CommandEntry("upkeep_commands.rm", "Delete runs."),
     "clean": CommandEntry("upkeep_commands.clean", "Clean up after crashed runs."),
-    "plugins": CommandEntry("plan_commands.plugins", "List workloads, formats and figures, by package."),
+    "plugins": CommandEntry("plan_commands.plugins", "List workloads, formats and metrics, by package."),
     "doctor": CommandEntry("doctor_command.doctor", "Check the requirements of runs and how to meet them."),
     "selftest": CommandEntry("selftest_command.selftest", "Try on a real guest what works on this host."),
 }

@@ -69,7 +69,7 @@ def _loop_seconds(text: str) -> float:
     try:
         seconds = parse_seconds(text)
     except ValueError as error:
-        raise ValueError(f"{error}; --loop stands after the scenario, or has a time, as --loop=10min") from None
+        raise ValueError(f"{error}; put --loop after the scenario, or give it a time, as --loop=10min") from None
     if not 0 < seconds <= LONGEST_LOOP:
         raise ValueError(f"must be more than 0 and at most {format_seconds(LONGEST_LOOP)}")
     return seconds

@@ -249,10 +249,10 @@ def _count(plan: Plan) -> str:
         of_table = until.looks_at == "table"
         if len(until.looks) == 1:
             what = "the table is" if of_table else "claims are"
-            return f"{len(plan.cells)} ({what} looked at once, after {until.looks[0]} repeats)"
+            return f"{len(plan.cells)} ({what} analysed once, after {until.looks[0]} repeats)"
         what = "every difference of the table is proven" if of_table else "every claim has an answer"
         level = f", each time at {100 * ALPHA / len(until.looks):.4g} %" if of_table else ""
-        wanted = f"repeats go on until {what}, looked at after {', '.join(map(str, until.looks))}{level}"
+        wanted = f"repeats go on until {what}, analysed after {', '.join(map(str, until.looks))}{level}"
     else:
         wanted = _until_words(plan, until)
     return f"{len(plan.cells_at_least)} to {len(plan.cells)} ({wanted})"
@@ -260,7 +260,7 @@ def _count(plan: Plan) -> str:
 
 def _until_words(plan: Plan, until: Until) -> str:
     """Up to which spread, or for how long, repeats go on."""
-    known = "" if until.spread is None else f"until every figure is known to ± {until.spread:g} %"
+    known = "" if until.spread is None else f"until every metric is known to ± {until.spread:g} %"
     if until.time is None:
         return f"repeats go on {known}, {until.at_least} to {until.at_most}"
     limit = f"for {about_seconds(until.time)} at most: about {plan.repeats_expected} by the estimate"
@@ -302,7 +302,7 @@ def _repeats(plan: Plan) -> list[str]:
         words += f", to answer its claims {' to '.join(map(str, ends))}"
     enough = max(needed.difference, *claims, 0)
     option = f"--repeats {enough}" if plan.scenario.time_limit is None else "a longer --for"
-    option = option if plan.scenario.table_looks == 1 else f"a first look after {enough}"
+    option = option if plan.scenario.table_looks == 1 else f"a first analysis after {enough}"
     asked = f" ({option})" if least < enough else ""
     lines = [f"repeats  {runs}; {words}{asked}"]
     if _guests_differ(plan):

@@ -120,7 +120,7 @@ class Detail(Enum):
     def asked(cls, *, verbose: bool, quiet: bool) -> Detail:
         """By the options. Raises UsageError for both."""
         if verbose and quiet:
-            raise UsageError("--verbose shows more and --quiet nothing: give one of them")
+            raise UsageError("--verbose shows more and --quiet less: give one of them")
         return cls.STEPS if verbose else cls.QUIET if quiet else cls.CELLS
 
 

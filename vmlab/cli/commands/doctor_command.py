@@ -25,7 +25,7 @@ from vmlab.model.visible import visible_line
 def doctor(as_json: bool, fix: bool, yes: bool) -> None:
     """Check this host's requirements and show how to meet them."""
     if (as_json and fix) or (yes and not fix):
-        raise UsageError("--json tells what is missing and changes nothing; --yes is for --fix")
+        raise UsageError("--json only reports what is missing; --yes is for --fix")
     found = checks()
     if as_json:
         write_json({"schema": "vmlab.doctor/1", "checks": [asdict(check) for check in found]})
@@ -37,7 +37,7 @@ def doctor(as_json: bool, fix: bool, yes: bool) -> None:
         found = checks()
         _show([check for check in found if not check.ok])
     elif fix:
-        say("nothing is missing that a command could install")
+        say("no missing part can be installed by a command")
     sys.exit(ExitCode.PASSED if all(check.ok or not check.required for check in found) else ExitCode.REFUSED)
 
 

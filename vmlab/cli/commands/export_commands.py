@@ -69,7 +69,7 @@ def import_run(file: Path) -> None:
 def report(
     runs: tuple[str, ...], output: Path | None, name: str | None, chart: Path | None, figure: str | None
 ) -> None:
-    """Write RUNS to one file that needs no network: the answer, charts, figures, cells, configuration, raw output.
+    """Write RUNS to one file that needs no network: the answer, charts, tables, cells, configuration, raw output.
 
     Of several the first is the baseline; A,B C,D are two sides of two runs each, and RUN:2 is one cell, as
     `vmlab compare` takes them.
@@ -87,10 +87,10 @@ def report(
 
 @click.command()
 @click.argument("run")
-@click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, without changing it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reparse(run: str, dry_run: bool, as_json: bool) -> int:
-    """Compute the figures of RUN again from the raw output of its tools, for example after a parser was fixed.
+    """Compute the metrics of RUN again from the raw output of its tools, for example after a parser was fixed.
 
     The old figures are kept, and everything that shows the new ones says that they were made again.
     """

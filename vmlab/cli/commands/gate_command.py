@@ -45,7 +45,7 @@ from vmlab.system.given_file import new_file
     "metrics",
     multiple=True,
     metavar="METRIC",
-    help="Judge this figure, METRIC or WORKLOAD.METRIC, instead of those of the scenario; can be repeated.",
+    help="Judge this metric, METRIC or WORKLOAD.METRIC, instead of the scenario's; can be repeated.",
 )
 @click.option("--run", "run", metavar="RUN", help="Judge this run, and start none.")
 @click.option("--accept", is_flag=True, help="Take tonight into the baseline even if it fails, and exit with 0.")
@@ -60,9 +60,9 @@ from vmlab.system.given_file import new_file
 @wait_option
 @concurrent_option
 @click.option("--note", metavar="TEXT", help="Note what the run is; see `vmlab note`.")
-@click.option("--strict", is_flag=True, help="Exit with 1 instead of 4 if a figure is undecided.")
-@click.option("--lenient", is_flag=True, help="Exit with 0 instead of 4 if a figure is undecided, as on first nights.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write the results of the figures as JUnit XML.")
+@click.option("--strict", is_flag=True, help="Exit with 1 instead of 4 if a metric is undecided.")
+@click.option("--lenient", is_flag=True, help="Exit with 0 instead of 4 if a metric is undecided, as on first nights.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write the results of the metrics as JUnit XML.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def gate(
     scenario: str | None,

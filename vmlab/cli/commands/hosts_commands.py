@@ -60,7 +60,7 @@ def resume(run: str) -> None:
     with InterruptedLater() as interrupted:
         resume_fleet_run(folder)
         code = follow(folder, interrupted)
-    say(f"`vmlab show {folder.id}` prints its figures")
+    say(f"`vmlab show {folder.id}` prints its results")
     sys.exit(code)
 
 

@@ -145,7 +145,7 @@ def _kept(packages: tuple[str, ...]) -> Image:
 
 @image.command("export")
 @click.option("-o", "--output", type=_FILE, required=True, help="File to write; an existing one is replaced.")
-@_with("In place of the image the layer with these packages; repeatable.")
+@_with("The layer with these packages instead of the image; repeatable.")
 def export_command(output: Path, packages: tuple[str, ...]) -> None:
     """Write the image that guests start from to one file, for a host that cannot build it."""
     found = _kept(packages)
@@ -164,7 +164,7 @@ def import_command(file: Path) -> None:
 
 
 @image.command("licences")
-@_with("In place of the image the layer with these packages; repeatable.")
+@_with("The layer with these packages instead of the image; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the packages as JSON.")
 def licences_command(packages: tuple[str, ...], as_json: bool) -> None:
     """List the packages in vmlab's own image, each with its version and licences, as Debian names them."""

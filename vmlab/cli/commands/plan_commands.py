@@ -113,7 +113,7 @@ SCHEMA = "vmlab.plugins/1"
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plugins(as_json: bool) -> None:
-    """List kinds of workload, export formats and host figures, vmlab's own and those of other packages.
+    """List kinds of workload, export formats and host metrics, vmlab's own and other packages'.
 
     Exits with 3 where one of another package is left out, which the last lines say.
     """

@@ -38,8 +38,8 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 _reference_option = click.option(
     "--reference",
     is_flag=True,
-    help="Compare the run with the published figures in its scenario, and answer its claims. A scenario instead of a "
-    "run shows the published figures alone.",
+    help="Compare the run with the published values in its scenario, and answer its claims. A scenario instead of a "
+    "run shows the published values alone.",
 )
 # Not of `cli.options`, whose models of scenarios would be a sixth of what `compare` loads.
 _table_option = click.option("--quiet", is_flag=True, help="Print the table alone.")
@@ -60,7 +60,7 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metava
     help="Look for the number of tiles after which a further one adds less than this share of what one does alone "
     f"[default: {SHARE_PERCENT:g}].",
 )
-@click.option("--explain", is_flag=True, help="Print every figure and note: what they rest on, and what is not proven.")
+@click.option("--explain", is_flag=True, help="Print every value and note: what they rest on, and what is not proven.")
 @_table_option
 @_json_option
 def show(
@@ -162,7 +162,7 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
     "metrics",
     multiple=True,
     metavar="METRIC",
-    help="Compare this figure, METRIC or WORKLOAD.METRIC, instead of those of the scenario; can be repeated. All that "
+    help="Compare this metric, METRIC or WORKLOAD.METRIC, instead of the scenario's; can be repeated. All that "
     "are named are tested as one family.",
 )
 @click.option(

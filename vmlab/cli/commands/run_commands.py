@@ -52,7 +52,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
 
 @click.command()
 @click.argument("scenario", required=False)
-@click.option("--command", metavar="TEXT", help="Time a shell command in one guest, in place of SCENARIO.")
+@click.option("--command", metavar="TEXT", help="Time a shell command in one guest instead of SCENARIO.")
 @click.option(
     "--guest",
     metavar="CPUSxMEMORY",
@@ -284,7 +284,7 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = 
         if document is not None:
             print_measured(document, as_json=as_json, quiet=quiet, name=name)
     except OutputLost:
-        say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
+        say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its results")
         if code == ExitCode.PASSED:
             raise
     if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) and not is_fleet(folder.path):
@@ -312,5 +312,5 @@ def _by_targets(document: RunDocument) -> ExitCode:
     unknown = [cell for cell in asked if delivered(cell) is None]
     if asked and not unknown:
         return ExitCode.PASSED
-    say(f"vmlab: nothing is known of the targets in {len(unknown)} of {len(asked)} cells that have one")
+    say(f"vmlab: targets are unknown in {len(unknown)} of {len(asked)} cells that have one")
     return ExitCode.INVALID

@@ -105,7 +105,7 @@ def scale(
 def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, one_host: bool) -> Overrides:
     """With the names of all hosts that run the steps. Raises UsageError."""
     if overrides.hosts is None and HOST_PLACE in file.scenario.axes:
-        raise UsageError("name the hosts with --hosts, in place of the scenario's axis host")
+        raise UsageError("name the hosts with --hosts instead of the scenario's axis host")
     if overrides.hosts is None:
         if together:
             raise UsageError("--together is for --hosts")

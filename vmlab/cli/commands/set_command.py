@@ -20,7 +20,7 @@ _MOST_DIGITS = 9
 @click.command("set")
 @click.argument("words", nargs=-1, metavar="[RUN] [NAME=VALUE...|skip|planned|end]")
 @click.option("--cell", type=int, metavar="N", help="Change only this coming cell; see --list.")
-@click.option("--list", "as_list", is_flag=True, help="List the coming cells; change nothing.")
+@click.option("--list", "as_list", is_flag=True, help="List the coming cells without changing them.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
 @click.option("--now", is_flag=True, help="Change what runs: cache=none|writeback, ksm=on|off, a loop's tiles; end it.")
 def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
@@ -35,7 +35,7 @@ def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json
     """
     run, changes = _split(words)
     if as_list and (changes or cell is not None or now):
-        raise UsageError("--list shows the cells to come and changes nothing; leave out the change")
+        raise UsageError("--list only shows the cells to come; leave out the change")
     if as_json and not as_list:
         raise UsageError("--json is for the list of the cells to come; say --list --json")
     wanted = {} if as_list else _wanted(changes, cell, now=now)
@@ -63,10 +63,10 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
 def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[str, Any]:
     """What the run is asked for. Raises UsageError for what no run can do."""
     if not changes:
-        raise UsageError("nothing is to be changed; say NAME=VALUE, such as cache=none, or --list")
+        raise UsageError("no change is given; use NAME=VALUE, such as cache=none, or --list")
     words = [text for text in changes if text in WORDS]
     if words and len(changes) > 1:
-        raise UsageError(f"{words[0]} stands alone; no other change goes with it")
+        raise UsageError(f"{words[0]} cannot be combined with another change")
     wanted: dict[str, Any] = {WORDS[words[0]]: True} if words else dict(map(_change, changes))
     if now and cell is not None:
         raise UsageError("--cell is for a cell to come; --now is for the one that runs")

@@ -61,7 +61,7 @@ def _seconds(text: str) -> float:
     "--serve",
     metavar="ADDRESS:PORT",
     callback=parsed(read_address),
-    help="Serve the figures as OpenMetrics at /metrics, such as 127.0.0.1:9000; a port alone is on loopback.",
+    help="Serve the metrics as OpenMetrics at /metrics, such as 127.0.0.1:9000; a port alone is on loopback.",
 )
 @click.option(
     "--interval", default="1 s", show_default=True, callback=parsed(_seconds), help="Sampling interval, from 20 ms."
@@ -97,7 +97,7 @@ def _serve(samples: SimpleQueue[Sample], address: Address, interval: float) -> N
     server = MetricsServer(address, interval)
     write_text(server.url)
     if not is_loopback(address):
-        say("vmlab: whoever reaches this address can read the figures; nothing is encrypted")
+        say("vmlab: anyone who reaches this address can read the metrics; the connection is not encrypted")
     say("vmlab: Ctrl-C ends it")
     server.start()
     try:

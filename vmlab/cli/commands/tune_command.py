@@ -69,7 +69,7 @@ def _names(text: str) -> tuple[str, ...]:
 @click.option("--direct", type=click.BOOL, metavar="0|1", help="Whether past the guest's page cache [default: 1].")
 @click.option("--levers", metavar="NAMES", callback=parsed(_names), help="Levers, such as cache,queues [default: all].")
 @click.option("--guest", metavar="GUEST", help="Guest whose data disk is tuned, where several have one.")
-@click.option("--metric", metavar="METRIC", help="Figure to tune, METRIC or WORKLOAD.METRIC.")
+@click.option("--metric", metavar="METRIC", help="Metric to tune, METRIC or WORKLOAD.METRIC.")
 @click.option("--blocks", type=click.IntRange(2, 100), metavar="N", help="Repeats of the screening.")
 @click.option(
     "--repeats",

@@ -136,7 +136,7 @@ def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -
     """
     if removed is not None:
         if run is not None or as_json:
-            raise UsageError("--rm takes one name, and nothing else goes with it")
+            raise UsageError("--rm takes one name and no other option")
         if not remove_tag(removed):
             raise UsageError(f"there is no name {removed[:64]!r}; `vmlab tag` lists them")
         say(f"removed the name {removed}")
@@ -161,7 +161,7 @@ def give(run: str, name: str) -> None:
 @click.argument("text", required=False)
 @click.option("--rm", "removed", is_flag=True, help="Remove the note; the run stays.")
 def note(run: str, text: str | None, removed: bool) -> None:
-    """Note what RUN was: TEXT takes the place of its note, an empty one removes it. Without TEXT, print the note.
+    """Note what RUN was: TEXT replaces its note, an empty one removes it. Without TEXT, print the note.
 
     Lists, reports and exports show it, and an exported run takes it along.
     """

@@ -109,7 +109,7 @@ class MetricsServer:
                     # Another name may be one that somebody else's name server points at this host.
                     self._say(HTTPStatus.FORBIDDEN, "only by an address of loopback\n")
                 elif _path_of(self.path) != PATH:
-                    self._say(HTTPStatus.NOT_FOUND, f"the figures are at {PATH}\n")
+                    self._say(HTTPStatus.NOT_FOUND, f"the metrics are at {PATH}\n")
                 elif (text := answer()) is None:
                     self._say(HTTPStatus.SERVICE_UNAVAILABLE, "no sample yet\n")
                 else:

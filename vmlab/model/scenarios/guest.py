@@ -105,7 +105,7 @@ class GuestAttributes(MachineAttributes):
     allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK, Lever("allocation")] = "thin"
     """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
     backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK, Lever("place of the data disk")] = "file"
-    """Where the data disk lies: beside the run (file, block), on a new file system, or in a place of yours."""
+    """Where the data disk lies: beside the run (file, block), on a new file system, or where you say."""
     read_ahead_bytes: Annotated[
         Bytes | None,
         Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096),
@@ -115,7 +115,7 @@ class GuestAttributes(MachineAttributes):
     ] = None
     """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
     data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK, Lever("cache mode of the data disk")] = None
-    """Cache mode of the data disk; that of the first disk where it is left out."""
+    """Cache mode of the data disk; as the first disk's where it is left out."""
     data_io: Annotated[
         DiskIo | None, NOT_SEEN, OF_DATA_DISK, Lever("I/O of the data disk"), NotWith(data_io_conflict)
     ] = None
@@ -131,7 +131,7 @@ class GuestAttributes(MachineAttributes):
         Lever("packed queues of the data disk"),
         NotWith(only_with("data_packed", "data_bus", "virtio")),
     ] = False
-    """Whether the queues of a virtio data disk are packed: one ring in place of three."""
+    """Whether the queues of a virtio data disk are packed: one ring instead of three."""
     data_format: Annotated[
         DataFormat, NOT_SEEN, OF_DATA_DISK, Lever("format of the data disk"), NotWith(format_conflict)
     ] = "raw"

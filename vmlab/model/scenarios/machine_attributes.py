@@ -20,7 +20,7 @@ class MachineAttributes(ScenarioPart):
     """The first part of `GuestAttributes`."""
 
     vcpus: Vcpus = 1
-    """Virtual CPUs, 1 to 256; ``host`` for as many as the host has, or the ordered one."""
+    """Virtual CPUs, 1 to 256; ``host`` for as many as the (limited) host has."""
     memory_bytes: Annotated[Bytes, Field(alias="memory", ge=64 * 2**20, le=2**44)]
     """RAM, such as 512 MiB."""
     disk_bytes: Annotated[Bytes, Field(alias="disk", ge=2**30, le=2**46)] = 8 * 2**30

@@ -47,27 +47,27 @@ class PublishedFigure(ScenarioPart):
     """One figure as it is printed, and the place in a run's tables that it stands for."""
 
     metric: str = RUN_TIME
-    """What it is a figure of: a metric of a workload, `wall_seconds`, or `host.NAME`."""
+    """What it is a value of: a metric of a workload, `wall_seconds`, or `host.NAME`."""
     rows: Place = Field(default_factory=dict)
-    """Where it stands, by the parts of the table's rows: `{threads: 4}`; `workloads: NAME` names a workload."""
+    """Where it is, by the parts of the table's rows: `{threads: 4}`; `workloads: NAME` names a workload."""
     columns: Place = Field(default_factory=dict)
-    """Where it stands, by the parts of the table's columns."""
+    """Where it is, by the parts of the table's columns."""
     value: Printed
-    """The figure as it is printed, in quotation marks."""
+    """The value as it is printed, in quotation marks."""
     unit: str = "1"
     """The unit as it is printed."""
     where: str = ""
     """Where it is printed: table, row and column in the words of the publication, with bars between them."""
     relative: Relative | None = None
-    """How a figure that was derived from others stands to its baseline."""
+    """How a value that was derived from others relates to its baseline."""
     to: Place = Field(default_factory=dict)
-    """The baseline of a relative figure, where it is another one than the table's."""
+    """The baseline of a relative value, where it is not the table's."""
     statistic: Statistic = "mean"
     """What it is of several tiles or repeats; `statistics` in `rows` or `columns` says the same."""
     kind: Literal["measured", "relative", "text"] = "measured"
-    """Whether it was measured, derived from measured figures, or stands in a sentence."""
+    """Whether it was measured, derived from measured values, or is part of a sentence."""
     corrected: str | None = None
-    """What it should be, where the publication's own figures show that it is wrong."""
+    """What it should be, where the publication's own values show that it is wrong."""
     why: str = ""
     """What shows that it is wrong."""
 
@@ -99,13 +99,13 @@ class Needs(ScenarioPart):
     """
 
     virtualization: bool = False
-    """Guests must run under KVM: the figures of emulated guests would describe emulation."""
+    """Guests must run under KVM: emulated guests would measure emulation."""
     least_cpus: Annotated[int, Field(ge=1, le=2**16)] | None = None
-    """The host, or the ordered one, must have so many CPUs."""
+    """The (limited) host must have so many CPUs."""
     most_cpus: Annotated[int, Field(ge=1, le=2**16)] | None = None
-    """The host, or the ordered one, may have no more CPUs: with more of them nothing competes."""
+    """The (limited) host may have no more CPUs: with more, guests do not compete."""
     memory_shortage: bool = False
-    """The guests of each place must together have more memory than the host, or the ordered one."""
+    """The guests of each place must together have more memory than the (limited) host."""
     amounts: dict[str, Scalar] = Field(default_factory=dict)
     """The least amounts, such as `{copy.bytes: 25 MB}`, by workload and parameter; of a list, how many it must have."""
 
@@ -139,7 +139,7 @@ class Claim(ScenarioPart):
     there: str = ""
     """What the publication says there, in other words than its own."""
     contradicted: str = ""
-    """Which of the publication's own figures contradict it."""
+    """Which of the publication's own values contradict it."""
     metric: str = RUN_TIME
     """What is compared: a metric of a workload, `wall_seconds`, or `host.NAME`."""
     statistic: Statistic = "mean"
@@ -151,7 +151,7 @@ class Claim(ScenarioPart):
     equal_within: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=16)
     """Places that have the same, but for `tolerance`."""
     ratio: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=2)
-    """Two places; the first one's figure over the second one's is `value`, but for `tolerance`."""
+    """Two places; the first one's value over the second one's is `value`, but for `tolerance`."""
     at_least: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=1, max_length=16)
     """Places of which each has `value` or more by itself."""
     at_most: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=1, max_length=16)
@@ -161,9 +161,9 @@ class Claim(ScenarioPart):
     unit: str = ""
     """The unit of that bound, such as GB; without it the unit in which the metric is measured."""
     tolerance: Percent = 5.0
-    """By how much figures that should be equal may differ, such as 5 %, which is the default."""
+    """By how much values that should be equal may differ, such as 5 %, which is the default."""
     by: Percent = 0.0
-    """How much less or greater it must be at least, in percent of the figure after it, such as 10 %."""
+    """How much less or greater it must be at least, in percent of the value after it, such as 10 %."""
     each: dict[str, Annotated[tuple[Scalar, ...], Field(strict=False, min_length=1, max_length=100)]] = Field(
         default_factory=dict
     )
@@ -269,13 +269,13 @@ class Reference(ScenarioPart):
     model_config = ConfigDict(extra="allow")
 
     source: str
-    """Title, author and place of what was published."""
+    """Title, author and source of the publication."""
     host: str = ""
     """What it was measured on."""
     here: str = ""
     """What is different here from what was published, and why."""
     figures: Annotated[tuple[PublishedFigure, ...], Field(strict=False, max_length=1000)] = ()
-    """The figures as they are printed."""
+    """The values as they are printed."""
     claims: Annotated[tuple[Claim, ...], Field(strict=False, max_length=100)] = ()
     """Its claims, as sentences that are checked against a run."""
     unasked: Annotated[tuple[Unasked, ...], Field(strict=False, max_length=100)] = ()

@@ -21,14 +21,14 @@ class Until(ScenarioPart):
     """
 
     spread: Annotated[Percent, Field(gt=0, le=100)] | None = None
-    """Half the width of the 95 % interval of the mean, as a share of it, that every figure of the tables must reach."""
+    """Half the width of the 95 % interval of the mean, as a share of it, that every metric of the tables must reach."""
     looks: tuple[Annotated[int, Field(ge=2, le=MOST_REPEATS)], ...] | None = Field(
         default=None, strict=False, min_length=1, max_length=MOST_LOOKS
     )
-    """In place of `spread`: after how many repeats the run is looked at; it ends once all that is asked has an answer.
+    """Instead of `spread`: after how many repeats there is an interim analysis; the run ends once all has an answer.
     """
     looks_at: LooksAt | None = None
-    """What is looked at: the claims of the `reference`, or the differences of the `table`; claims where there are any.
+    """What is analysed: claims of the `reference`, or differences of the `table`; claims where there are any.
     """
     time: Annotated[Seconds, Field(gt=0, le=7 * 86400)] | None = None
     """How long the run may take, such as 1 h, alone or beside one of the two: it ends before a repeat that would not

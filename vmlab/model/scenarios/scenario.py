@@ -159,7 +159,7 @@ class Scenario(ScenarioPart):
     helper: bool = True
     """Restored guests have a resident helper, which starts the lab's programs in them; without it SSH does."""
     host: Host = Host()
-    """Settings of the whole host while the cells run, put back afterwards, and what is ordered in place of a part."""
+    """Settings of the whole host while the cells run, restored afterwards; emulated disk; limits of CPUs and memory."""
     axes: Annotated[dict[AxisName, Axis], BeforeValidator(_axes), Field(max_length=MOST_AXES)] = Field(
         default_factory=dict
     )
@@ -167,7 +167,7 @@ class Scenario(ScenarioPart):
     repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1
     """How often every cell is run."""
     until: Annotated[Until | None, BeforeValidator(as_until)] = None
-    """In place of `repeats`: the spread up to which repeats go on, such as 2 %, or a mapping with bounds."""
+    """Instead of `repeats`: the spread up to which repeats go on, such as 2 %, or a mapping with bounds."""
     again: Annotated[int, Field(ge=0, le=MOST_CELLS)] | None = None
     """How many times at most a cell is measured again that something outside of it disturbed: by default a quarter of
     the cells, and at least 2."""
@@ -176,7 +176,7 @@ class Scenario(ScenarioPart):
     warm_up: bool = False
     """The first cell is run once more ahead of all others; it is shown and never counted."""
     warm: Warm = False
-    """Workloads find the caches of guests and host, or those of the `host` alone, as preparing left them."""
+    """Workloads find the caches of guests and host, or of the `host` alone, as preparing left them."""
     steady_seconds: Annotated[Seconds, Field(alias="steady", ge=0, le=3600)] = 0.0
     """How long workloads wait at most, before they start, until the CPUs run at a steady speed, such as 30 s."""
     seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED)] = 1
@@ -190,7 +190,7 @@ class Scenario(ScenarioPart):
     table: Table | None = None
     """How results are laid out; chosen from the axes where it is left out."""
     reference: Reference | None = None
-    """Published figures that the scenario reproduces."""
+    """Published values that the scenario reproduces."""
     recorded: Recorded | None = None
     """The load of a disk that a recording has, which the workloads copy; `vmlab advise -o` writes it."""
     allow: Allow = Allow()

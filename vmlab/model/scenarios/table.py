@@ -32,14 +32,14 @@ class Table(ScenarioPart):
     metrics: Metrics = ()
     """Figures of the workloads; also `wall_seconds`, and `host.NAME` for means of the host. Without it `run_time`."""
     statistics: Statistics = ()
-    """Statistics over several readings: mean, sd (n - 1), cv (sd in % of the mean), sum, jain, best, worst."""
+    """Statistics over several measurements: mean, sd (n - 1), cv (sd in % of the mean), sum, jain, best, worst."""
     over: Literal["tiles", "repeats"] = "tiles"
     """What `statistics` are over: the tiles of a cell, or the repeats of a cell."""
     relative: Relative | None = None
-    """How figures are related to the baseline: difference, percent, ratio, overhead (100 % less percent) or slowdown.
+    """How values are related to the baseline: difference, percent, ratio, overhead (100 % less percent) or slowdown.
     """
     baseline: Scalar | dict[str, Scalar] | None = None
-    """What figures are compared with: a value of a side, or values by axis, as `{setup: host}`; not an absent one."""
+    """What values are compared with: a value of a side, or values by axis, as `{setup: host}`; not an absent one."""
     best_of: Annotated[int, Field(ge=1, le=1000)] | None = None
     """The number of repeats of which only the best counts, as in some publications."""
 

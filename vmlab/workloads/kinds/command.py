@@ -102,7 +102,7 @@ class CommandParams(WorkloadParams):
     rounds: int = Field(default=1, ge=1, le=10_000)
     """How often the command runs, one after another; its metrics are means over the rounds."""
     time: Annotated[Seconds, Field(gt=0, le=3600)] | None = None
-    """In place of `rounds`: rounds begin for so long, such as 30 s."""
+    """Instead of `rounds`: rounds begin for so long, such as 30 s."""
     files: Annotated[tuple[SentFile, ...], Field(max_length=32)] = ()
     """Files below the scenario's folder, such as ./bench.sh, that are sent into the folder where the command runs."""
     user: User = "root"

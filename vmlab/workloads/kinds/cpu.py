@@ -39,7 +39,7 @@ class CpuParams(WorkloadParams):
     threads: Threads = Field(ge=1, le=256)
     """Threads of sysbench, which share the events."""
     max_prime: int = Field(default=50_000, ge=1_000, le=1_000_000)
-    """Each event looks for all primes up to this number."""
+    """Each event computes all primes up to this number."""
     events: int = Field(default=10_000, ge=1, le=10_000_000)
     """Events of all threads together."""
 

@@ -80,9 +80,9 @@ class FioParams(WorkloadParams):
     bytes: Bytes = Field(default=0, ge=0, le=2**50)
     """How much each job reads and writes; 0: as much as its file is large. Not together with `time`."""
     engine: Literal["posixaio", "libaio", "io_uring", "psync", "sync", "pvsync2", "mmap", "windowsaio"] = "libaio"
-    """fio's ioengine. With the default, and direct, the depth reaches the disk; windowsaio is that of Windows."""
+    """fio's ioengine. With the default, and direct, the depth reaches the disk; windowsaio is for Windows."""
     direct: bool = True
-    """Whether files are opened with O_DIRECT, past the page cache of the place where fio runs."""
+    """Whether files are opened with O_DIRECT, past the page cache of the guest or host where fio runs."""
     rate: Pace | None = None
     """Blocks that each job begins in a second at most, such as 80/s. Not in a mix."""
     fdatasync: int = Field(default=0, ge=0, le=2**20)
@@ -94,7 +94,7 @@ class FioParams(WorkloadParams):
     folder: Folder = DATA_FOLDER
     """Where the files lie, in a folder of the workload's own."""
     verify: bool = False
-    """Whether each block carries a checksum that is looked at: while reading, or after all was written."""
+    """Whether each block has a checksum, verified while reading, or after all was written."""
     contents: Contents | None = None
     """What the files hold: the same in all guests (``identical``), or in each guest its own (``unique``)."""
 
