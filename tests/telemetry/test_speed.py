@@ -22,7 +22,7 @@ from vmlab.model.sample import Sample
 from vmlab.telemetry import speed_trace
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
-from vmlab.telemetry.speed_trace import CpuSpeed, speed_probe
+from vmlab.telemetry.speed_trace import CpuSpeed, period_to_watch, speed_probe
 
 compiled = pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
 
@@ -91,7 +91,7 @@ async def test_a_recorder_without_a_probe_says_so_once_and_records_the_rest(
     monkeypatch.setattr(speed_trace, "cache_folder", lambda: tmp_path / "cache")
     told: list[str] = []
     seen: list[Sample] = []
-    recorder = Recorder(0.02, seen.append, Watched(scope="process", notify=told.append), speed=True)
+    recorder = Recorder(0.02, seen.append, Watched(scope="process", notify=told.append), speed=0.1)
     recorder.start()
     await until(lambda: len(seen) > 3, "samples")
     recorder.stop()
@@ -122,6 +122,23 @@ async def test_the_probe_measures_each_cpu_and_a_dead_one_is_an_error(tmp_path: 
     with pytest.raises(OSError, match="the probe ended with code -9"):
         one.read(0.0, 1.0)
     one.close()
+
+
+@compiled
+async def test_the_probe_works_as_often_as_it_is_told(tmp_path: Path) -> None:
+    """One that is told to do so seldom has probed a CPU once, at its start, while the other one did many times."""
+    (cpu, *_) = os.sched_getaffinity(0)
+    often, seldom = (CpuSpeed(lambda line: None, lambda: speed_probe(tmp_path), period) for period in (0.05, 600.0))
+    for one in (often, seldom):
+        one.start()
+    await until(lambda: often._consistent()[cpu : cpu + 1] != [] and often._consistent()[cpu][1] > 4, "probes")
+    assert seldom._consistent()[cpu][1] == 1
+    for one in (often, seldom):
+        one.close()
+
+
+def test_two_probes_stand_in_each_sample_that_is_shown() -> None:
+    assert list(map(period_to_watch, (0.02, 0.2, 0.5, 1.0, 60.0))) == [0.1, 0.1, 0.25, 0.5, 0.5]
 
 
 @compiled

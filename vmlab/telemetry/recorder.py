@@ -36,8 +36,8 @@ class Recorder:
 
     `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. What is sampled is
     `watched`, whose `notify` gets one line for each group that cannot be read. `guests` asks for libvirt's bulk
-    statistics; it returns at once, and the answer may never come. With `speed` a probe traces the speed of the CPUs.
-    `domains` reads the host's own guests. Raises ValueError for an interval outside these bounds.
+    statistics; it returns at once, and the answer may never come. Every `speed` seconds a probe traces the speed of the
+    CPUs; 0 for none. `domains` reads the host's own guests. Raises ValueError for an interval outside these bounds.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Recorder:
         watched: Watched,
         guests: Ask | None = None,
         *,
-        speed: bool = False,
+        speed: float = 0.0,
         domains: Domains | None = None,
         clocks: HostClocks | None = None,
     ) -> None:
@@ -67,7 +67,7 @@ class Recorder:
             groups.append(self._guests)
         if domains is not None:
             groups.append(domains)
-        self._speed = CpuSpeed(watched.notify) if speed else None
+        self._speed = CpuSpeed(watched.notify, period=speed) if speed else None
         if self._speed is not None:
             groups.append(self._speed)
         self._readings = Readings(groups, watched.notify)

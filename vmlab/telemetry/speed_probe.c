@@ -1,12 +1,12 @@
 /*
- * speed_probe: how long the same short piece of work takes on each CPU, ten times a second.
+ * speed_probe [MS]: how long the same short piece of work takes on each CPU, every MS milliseconds (100 unless said).
  *
  * A thread is pinned to each CPU of this process's affinity mask, under SCHED_FIFO where that is permitted. Each probe
  * runs the work three times and keeps the shortest time, so that an interrupt or a preemption does not count.
  *
  * Standard output is a file, which is mapped: a `struct slot` for each CPU number up to the last one, in which probes
  * are added up. Nothing is written otherwise, so a reader that is slow or gone blocks nothing.
- * It ends when standard input ends or its parent dies. Exit code 1: the file or the threads could not be had.
+ * It ends when standard input ends or its parent dies. Exit code 1: MS is no number, or file or threads could not be had.
  *
  * A thread under SCHED_FIFO that does not sleep takes a CPU from all others, so the kernel ends this process where one
  * works for LONGEST_US without a sleep (RLIMIT_RTTIME), and a thread whose sleep fails ends.
@@ -17,13 +17,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 83000, REPEATS = 3, PERIOD_NS = 100000000, LONGEST_US = 200000 };
+enum { ROUNDS = 83000, REPEATS = 3, LONGEST_US = 200000 };
 
 struct slot {
     uint64_t sequence; /* odd while the slot changes */
@@ -35,6 +36,7 @@ struct slot {
 };
 
 static struct slot *slots;
+static int64_t period_ns = 100000000;
 
 static int64_t now_ns(void) {
     struct timespec t;
@@ -87,10 +89,10 @@ static void *probe(void *argument) {
         uint64_t took = shortest();
         if (sched_getcpu() == cpu) /* a CPU that goes offline loses its threads to others */
             add(&slots[cpu], took);
-        due += PERIOD_NS;
+        due += period_ns;
         int64_t end = now_ns();
         if (due < end)
-            due = end + PERIOD_NS; /* probes that were missed are not made up for */
+            due = end + period_ns; /* probes that were missed are not made up for */
         struct timespec next = {due / 1000000000, due % 1000000000};
         int failed = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
         if (failed && failed != EINTR)
@@ -98,8 +100,12 @@ static void *probe(void *argument) {
     }
 }
 
-int main(void) {
+int main(int count, char **words) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (count > 1)
+        period_ns = atoll(words[1]) * 1000000;
+    if (period_ns <= 0)
+        return 1;
     struct rlimit longest = {LONGEST_US, LONGEST_US};
     if (setrlimit(RLIMIT_RTTIME, &longest))
         return 1;

@@ -1,4 +1,4 @@
-"""Each CPU's relative speed, from how long the same work took on it: `speed_probe.c` does it ten times a second."""
+"""Each CPU's relative speed, from how long the same work took on it: `speed_probe.c` does it again and again."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ _FLAGS = ("-std=gnu11", "-O2", "-pthread")
 _SLOT = struct.Struct("@5Q24x")
 _MOST_BYTES = 1024 * _SLOT.size
 """A slot for each CPU of a cpu_set_t."""
+PERIOD = 0.1
+"""Seconds between two probes of a CPU in what is recorded."""
+_LONGEST_PERIOD = 0.5
 _ATTEMPTS = 5
 _COMPILE_SECONDS, _END_SECONDS = 60.0, 5.0
 _SCALE = 1e12
@@ -69,6 +72,11 @@ def _compile(compiler: str, place: Path) -> None:
         raise OSError(f"{compiler} failed: {said}")
 
 
+def period_to_watch(interval: float) -> float:
+    """Seconds between two probes where samples are only shown: two in each of `interval` seconds, or as few as that."""
+    return min(_LONGEST_PERIOD, max(PERIOD, interval / 2))
+
+
 def speed_now(seconds: float) -> tuple[float, float, float]:
     """The CPUs' mean speed in `seconds` from now, in percent of each one's best in that time, and the lowest and
     highest of them; NaN where no probe ended in that time.
@@ -92,6 +100,7 @@ def speed_now(seconds: float) -> tuple[float, float, float]:
 
 class CpuSpeed:
     """Relative speed of each CPU and their mean, in percent; 100 is the best that CPU had since `start`.
+    Each is probed every `period` seconds.
 
     The speed of CPU c over a tick is the mean of best(c) / t over the probes in it. t is the duration of a probe,
     best(c) the shortest one on c so far, which is a figure too (`BEST`, ms; of the host, the shortest of all), so that
@@ -102,10 +111,13 @@ class CpuSpeed:
 
     title = LABEL
 
-    def __init__(self, notify: Callable[[str], None], probe: Callable[[], Path] = speed_probe) -> None:
+    def __init__(
+        self, notify: Callable[[str], None], probe: Callable[[], Path] = speed_probe, period: float = PERIOD
+    ) -> None:
         self.names: tuple[str, ...] = ()
         self._notify = notify
         self._find = probe
+        self._period_ms = round(1000 * period)
         self._process: subprocess.Popen[bytes] | None = None
         self._slots = -1
         self._before: dict[int, tuple[int, int]] = {}
@@ -118,7 +130,7 @@ class CpuSpeed:
             program = self._find()
             self._slots = os.memfd_create("speed", os.MFD_CLOEXEC)
             self._process = subprocess.Popen(
-                [program],
+                [program, str(self._period_ms)],
                 stdin=subprocess.PIPE,
                 stdout=self._slots,
                 stderr=subprocess.DEVNULL,

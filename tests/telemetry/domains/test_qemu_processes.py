@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -82,6 +83,40 @@ def test_a_program_of_another_name_is_known_by_its_file_and_a_reaper_is_no_guest
     host.proc("73/comm", "cleanup/71\n")
     guests.tick(10.0)
     assert [domain.name for domain in guests.group.domains] == ["renamed"]
+
+
+def test_processes_are_listed_where_one_was_started_or_a_labs_may_have_ended(
+    host: RecordedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each new process is looked at twice; without a new one the list is made after half a minute."""
+    listed: list[Path] = []
+    listdir = os.listdir
+
+    def noted(path: Path) -> list[str]:
+        listed.append(path)
+        return listdir(path)
+
+    def lists(mono: float) -> int:
+        listed.clear()
+        guests.tick(mono)
+        return listed.count(host.roots.proc)
+
+    monkeypatch.setattr(os, "listdir", noted)
+    host.proc("loadavg", "0.1 0.1 0.1 1/90 70\n")
+    guests = OwnGuests(host)
+    guests.process(70, "sleep 9")
+    assert [lists(at) for at in (10.0, 11.0, 12.0, 14.0, 16.0, 41.0, 44.0, 46.0)] == [1, 0, 1, 1, 0, 0, 1, 0]
+    guests.qemu(71, "-name web")
+    host.proc("loadavg", "0.1 0.1 0.1 1/91 71\n")
+    assert [lists(at) for at in (48.0, 50.0, 52.0, 54.0)] == [1, 1, 0, 0]
+    assert [domain.name for domain in guests.group.domains] == ["web"]
+    guests.process(72, "python -m vmlab.lab.run.runner")
+    guests.qemu(73, "-name lab", parent=72)
+    host.proc("loadavg", "0.1 0.1 0.1 1/91 73\n")
+    assert [lists(at) for at in (56.0, 58.0, 60.0, 62.0, 64.0)] == [1, 1, 1, 1, 1]
+    assert guests.tick(64.5)["domains_of_labs"] == 1
+    shutil.rmtree(host.roots.proc / "73")
+    assert guests.tick(66.0)["domains_of_labs"] == 0
 
 
 @pytest.mark.parametrize(

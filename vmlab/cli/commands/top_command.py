@@ -43,6 +43,7 @@ from vmlab.telemetry.domains.hurting import DomainState, Recent, host_limits, ra
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
+from vmlab.telemetry.speed_trace import period_to_watch
 
 SCHEMA = "vmlab.top/1"
 _AROUND = 5
@@ -75,7 +76,7 @@ def top(as_json: bool, serve: Address | None, interval: float, count: int | None
     watched = _Watched(Domains(THE_HOST, notify=_note))
     try:
         host = Watched(lab_folders=[runs_folder()], scope="process", notify=_note)
-        recorder = Recorder(interval, samples.put, host, speed=True, domains=watched.group)
+        recorder = Recorder(interval, samples.put, host, speed=period_to_watch(interval), domains=watched.group)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     recorder.start()

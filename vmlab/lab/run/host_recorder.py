@@ -51,6 +51,7 @@ from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
+from vmlab.telemetry.speed_trace import PERIOD
 
 _CELL = 1
 _LOOK_EVERY = 60
@@ -139,7 +140,7 @@ class HostRecorder:
         self._gaps = Gaps(self._note)
         self._folder = folder
         watched = Watched(lab_folders=[folder.path], scope="process", notify=self._note)
-        self._recorder = Recorder(request.interval, self._take, watched, speed=True, domains=self._domains)
+        self._recorder = Recorder(request.interval, self._take, watched, speed=PERIOD, domains=self._domains)
 
     def start(self) -> None:
         """Write the beginning of the record, and start to sample."""

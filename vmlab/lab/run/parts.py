@@ -46,6 +46,7 @@ from vmlab.telemetry.domains.neighbours import Neighbour, neighbours
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.source import Roots
+from vmlab.telemetry.speed_trace import PERIOD
 from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
 
@@ -177,7 +178,7 @@ def standstills(folders: Sequence[Path], outside: Callable[[], list[int]]) -> St
     return StandstillWatch(inside=inside, folders=folders, host_proc=host_proc(), outside=outside)
 
 
-traced_recording = partial(HostRecording, speed=True)
+traced_recording = partial(HostRecording, speed=PERIOD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class HostRecording:
     """Records while the block runs. Whatever cannot be recorded gives one notice in the run.
 
     The process `_apart` is counted as neither the lab's work nor that of others. `_ordered` is the ordered host, if
-    there is one. With `speed` the speed of the CPUs is traced.
+    there is one. The CPUs' speed is probed every `speed` seconds, 0 for never.
     """
 
     _outbox: Outbox
@@ -110,7 +110,7 @@ class HostRecording:
     _timing: Timing = USUAL
     _apart: int | None = None
     _ordered: GroupFiles | None = None
-    speed: bool = False
+    speed: float = 0.0
     _questions: set[asyncio.Task[object]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:

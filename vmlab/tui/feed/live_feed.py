@@ -33,6 +33,7 @@ from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
+from vmlab.telemetry.speed_trace import period_to_watch
 from vmlab.tui.feed.past import figures, intent_of, past_times, planned_axes
 from vmlab.tui.state.history import KEPT, TICKS
 from vmlab.tui.state.hosts_of_run import HOST_EVENTS
@@ -309,4 +310,4 @@ def host_recorder(post: PostMessage) -> Recorder:
 
     domains = Domains(THE_HOST, notify=remarked)
     watched = Watched(lab_folders=[runs_folder()], scope="process", notify=remarked)
-    return Recorder(INTERVAL, sampled, watched, speed=True, domains=domains)
+    return Recorder(INTERVAL, sampled, watched, speed=period_to_watch(INTERVAL), domains=domains)
