@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from vmlab.model.event import Notice
 from vmlab.model.results import RawOutput
 from vmlab.store.reader import RunReader
 from vmlab.store.run_summary import summarise
+from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION
 from vmlab.store.writer import RunWriter
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -176,6 +178,7 @@ import resource, sys
 from pathlib import Path
 from vmlab.model.errors import StoreError
 from vmlab.model.event import Notice
+from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION
 from vmlab.store.writer import RunWriter
 path, limit = Path(sys.argv[1]), int(sys.argv[2])
 if limit:
@@ -223,3 +226,26 @@ def test_a_full_disk_is_one_line_and_what_was_written_stays(how: str, tmp_path: 
     with RunReader(tmp_path / "kept.sqlite") as reader:
         assert [row for row, _ in reader.events()] == list(range(1, written + 1))
     assert written > 20
+
+
+@pytest.mark.parametrize(("page", "most"), [(None, 4.5), (4096, 5.5)])
+def test_an_hour_of_twelve_guests_takes_four_bytes_a_value_and_little_more(
+    tmp_path: Path, page: int | None, most: float
+) -> None:
+    """A row for each tick, of which as many as fit stand in a page. A store of an earlier version goes on as it is."""
+    path, values, ticks = tmp_path / "run.sqlite", 394, 3600
+    if page is not None:
+        with closing(sqlite3.connect(path)) as earlier:
+            earlier.execute(f"PRAGMA page_size = {page}")
+            earlier.executescript(
+                f"{TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
+            )
+    writer = RunWriter(path)
+    layout = writer.sample_layout([f"value_ms[{number}]" for number in range(values)], ["ms"] * values)
+    rows = [(float(tick), bytes([tick % 251]) * 4 * values) for tick in range(ticks)]
+    for mono, body in rows:
+        writer.sample(layout, mono, mono, body)
+    writer.close()
+    assert 4.0 < path.stat().st_size / values / ticks <= most
+    with RunReader(path) as reader:
+        assert [(row.mono, row.body) for row in reader.sample_rows()] == rows

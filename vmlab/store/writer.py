@@ -38,8 +38,10 @@ _BUSY_SECONDS = 10.0
 _TRUNCATE_SECONDS = 1.0
 _FOR_EVER = -1.0
 # A checkpoint calls fsync, which may stall for seconds on the disk that a workload loads. So it happens when the caller
-# asks for it, between cells, or when the log has grown to 64 MiB.
-_CHECKPOINT_PAGES = 16384
+# asks for it, between cells, or when the log has grown so far.
+_CHECKPOINT_BYTES = 64 * 2**20
+_PAGE_BYTES = 8192
+"""A sample is one row, and what is left of a page has no room for another: less of larger pages is left."""
 INSERT_EVENT = "INSERT INTO events (wall, mono, kind, cell, body) VALUES (?, ?, ?, ?, ?)"
 INSERT_RAW = "INSERT INTO raw_outputs (cell, workload, tile, guest, name, body) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -88,10 +90,12 @@ class RunWriter:
                     need(file)
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # A store that is there keeps the size that it has.
         connection.execute("PRAGMA journal_mode = WAL")
         # In WAL mode NORMAL is safe against the death of any process; only a power cut may lose the last commits.
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        (page,) = connection.execute("PRAGMA page_size").fetchone()
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_BYTES // page}")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
             connection.executescript(
