@@ -27,7 +27,7 @@ from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.isolation.namespace import host_pids, run_isolated
-from vmlab.integrity import FileDigests, describe
+from vmlab.integrity.digests import FileDigests, describe
 from vmlab.model.names import PREFIX, RAM, guest_address
 from vmlab.model.scenarios.guest import GuestResources
 

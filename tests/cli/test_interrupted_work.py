@@ -18,7 +18,7 @@ from vmlab.cli.main import command_line
 from vmlab.cli.progress import MovingLine
 from vmlab.cli.shown_work import ShownWork
 from vmlab.guests.image import catalog
-from vmlab.integrity import LongWork
+from vmlab.integrity.long_work import LongWork
 from vmlab.model.places import runs_folder
 from vmlab.system.removal import remove_tree
 

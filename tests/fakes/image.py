@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vmlab.guests.image.catalog import IMAGES, Image, images_folder, load
 from vmlab.guests.image.layers import layer_recipe
-from vmlab.integrity import describe, seal
+from vmlab.integrity.digests import describe, seal
 
 FILES = ("root.raw", "vmlinuz", "initrd.img")
 """What an image consists of, with its manifest. Written down here, as in the hypervisor beside it."""

@@ -20,7 +20,7 @@ from vmlab.cli.main import command_line
 from vmlab.guests.cached.locks import Lock
 from vmlab.guests.image import added, adding
 from vmlab.guests.image.adding import NewImage, add
-from vmlab.integrity import describe, seal, unseal
+from vmlab.integrity.digests import describe, seal, unseal
 from vmlab.model.errors import ExitCode, ImageError, RefusedError, UsageError, VmlabError
 
 SIZE = 2**20

@@ -13,7 +13,7 @@ from tests.integrity.damage import flip
 from vmlab.guests.cached.locks import USE_LOCK, Lock
 from vmlab.guests.image import building, catalog
 from vmlab.guests.image.catalog import IMAGES
-from vmlab.integrity import describe, seal
+from vmlab.integrity.digests import describe, seal
 from vmlab.model.errors import ImageError
 from vmlab.system.removal import Removals, make_marked
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.called import ended
 from vmlab.guests.image.catalog import FILES, IMAGES, images_folder, licences, named, own_recipe
-from vmlab.integrity import describe
+from vmlab.integrity.digests import describe
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = """\

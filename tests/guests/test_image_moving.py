@@ -12,7 +12,7 @@ import pytest
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import Image, find, list_images, pack, unpack
 from vmlab.guests.image.recipe import current
-from vmlab.integrity import describe, seal
+from vmlab.integrity.digests import describe, seal
 from vmlab.model.errors import ImageError, UsageError
 from vmlab.system.removal import make_marked
 

@@ -21,7 +21,8 @@ from vmlab.guests import snapshots
 from vmlab.guests.cached import collection
 from vmlab.guests.cached.locks import USE_LOCK, Lock
 from vmlab.guests.snapshots import SnapshotRecipe, image_digest
-from vmlab.integrity import seal, verify
+from vmlab.integrity.digests import seal
+from vmlab.integrity.disk_reading import verify
 from vmlab.model.errors import GuestError, HypervisorError, RefusedError, SnapshotError, UsageError
 from vmlab.system.removal import Removals
 

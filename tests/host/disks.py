@@ -14,7 +14,7 @@ from vmlab.guests.image.building import ensure
 from vmlab.guests.image.catalog import Image
 from vmlab.guests.image.recipe import apt_options, debian_sources, running_codename
 from vmlab.guests.image.steps import run_step
-from vmlab.integrity import LongWork
+from vmlab.integrity.long_work import LongWork
 from vmlab.system.removal import remove_tree
 
 _NOT_UNPACKED = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")

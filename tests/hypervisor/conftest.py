@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from vmlab.hypervisor.contract import DomainSpec
-from vmlab.integrity import FileDigests, describe
+from vmlab.integrity.digests import FileDigests, describe
 from vmlab.model.names import RAM
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.guest import GuestResources

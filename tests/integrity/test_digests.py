@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.integrity import FileDigests, LongWork, describe, digests, seal, unseal, verify
-from vmlab.integrity.digests import CHUNK, MOST_PLAIN
+from vmlab.integrity import digests
+from vmlab.integrity.digests import CHUNK, MOST_PLAIN, FileDigests, describe, seal, unseal
+from vmlab.integrity.disk_reading import verify
+from vmlab.integrity.long_work import LongWork
 
 
 def test_a_file_is_described_by_chunks_and_as_a_whole(tmp_path: Path) -> None:

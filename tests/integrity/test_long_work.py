@@ -9,8 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.integrity import LongWork, describe, pieces, verify
-from vmlab.integrity.long_work import PIECE, as_current, beside, checked_by, copied, current, until, zeros
+from vmlab.integrity.digests import describe
+from vmlab.integrity.disk_reading import verify
+from vmlab.integrity.long_work import (
+    PIECE,
+    LongWork,
+    as_current,
+    beside,
+    checked_by,
+    copied,
+    current,
+    pieces,
+    until,
+    zeros,
+)
 
 
 class Heard(LongWork):

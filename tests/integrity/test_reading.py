@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from tests.integrity.damage import flip
-from vmlab.integrity import describe, verify
-from vmlab.integrity.digests import CHUNK
+from vmlab.integrity.digests import CHUNK, describe
+from vmlab.integrity.disk_reading import verify
 from vmlab.integrity.long_work import until
 
 

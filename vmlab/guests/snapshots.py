@@ -25,7 +25,7 @@ from vmlab.guests.cached.locks import USE_LOCK, wait_for_async
 from vmlab.guests.cached.manifest import Fault, digests_in, read_bytes, require_sizes
 from vmlab.guests.channel import payload_file
 from vmlab.guests.image.catalog import FILES, IMAGES
-from vmlab.integrity import FileDigests, describe
+from vmlab.integrity.digests import FileDigests, describe
 from vmlab.integrity.long_work import as_current, until
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError, SnapshotError, UsageError

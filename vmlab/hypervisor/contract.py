@@ -14,7 +14,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from vmlab.integrity import FileDigests
+from vmlab.integrity.digests import FileDigests
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.results import CacheProof, CpuUse, Drained, LeverProof, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode

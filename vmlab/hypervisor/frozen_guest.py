@@ -34,7 +34,7 @@ from typing import Any
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import CHANNELS, possible_vcpus
-from vmlab.integrity import FileDigests
+from vmlab.integrity.digests import FileDigests
 from vmlab.integrity.long_work import copied
 from vmlab.model.errors import OF_THIS_PROCESS, DeadlineExceeded, HypervisorError, RefusedError, SnapshotError
 from vmlab.model.names import DISK, FROZEN_FILES, MACHINE

@@ -203,7 +203,7 @@ class Stored:
 class WorkloadParams(Described):
     """Base of every workload's parameters: frozen, unknown keys refused, each field with a docstring."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 P = TypeVar("P", bound=WorkloadParams)

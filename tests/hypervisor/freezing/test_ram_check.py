@@ -18,8 +18,7 @@ import pytest
 from tests.integrity.damage import flip
 from tests.waiting import until
 from vmlab.hypervisor import frozen_guest
-from vmlab.integrity import FileDigests, describe
-from vmlab.integrity.digests import CHUNK
+from vmlab.integrity.digests import CHUNK, FileDigests, describe
 from vmlab.model.errors import HypervisorError, RefusedError, SnapshotError
 from vmlab.system import kernel
 

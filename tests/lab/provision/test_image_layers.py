@@ -15,7 +15,7 @@ from vmlab.guests.image.catalog import IMAGES, Image
 from vmlab.guests.image.layers import layer_name
 from vmlab.guests.snapshots import list_snapshots
 from vmlab.hypervisor.contract import DomainSpec, GuestDisk
-from vmlab.integrity import seal
+from vmlab.integrity.digests import seal
 from vmlab.lab.process import launcher
 from vmlab.lab.run.attempts import MeasuredBefore
 from vmlab.model.cell_event import PhaseStarted, WorkloadStarted

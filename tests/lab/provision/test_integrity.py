@@ -20,7 +20,8 @@ from vmlab.guests import snapshots as frozen
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.contract import BootImage
-from vmlab.integrity import Findings, LongWork
+from vmlab.integrity.disk_reading import Findings
+from vmlab.integrity.long_work import LongWork
 from vmlab.lab.provision import disk_integrity
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider

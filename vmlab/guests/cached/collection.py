@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 
 from vmlab.guests.cached.locks import USE_LOCK, Lock, wait_for, wait_for_async
 from vmlab.guests.cached.manifest import Fault, bring_to_disk, is_own, is_own_leftover, read_manifest, write_manifest
-from vmlab.integrity import FileDigests, verify
+from vmlab.integrity.digests import FileDigests
+from vmlab.integrity.disk_reading import verify
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import cache_folder
 from vmlab.system.removal import Removals, make_marked, remove_tree, remove_trees

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vmlab.integrity import FileDigests, seal, unseal
+from vmlab.integrity.digests import FileDigests, seal, unseal
 from vmlab.integrity.long_work import beside
 from vmlab.model.errors import OF_THIS_PROCESS, UsageError
 from vmlab.system.descriptors import closed_after

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, cast
 from vmlab.guests.cached.collection import Collection, Kept
 from vmlab.guests.cached.manifest import digests_in, require_sizes
 from vmlab.guests.image.catalog import ImageSummary
-from vmlab.integrity import FileDigests
+from vmlab.integrity.digests import FileDigests
 from vmlab.model.errors import ImageError, UsageError
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.image_name import check_image_name

@@ -24,8 +24,8 @@ from vmlab.guests.image import added
 from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, System, id_of
 from vmlab.guests.image.steps import run_step, stoppable
 from vmlab.guests.ssh import read_private_key
-from vmlab.integrity import LongWork, describe
-from vmlab.integrity.long_work import beside, copied
+from vmlab.integrity.digests import describe
+from vmlab.integrity.long_work import LongWork, beside, copied
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
 from vmlab.model.quantities import format_bytes
 from vmlab.system.file_system import demand_usable

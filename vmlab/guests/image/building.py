@@ -20,7 +20,8 @@ from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import DOCS, FILES, IMAGES, Image, licences
 from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe, LayerRecipe, apt_options, debian_sources
 from vmlab.guests.image.steps import run_step, stoppable
-from vmlab.integrity import LongWork, describe
+from vmlab.integrity.digests import describe
+from vmlab.integrity.long_work import LongWork
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.places import remedy_for
 from vmlab.model.units import format_bytes

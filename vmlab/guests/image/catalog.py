@@ -23,9 +23,8 @@ from vmlab.guests.cached.manifest import MANIFEST, Fault, digests_in, require_si
 from vmlab.guests.image import catalog
 from vmlab.guests.image.recipe import ImageRecipe, LayerRecipe, current, running_codename
 from vmlab.guests.image.steps import stoppable
-from vmlab.integrity import FileDigests, LongWork, pieces
-from vmlab.integrity.digests import describe, unseal
-from vmlab.integrity.long_work import PIECE
+from vmlab.integrity.digests import FileDigests, describe, unseal
+from vmlab.integrity.long_work import PIECE, LongWork, pieces
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
 from vmlab.system.file_system import demand_usable

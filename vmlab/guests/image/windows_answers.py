@@ -15,7 +15,7 @@ import asyncssh
 from lxml import etree
 
 from vmlab.guests.ssh import read_private_key
-from vmlab.integrity import pieces
+from vmlab.integrity.long_work import pieces
 from vmlab.model.errors import ImageError, RefusedError, UsageError
 from vmlab.model.quantities import format_bytes
 from vmlab.system.given_file import demand_given, new_file, read_given

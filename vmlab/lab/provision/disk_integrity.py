@@ -14,7 +14,8 @@ from vmlab.guests.image.added import AddedImage
 from vmlab.guests.image.catalog import Image
 from vmlab.guests.snapshots import Snapshot
 from vmlab.hypervisor.libvirt.calls import call
-from vmlab.integrity import FileDigests, Findings, verify
+from vmlab.integrity.digests import FileDigests
+from vmlab.integrity.disk_reading import Findings, verify
 from vmlab.integrity.long_work import until
 from vmlab.model.errors import HypervisorError, VmlabError, in_one_line
 from vmlab.model.event import Event, Notice

@@ -15,8 +15,11 @@ class Described(BaseModel):
     """Base of models whose fields are described, in the JSON Schema, by the docstrings below them.
 
     They are read when a schema is made, and not when a class is, as ``use_attribute_docstrings`` would: that reads the
-    source of every model, which took a seventh of the time of a short command.
+    source of every model, which took a seventh of the time of a short command. Validators are built when they are used:
+    who reads records needs the marks of keys and none of these.
     """
+
+    model_config = ConfigDict(defer_build=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from vmlab.analysis.advice.advice import Advised, advise
 from vmlab.analysis.cell_shape import BoundDocument, CellDocument
 from vmlab.analysis.shape import (
     DomainDiskDocument,
@@ -17,6 +17,9 @@ from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.run.host_rows import host_table
 from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.report.writers.text import paragraph, text_lines
+
+if TYPE_CHECKING:
+    from vmlab.analysis.advice.advice import Advised
 
 Figures = Mapping[str, Summary]
 
@@ -44,6 +47,9 @@ def advice_section(document: RunDocument) -> Section:
     """What the recording advises, of each guest or disk; empty for a recording without guests."""
     if not domains_of(document):
         return Section("", [])
+    # Imported late: most runs are no recordings.
+    from vmlab.analysis.advice.advice import advise
+
     advised = advise(document)
     said: list[Block] = []
     for one in advised.advice:

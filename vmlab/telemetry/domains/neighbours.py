@@ -11,7 +11,6 @@ from typing import NamedTuple
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import NeighbourUse
 from vmlab.system.processes import TICKS_PER_SECOND, stat_of
-from vmlab.telemetry.domains.qemu_processes import IO, own_guests
 from vmlab.telemetry.source import KeyedLines
 
 _TOLD = 3
@@ -117,6 +116,9 @@ def neighbours(proc: Path) -> tuple[Neighbour, ...]:
 
 
 def _found(proc: Path) -> Iterator[Neighbour]:
+    # Imported late, here and below: whoever compares runs needs the words alone.
+    from vmlab.telemetry.domains.qemu_processes import own_guests
+
     for pid, options in own_guests(proc).items():
         with suppress(OSError, ValueError):
             (resident,) = _RESIDENT.numbers((proc / str(pid) / "status").read_bytes())
@@ -126,6 +128,8 @@ def _found(proc: Path) -> Iterator[Neighbour]:
 
 def counted_neighbours(proc: Path) -> dict[tuple[int, int], NeighbourCounters]:
     """The counters of each as they are now; bytes are 0 where this user may not read them."""
+    from vmlab.telemetry.domains.qemu_processes import own_guests
+
     found = {}
     for pid, options in own_guests(proc).items():
         with suppress(OSError, ValueError):
@@ -137,6 +141,8 @@ def counted_neighbours(proc: Path) -> dict[tuple[int, int], NeighbourCounters]:
 
 
 def _disk_bytes(file: Path) -> int:
+    from vmlab.telemetry.domains.qemu_processes import IO
+
     try:
         return sum(IO.numbers(file.read_bytes()))
     except (OSError, ValueError):
