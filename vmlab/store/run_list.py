@@ -84,6 +84,10 @@ def _stamped() -> list[tuple[Stamp | None, RunSummary]]:
     place, unchanged = str(runs), True
     for name in run_names():
         kept = before.get(name)
+        if kept is not None and _is_as_it_was(f"{place}/{name}", kept[0]) and kept[1][_ENDED] is not None:
+            after[name] = kept
+            found.append((kept[0], _as_kept(*kept[1][:_TAGS], (), *kept[1][_TAGS:])))
+            continue
         stamp = _stamp(f"{place}/{name}", settled, kept[0] if kept else None)
         if kept is None or not _same(kept[0], stamp) or (kept[1][_ENDED] is None and is_alive(runs / name)):
             summary = _summarise(runs / name)
@@ -113,6 +117,18 @@ def _may_be_kept(summary: RunSummary, stamp: Stamp | None, settled: int) -> bool
     if stamp is None or summary.problem is not None or summary.outcome == RUNNING:
         return False
     return all(file is None or max(file[2:]) < settled for file in stamp[1:])
+
+
+def _is_as_it_was(folder: str, before: Stamp) -> bool:
+    """Whether `_stamp` would give the same: nearly all of many runs are as they were, and nothing is made for these."""
+    of_folder, of_store, log, note = before
+    return (
+        of_folder is not None
+        and file_stamp(folder) == of_folder
+        and file_stamp(f"{folder}/{STORE}") == of_store
+        and (log is None or (file_stamp(f"{folder}/{STORE}-wal") or [])[:3] == log)
+        and (note is None or file_stamp(f"{folder}/{NOTE}") == note)
+    )
 
 
 def _same(before: Stamp | None, now: Stamp | None) -> bool:
