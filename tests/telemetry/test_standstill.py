@@ -299,7 +299,7 @@ def test_a_gap_in_which_the_watch_itself_used_no_cpu_is_a_stop_of_this_process(
     monkeypatch.setattr("random.uniform", lambda _least, _most: 1.0)
     watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: next(moments))
     waited = iter([False, False, True])
-    monkeypatch.setattr(watch._stopping, "wait", lambda _seconds: next(waited))
+    monkeypatch.setattr(watch._waits, "sleep", lambda _seconds: next(waited))
     watch.start()
     (found,) = watch.stop().stood
     assert found.pid == os.getpid()

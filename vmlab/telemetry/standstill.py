@@ -25,7 +25,7 @@ from pathlib import Path
 
 from vmlab.system.mounts import Mount, cgroups_in, hierarchies, mount_of
 from vmlab.telemetry.link_states import LinkStates
-from vmlab.telemetry.recorder_clock import take_precedence
+from vmlab.telemetry.recorder_clock import HostClocks, take_precedence
 from vmlab.telemetry.source import KernelFile, reader
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
@@ -127,6 +127,8 @@ class ProcessStates:
             )
             if mount is not None
         ]
+        self.changes = 0
+        """Grows whenever `threads` may give something else."""
         self._places: dict[bytes, list[tuple[Path, bytes]]] = {}
         self._files: dict[Path, KernelFile] = {}
         self._ended: list[_Thread] = []
@@ -138,10 +140,14 @@ class ProcessStates:
         if not self._turn:
             self._turn = list(self._threads.values())
         some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
-        frozen: dict[Path, bool] = {}
+        frozen: dict[bytes, bool] = {}
         for thread in some:
             try:
-                how = self._how(thread, frozen)
+                ran = thread.ran()
+                if ran and ran == thread.asleep_at and not thread.how and not self._is_frozen(thread.cgroups, frozen):
+                    thread.seen = now
+                    continue
+                how = self._how(thread, ran, frozen)
             except OSError:
                 self._forget(thread)
             else:
@@ -179,6 +185,7 @@ class ProcessStates:
                 with suppress(OSError):
                     self._list_threads(pid, self._proc / str(pid) / "task", now)
         self._listings += 1
+        self.changes += 1
         for place, thread in enumerate(list(self._threads.values())):
             # A thread may be put into another cgroup at any time.
             if thread.has_run or (place + self._listings) % _LISTS == 0:
@@ -209,11 +216,8 @@ class ProcessStates:
         if self._threads.pop(thread.tid, None) is not None and thread.stopped:
             self._ended.append(thread)
 
-    def _how(self, thread: _Thread, frozen: dict[Path, bool]) -> str:
-        """How the thread is stopped; empty where it is not. Raises OSError where it has gone."""
-        ran = thread.ran()
-        if ran and ran == thread.asleep_at and not thread.how and not self._is_frozen(thread.cgroups, frozen):
-            return ""
+    def _how(self, thread: _Thread, ran: bytes, frozen: dict[bytes, bool]) -> str:
+        """How the thread is stopped that has `ran` so long; empty where it is not. Raises OSError where it has gone."""
         stat = thread.stat()
         # proc(5): the text after the closing bracket of comm begins with the state.
         state = stat[(at := stat.rindex(b")") + 2) : at + 1]
@@ -223,6 +227,7 @@ class ProcessStates:
         if state == _WAITS:
             # Seldom, and it may have been put into another cgroup just now.
             thread.cgroups = _read(thread.folder / "cgroup")
+            self.changes += 1
         if state in (_WAITS, _ASLEEP) and self._is_frozen(thread.cgroups, frozen):
             how = _FROZEN
         if how and not thread.name:
@@ -238,16 +243,14 @@ class ProcessStates:
                 thread.stopped[one] = thread.stopped.get(one, 0.0) + (now - thread.seen) * (1.0 if whole else 0.5)
         thread.how, thread.seen = how, now
 
-    def _is_frozen(self, cgroups: bytes, frozen: dict[Path, bool]) -> bool:
+    def _is_frozen(self, cgroups: bytes, frozen: dict[bytes, bool]) -> bool:
         """Whether one of the `cgroups`, as the kernel lists those of a thread, is frozen; `frozen` is for one look."""
-        if cgroups not in self._places:
-            self._places[cgroups] = list(self._freezers_of(cgroups))
-        for path, word in self._places[cgroups]:
-            if path not in frozen:
-                frozen[path] = self._has(path, word)
-            if frozen[path]:
-                return True
-        return False
+        known = frozen.get(cgroups)
+        if known is None:
+            if cgroups not in self._places:
+                self._places[cgroups] = list(self._freezers_of(cgroups))
+            known = frozen[cgroups] = any(self._has(path, word) for path, word in self._places[cgroups])
+        return known
 
     def _freezers_of(self, cgroups: bytes) -> Iterator[tuple[Path, bytes]]:
         for controllers, inner in cgroups_in(cgroups):
@@ -289,7 +292,9 @@ class StandstillWatch:
         self._states = ProcessStates(proc) if inside else None
         self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
         self._links = LinkStates() if inside else None
-        self._stopping = threading.Event()
+        # Every wait can be ended. An event's would cost more.
+        self._waits = HostClocks(plain=0.0)
+        self._compared_as = -1
         self._own: list[Standstill] = []
         self._seen = Seen()
         self._failure: OSError | None = None
@@ -301,7 +306,7 @@ class StandstillWatch:
 
     def stop(self) -> Seen:
         """End, and give what was seen. A second call gives the same. Raises OSError where /proc cannot be read."""
-        self._stopping.set()
+        self._waits.stop()
         if self._thread.ident is not None:
             self._thread.join()
         if self._failure is not None:
@@ -330,7 +335,7 @@ class StandstillWatch:
                 compared = now
                 self._compare(states, values, links, now)
             wait = random.uniform(0.5, 1.5) * EVERY * seldom
-            going = not self._stopping.wait(wait)
+            going = not self._waits.sleep(wait)
             before, cpu_before = now, used
             now, used = self._clock(), time.process_time()
             gap = now - before - wait
@@ -350,7 +355,8 @@ class StandstillWatch:
             self._outside.look(now, seldom)
 
     def _compare(self, states: ProcessStates, values: LabValues, links: LinkStates, now: float) -> None:
-        values.look(now, states.threads())
+        values.look(now, states.threads() if states.changes != self._compared_as else ())
+        self._compared_as = states.changes
         if self._outside is not None:
             values.look_at_groups(self._outside.threads())
         links.look(now)

@@ -10,10 +10,11 @@ kept a cgroup from running the kernel counts itself; the groups above this proce
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from vmlab.system.mounts import Mount, cgroups_in, cpu_list, throttled_seconds
 from vmlab.telemetry.place import disks_under
@@ -62,6 +63,18 @@ class Changed:
     """The process whose thread it is of; None for what is not one's alone."""
 
 
+class Given(NamedTuple):
+    """What a thread has of its CPUs."""
+
+    cpus: Set[int]
+    policy: int
+    nice: int
+
+
+Read = bytes | Given
+"""What a reading gives: the text of a file, or this."""
+
+
 @dataclass(frozen=True, slots=True)
 class Throttled:
     """A quota kept the cgroup `group` from running for `seconds`, added up over CPUs; `pids` are its processes.
@@ -76,11 +89,11 @@ class Throttled:
 
 @dataclass(slots=True)
 class _Value:
-    read: Callable[[], bytes]
-    first: bytes
+    read: Callable[[], Read]
+    first: Read
     pid: int | None
     since: float | None = None
-    other: bytes | None = None
+    other: Read | None = None
     seconds: float = 0.0
 
 
@@ -94,7 +107,7 @@ class SteadyValues:
     def __len__(self) -> int:
         return len(self._values)
 
-    def add(self, name: str, read: Callable[[], bytes], pid: int | None = None) -> None:
+    def add(self, name: str, read: Callable[[], Read], pid: int | None = None) -> None:
         """Compare what `read` gives from now on. What cannot be read, with OSError, is passed over."""
         if (name, pid) not in self._values:
             with suppress(OSError):
@@ -153,7 +166,7 @@ class LabValues:
             self._add_file(path)
 
     def look(self, now: float, threads: Iterable[tuple[int, int, bytes]]) -> None:
-        """Read all at `now`; `threads` have the id of their process, their own, and their cgroups."""
+        """Read all at `now`; `threads` that may be new have the id of their process, their own, and their cgroups."""
         for pid, tid, cgroups in threads:
             self._take_groups(pid, cgroups)
             if tid not in self._given:
@@ -245,11 +258,12 @@ def _is_advised(roots: Roots) -> bool:
     return False
 
 
-def _given(tid: int) -> bytes:
-    """What the kernel's scheduler gives a thread, for people."""
-    policy, nice = os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid)
-    return f"CPUs {cpu_list(os.sched_getaffinity(tid))}, policy {policy}, nice {nice}".encode()
+def _given(tid: int) -> Given:
+    """What the kernel's scheduler gives a thread."""
+    return Given(os.sched_getaffinity(tid), os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid))
 
 
-def _words(text: bytes) -> str:
+def _words(text: Read) -> str:
+    if isinstance(text, Given):
+        return f"CPUs {cpu_list(text.cpus)}, policy {text.policy}, nice {text.nice}"
     return chosen_word(" ".join(text.decode("utf-8", "replace").split())) or "empty"
