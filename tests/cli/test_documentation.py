@@ -247,6 +247,15 @@ def test_the_bounds_of_prose_only_fall() -> None:
     assert all(any(one.values()) for one in bounds.values())
 
 
+WORDS = 63_000
+"""Of all pages in `docs/` without decisions and what programs write: this number only falls, to 60,000."""
+
+
+def test_all_pages_together_are_no_longer_than_they_were() -> None:
+    pages = [page for page in WRITTEN if ROOT / "docs" in page.parents and page not in DECISIONS]
+    assert sum(len(without_generated(page.read_text(encoding="utf-8")).split()) for page in pages) <= WORDS
+
+
 def test_prose_is_told_from_code_tables_and_lists() -> None:
     text = "Two words.\n\n    vmlab figure\n\n| a figure |\n| - |\n\n- First `figure`, [link](figure.md).\n- Two.\n"
     assert list(sentences(text)) == ["Two words.", "- First CODE, link.", "- Two."]
