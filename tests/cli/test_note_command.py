@@ -17,7 +17,7 @@ from vmlab.cli.main import command_line
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.report.listing import runs_text
-from vmlab.store.notes import NOTE, note_of, write_note
+from vmlab.store.life import NOTE, note_of, write_note
 from vmlab.store.run_list import list_runs
 from vmlab.system.removal import remove_tree
 from vmlab.system.text_width import UNCUT, width_of
@@ -166,7 +166,7 @@ def test_a_file_that_is_no_note_is_none(
 WRITE = """
 import sys
 from pathlib import Path
-from vmlab.store.notes import write_note
+from vmlab.store.life import write_note
 for _ in range(50):
     write_note(Path(sys.argv[1]), sys.argv[2] * 500)
 """

@@ -19,7 +19,7 @@ from vmlab.model.event import RunEnded
 from vmlab.model.places import runs_folder
 from vmlab.store import run_list, run_summary
 from vmlab.store.kept_file import file_stamp
-from vmlab.store.notes import NOTE, write_note
+from vmlab.store.life import NOTE, write_note
 from vmlab.store.run_list import RunList, kept_file, list_runs
 from vmlab.store.runs import RunSummary, remove_tag, write_tag
 from vmlab.store.writer import RunWriter, fold_in_dead

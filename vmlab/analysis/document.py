@@ -70,8 +70,7 @@ from vmlab.model.event import (
 from vmlab.model.jsonable import carried, common_fields, fields_of, time_of_day
 from vmlab.model.run import OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
-from vmlab.store.life import is_alive
-from vmlab.store.notes import note_of
+from vmlab.store.life import is_alive, note_of
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, tags_of
 from vmlab.store.samples import HostReaders

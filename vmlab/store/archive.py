@@ -30,8 +30,7 @@ from vmlab.model.errors import RefusedError, StoreError, UsageError, VmlabError
 from vmlab.model.event import CellWithdrawn, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes
-from vmlab.store.life import LOCK, is_alive
-from vmlab.store.notes import LONGEST_NOTE, checked_note, note_of, write_note
+from vmlab.store.life import LOCK, LONGEST_NOTE, checked_note, is_alive, note_of, write_note
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, demand_id
 from vmlab.store.samples import HostReaders, samples

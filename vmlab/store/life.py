@@ -1,4 +1,8 @@
-"""Whether a run lives: its processes hold a lock together, which the kernel frees when the last of them is gone."""
+"""What stands beside a run's store: the lock of its processes, their numbers, and its note.
+
+Whether a run lives is told by the lock, which its processes hold together and the kernel frees when the last of them is
+gone. The note is a line of a user's own on what the run was, in a small file with which it goes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from pathlib import Path
 from vmlab.model.errors import UsageError
 from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import NoLocksError, flock
-from vmlab.system.given_file import read_given
+from vmlab.system.given_file import new_file, open_given, read_given
 from vmlab.system.processes import command_line
 
 LOCK = "lock"
@@ -62,3 +66,46 @@ def process_ids(folder: Path) -> dict[str, int]:
 def is_recording(folder: Path) -> bool:
     """Whether the run in `folder` is a recording of the host."""
     return RECORDER in process_ids(folder)
+
+
+NOTE = "note.txt"
+LONGEST_NOTE = 500
+"""Characters, of any script."""
+_MOST_BYTES = 4 * LONGEST_NOTE + 1
+
+
+def checked_note(text: str) -> str:
+    """A note as it is kept, without spaces around it. Raises UsageError, with one line, for one that cannot be kept."""
+    note = text.strip()
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(f"a note has at most {LONGEST_NOTE} characters; this one has {len(note)}")
+    try:
+        note.encode()
+    except UnicodeEncodeError:
+        raise UsageError("a note is text in UTF-8; this one has other bytes") from None
+    return note
+
+
+def note_of(folder: Path) -> str:
+    """The note of the run in `folder`; empty for none, and for a file that nobody can have written as one."""
+    try:
+        return checked_note(read_given(folder / NOTE, _MOST_BYTES, follow=False).decode())
+    except (UsageError, UnicodeDecodeError):
+        return ""
+
+
+def write_note(folder: Path, note: str) -> None:
+    """Keep a `checked_note` in the place of the one that was there; an empty one removes it. Raises OSError.
+
+    Raises UsageError where a link, a folder or a special file stands in its place, which stays as it is.
+    """
+    path = folder / NOTE
+    if os.path.lexists(path):
+        with open_given(path, follow=False):
+            pass
+    elif not note:
+        return
+    with new_file(path) as file:
+        file.write(f"{note}\n".encode() if note else b"")
+        file.flush()
+        os.fsync(file.fileno())

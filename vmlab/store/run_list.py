@@ -22,8 +22,7 @@ from vmlab.model.jsonable import time_of_day
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.run import RUNNING
 from vmlab.store.kept_file import SETTLED_NANOSECONDS, KeptFile, file_stamp
-from vmlab.store.life import LOG, is_alive
-from vmlab.store.notes import NOTE
+from vmlab.store.life import LOG, NOTE, is_alive
 from vmlab.store.runs import STORE, RunSummary, all_tags, run_names
 
 _SCHEMA = "vmlab.run-list/7"

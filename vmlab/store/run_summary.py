@@ -15,8 +15,7 @@ from vmlab.model.event import (
     RunStarted,
 )
 from vmlab.model.run import DAMAGED, RUNNING, Outcome
-from vmlab.store.life import is_alive, process_ids
-from vmlab.store.notes import note_of
+from vmlab.store.life import is_alive, note_of, process_ids
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import RunSummary
 

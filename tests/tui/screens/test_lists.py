@@ -16,7 +16,7 @@ from tests.tui.screens.test_screens import ROOMY, StillConsole
 from tests.tui.states import Place, runs
 from tests.waiting import until
 from vmlab.model.places import runs_folder
-from vmlab.store.notes import write_note
+from vmlab.store.life import write_note
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import RunSummary
 from vmlab.system.text_width import width_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from vmlab.store.notes import write_note
+from vmlab.store.life import write_note
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import write_tag
 from vmlab.tui.feed.run_facts import rows_of

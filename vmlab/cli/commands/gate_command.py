@@ -25,7 +25,7 @@ from vmlab.model.names import HOST_PLACE
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, load_valid
 from vmlab.report.night_text import night_text
-from vmlab.store.notes import checked_note
+from vmlab.store.life import checked_note
 from vmlab.store.runs import MOST_RUNS, resolve_run
 from vmlab.system.given_file import new_file
 

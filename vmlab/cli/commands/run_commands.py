@@ -42,7 +42,7 @@ from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, as_changed, comm
 from vmlab.plan.planning import Overrides, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.target_text import missed_sentence
-from vmlab.store.notes import checked_note
+from vmlab.store.life import checked_note
 
 _OF_THE_COMMAND = ("scenario", "command", "guest", "print_scenario")
 _ALLOWED = ("allow_overcommit", "allow_unsafe", "allow_noise", "allow_equal_weight")

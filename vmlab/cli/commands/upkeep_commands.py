@@ -20,7 +20,7 @@ from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text
 from vmlab.report.words import plural
-from vmlab.store.notes import note_of
+from vmlab.store.life import note_of
 from vmlab.store.run_list import bytes_of, tags_document
 from vmlab.store.runs import all_tags, remove_tag, resolve_run, run_folders
 

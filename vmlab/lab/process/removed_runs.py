@@ -14,7 +14,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.plan.scenario_file.loading import shipped_names
-from vmlab.store.notes import checked_note, note_of, write_note
+from vmlab.store.life import checked_note, note_of, write_note
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import (
     add_to_name,

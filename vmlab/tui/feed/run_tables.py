@@ -15,7 +15,7 @@ from vmlab.report.reference_text import reference_text
 from vmlab.report.run.run_page import run_table
 from vmlab.report.run.tiles_board import board_of, target_bars
 from vmlab.store.kept_file import file_stamp
-from vmlab.store.notes import note_of
+from vmlab.store.life import note_of
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import tags_of
 from vmlab.tui.state.views import Measured
