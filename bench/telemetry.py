@@ -68,6 +68,19 @@ def cost(interval: float, seconds: float, folder: Path, tools: list[str]) -> dic
     return figures
 
 
+def top_cost(seconds: float) -> float:
+    """CPU of ``vmlab top --json`` at 1 Hz, the CPUs' probe included, in percent of one core; without guests."""
+    alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"] if os.geteuid() == 0 else []
+    with running([*alone, sys.executable, "-m", "vmlab", "top", "--json"]) as pid:
+        tree = TreeCpu([pid])
+        time.sleep(WARM_UP)
+        began = time.monotonic()
+        tree.begin()
+        time.sleep(seconds)
+        tree.look()
+        return tree.seconds / (time.monotonic() - began) * 100
+
+
 def lateness(folder: Path, *, realtime: bool) -> tuple[list[float], list[float]]:
     """Seconds after its deadline of each of a thousand ticks at 50 Hz, sorted, with a spinner more than CPUs.
 
@@ -174,7 +187,7 @@ def main() -> None:
     parser.add_argument("--load", type=int, default=0, help="processes that keep CPUs and caches busy during the cost")
     parser.add_argument("--beside", nargs="*", choices=list(RIVALS), default=list(RIVALS), help="the tools to compare")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds of a long recording at 1 Hz")
-    parser.add_argument("--only", choices=["cost", "lateness", "store", "soak"], help="one part alone")
+    parser.add_argument("--only", choices=["cost", "top", "lateness", "store", "soak"], help="one part alone")
     asked = parser.parse_args()
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
@@ -193,13 +206,17 @@ def run_parts(asked: argparse.Namespace, folder: Path) -> None:
         print(f"CPU, % of one core over {asked.seconds:g} s, {GUESTS} synthetic guests for vmlab{beside}")
         with busy(asked.load, 4 * asked.seconds + 240):
             print_cost({interval: cost(interval, asked.seconds, folder, asked.beside) for interval in (1.0, 0.1)})
+    if asked.only in (None, "top"):
+        print(
+            f"\nvmlab top --json, 1 Hz, no guests: {top_cost(asked.seconds):.3f} % of one core over {asked.seconds:g} s"
+        )
     if asked.only in (None, "lateness"):
         for realtime in (True, False):
             every, unstolen = lateness(folder, realtime=realtime)
             print(f"\nLateness, every core busy, {'SCHED_FIFO 1' if realtime else 'no priority'}")
             print(f"  all ticks: {_lateness_words(every)}\n  ticks without steal: {_lateness_words(unstolen)}")
     if asked.only in (None, "store"):
-        for values in (273, 2400):
+        for values in (394, 2400):
             size, keep, read = store_cost(values, 600, folder)
             print(
                 f"\nStore, {values} values, 600 ticks: {size:.2f} bytes a value, {keep:.3f} ms of CPU a tick,"
