@@ -12,7 +12,7 @@ from tests.store.stories import HOST, Story
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
 from vmlab.tui.contract import Pick
-from vmlab.tui.feed.run_facts import EarlierRuns, RunFactsList
+from vmlab.tui.feed.run_facts import RunFactsList
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.compared import compared_sides
 
@@ -70,13 +70,9 @@ def test_a_comparison_under_kvm_does_not_speak_of_it(capsys: Captured) -> None:
         ({"accelerator": "kvm"}, ()),
     ],
 )
-def test_the_list_of_runs_says_so_and_sets_no_run_beside_one_of_another_kind(
-    run: dict[str, object], behind: tuple[str, ...]
-) -> None:
+def test_the_list_of_runs_says_so(run: dict[str, object], behind: tuple[str, ...]) -> None:
     told(RUN, **run)  # type: ignore[arg-type]
     told(OTHER, "kvm")
     runs = list_runs()
     facts = RunFactsList().of(runs, runs_folder())
     assert facts[RUN].behind == behind
-    (newer,) = (one for one in runs if one.id == OTHER)
-    assert len(EarlierRuns(runs, facts).up_to(newer, 16)) == (1 if behind else 2)

@@ -360,7 +360,8 @@ def test_the_console_lists_replays_and_compares_or_says_why_not(damage: str) -> 
             assert compared_sides([one.side for one in sides], every_metric=True).rows
             assert all(
                 len(times) == len(values)
-                for times, values in (course_of(one, "cpu_user_percent").curve for one in sides)
+                for one in sides
+                for times, values in course_of(one, "cpu_user_percent").curves
             )
 
 

@@ -50,9 +50,13 @@ def watching() -> StillConsole:
     return StillConsole(options=ConsoleOptions(control=False))
 
 
+KEPT = ("run-list.json", "run-verdicts.json")
+"""What is kept of runs, so that it need not be read again."""
+
+
 def files(folder: Path) -> set[Path]:
     """All that a key might write; what is read of runs leaves files of SQLite, and the list of runs is kept."""
-    return {path for path in folder.rglob("*") if "run.sqlite-" not in path.name and path.name != "run-list.json"}
+    return {path for path in folder.rglob("*") if "run.sqlite-" not in path.name and path.name not in KEPT}
 
 
 @pytest.mark.parametrize("place", PLACES, ids=[one.make.__name__ for one in PLACES])

@@ -13,13 +13,17 @@ from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import cells_alike
+from vmlab.analysis.figures.figure import host_mean
 from vmlab.report.comparison_text import comparison_table
+from vmlab.report.demo.chapters import FOLDER
 from vmlab.report.words import NOT_MEASURED
-from vmlab.store.runs import write_tag
+from vmlab.store.runs import STORE, write_tag
+from vmlab.telemetry.host.host_figures import headlines
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.compared import ComparedSides, Entry, SideRow, compared_sides
-from vmlab.tui.widgets.charts.side_charts import SideBars
+from vmlab.tui.widgets.charts.raster import PLAIN_LINES
+from vmlab.tui.widgets.charts.side_charts import OverlayChart, SideBars
 from vmlab.tui.widgets.side_table import SideTable
 
 NOISE = (0.2, -0.5, 0.7, -0.1, 0.3, -0.6, 0.1, -0.3)
@@ -237,8 +241,40 @@ def test_what_is_drawn_and_the_hosts_means_are_of_cells_alike_that_passed(tmp_pa
         story.measure("web", 10.0)
         story.end_cell(outcome, wall=10.0)
     found = sides_of([Pick(story.end())])
-    assert [(one.side.label, one.cell) for one in found] == [("cache none", 2), ("cache writeback", 4)]
+    assert [(one.side.label, one.cells) for one in found] == [("cache none", (2,)), ("cache writeback", (4,))]
     assert [[cell.cell for cell in cells] for cells in cells_alike([one.side for one in found])] == [[2], [4]]
+
+
+def test_the_chart_opens_on_what_was_the_limit_and_the_hosts_figures_have_their_differences() -> None:
+    names = [figure.name for figure in headlines()]
+    for cells, figure in (((2, 1), "disk_util_percent"), ((6, 5), "cpu_user_percent")):
+        sides = [one.side for one in sides_of([Pick(FOLDER / STORE, cell) for cell in cells])]
+        shown = compared_sides(sides)
+        assert names[shown.limited] == figure
+        rows = {row.label: row.entries for row in shown.rows if row.entries}
+        means = [host_mean("disk_util_percent")(side.cells[0]) for side in sides]
+        assert means[0] is not None and means[1] is not None
+        assert rows["disk util %"][0].difference == ""
+        assert rows["disk util %"][1].difference == f"{means[1] - means[0]:+.1f} points"
+        assert rows["disk await ms"][1].difference.endswith(" %") and rows["disk await ms"][1].tone == "quiet"
+
+
+def test_all_cells_of_a_side_are_drawn_in_its_tone(store: Path) -> None:
+    assert [len(one.cells) for one in sides_of([Pick(store)])] == [8, 8]
+    for signs, text in ((False, "x"), (True, PLAIN_LINES[1])):
+        cells = [OverlayChart._of_side(("x", place, None), [0, 0, 0, 1, 1], signs=signs) for place in range(5)]
+        assert [side for _, side, _ in cells] == [0, 0, 0, 1, 1]
+        assert cells[-1][0] == cells[-2][0] == text
+
+
+def test_where_there_is_room_the_hosts_figures_stand_in_two_columns() -> None:
+    figures = [SideRow(f"figure {place}", (Entry("1"), Entry("2"))) for place in range(6)]
+    table = SideTable()
+    table.show(ComparedSides(("before", "after"), rows=(SideRow("Host", tone="title"), *figures)))
+    narrow, wide = ([*table.lines(width, 30)] for width in (80, 160))
+    assert len(wide) < len(narrow) - 2
+    told = "".join(text for line in wide for text, _ in line)
+    assert all(f"figure {place}" in told for place in range(6))
 
 
 def test_latencies_of_the_guests_disks_stand_side_by_side_with_the_error_of_their_bins(tmp_path: Path) -> None:

@@ -41,6 +41,31 @@ def run_verdicts(tables: Sequence[ResultTable]) -> list[str]:
     return said if rest <= 1 else [*said[:_MOST_LINES], f"{rest} more are in the tables."]
 
 
+def brief_verdict(tables: Sequence[ResultTable]) -> str:
+    """The same of the first candidate in a few words, such as ``writeback better in 3 of 3``; "" without one."""
+    sides: dict[str, list[Difference]] = {}
+    for table in tables:
+        for row, column, entry in table.each():
+            if entry.difference is not None and entry.difference.is_compared and entry.difference.percent is not None:
+                sides.setdefault(_sides_of(table, row, column)[0], []).append(entry.difference)
+    if not sides:
+        return ""
+    told = {candidate: _brief(found) for candidate, found in sides.items()}
+    # What is proven comes first.
+    candidate = next((one for one, text in told.items() if " in " in text), next(iter(told)))
+    more = f", {len(told) - 1} more" if len(told) > 1 else ""
+    return f"{told[candidate] if told[candidate][0].isupper() else f'{candidate} {told[candidate]}'}{more}"
+
+
+def _brief(found: Sequence[Difference]) -> str:
+    proven = [one for one in found if one.proven]
+    if proven:
+        ways = {True: "better", False: "worse", None: "different"}
+        words = dict.fromkeys(ways[one.better] for one in proven)
+        return f"{' and '.join(words)} in {len(proven)} of {len(found)}"
+    return "Cannot tell yet" if any(one.obstacle for one in found) else "No difference proven"
+
+
 def _sides_of(table: ResultTable, row: Head, column: Head) -> tuple[str, str]:
     """The candidate and the baseline, by the values of the axes in which they differ."""
     own = {**table.axes, **table.fixed, **dict(row), **dict(column)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +17,7 @@ from vmlab.model.ordered import behind, ordered_words
 from vmlab.model.run import RUNNING, AxisValue, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import STORE, RunSummary, by_time
+from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.state.views import CellView
 
 _MOST_RUNS = 60
@@ -67,33 +66,6 @@ def facts_of(store: Path) -> RunFacts:
     words = behind(probed.accelerator if has_guests else None, ordered_words(probed.host)) if probed else ()
     varied = "; ".join(f"{name} {', '.join(map(axis_word, values))}" for name, values in axes.items())
     return RunFacts(varied, sum(walls) / len(walls) if walls else None, words)
-
-
-class EarlierRuns:
-    """The `cell_seconds` of runs, in the order in which they began, by what makes runs alike.
-
-    These have the same scenario, size and axes, and the same words behind.
-    """
-
-    def __init__(self, runs: Iterable[RunSummary], facts: Mapping[str, RunFacts]) -> None:
-        self._facts = facts
-        self._alike: dict[tuple[str, str, RunFacts], list[tuple[tuple[str, str, str], float]]] = {}
-        for run in runs:
-            own = facts.get(run.id, RunFacts())
-            if own.cell_seconds is not None:
-                self._alike.setdefault(self._key(run, own), []).append((by_time(run.id), own.cell_seconds))
-        for values in self._alike.values():
-            values.sort()
-
-    def up_to(self, run: RunSummary, count: int) -> list[float]:
-        """Those of the newest runs like `run` up to itself, oldest first."""
-        values = self._alike.get(self._key(run, self._facts.get(run.id, RunFacts())), [])
-        place = bisect_right(values, by_time(run.id), key=lambda one: one[0])
-        return [seconds for _, seconds in values[max(0, place - count) : place]]
-
-    @staticmethod
-    def _key(run: RunSummary, facts: RunFacts) -> tuple[str, str, RunFacts]:
-        return (run.scenario, run.size, facts._replace(cell_seconds=None))
 
 
 SORTS: tuple[tuple[str, Callable[[RunSummary], Any], bool], ...] = (

@@ -27,16 +27,18 @@ from vmlab.store.samples import HostReaders, series
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.run_tables import document_of
 
+_MOST_CURVES = 16
+"""Cells of a side that are drawn: more lines would hide each other."""
 COLOURS = 4
 """More sides than this cannot be distinguished in one chart, and are not shown."""
 
 
 class PickedSide(NamedTuple):
-    """A side with its store and the cell whose time series stands for it: the first of `cells_alike`."""
+    """A side with its store and the cells whose time series are drawn: those of `cells_alike`."""
 
     side: Side
     store: Path
-    cell: int
+    cells: tuple[int, ...]
 
 
 def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
@@ -54,7 +56,7 @@ def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
         raise UsageError("a comparison needs two runs or cells; mark them with Space on the Runs screen")
     alike = cells_alike([side for _, side in sides])
     return [
-        PickedSide(side, store, (cells or side.cells)[0].cell)
+        PickedSide(side, store, tuple(cell.cell for cell in (cells or side.cells)[:_MOST_CURVES]))
         for (store, side), cells in zip(sides, alike, strict=True)
     ]
 
@@ -78,26 +80,30 @@ def _name(run: str) -> str:
 
 
 class Course(NamedTuple):
-    """How the execute phase of a side's cell went: a `curve` of seconds since the workloads started and values.
+    """How the execute phases of a side's cells went: a curve of each, of seconds since the start and values.
 
-    `switches` are when its running guests were switched, in such seconds; `phases` how long each phase took, in order.
+    `switches` are when its running guests were switched, in such seconds; `phases` how long each phase of its first
+    cell took, in order.
     """
 
-    curve: tuple[list[float], list[float]] = ([], [])
+    curves: Sequence[tuple[Sequence[float], Sequence[float]]] = ()
     switches: Sequence[float] = ()
     phases: Mapping[str, float] = MappingProxyType({})
 
 
 def course_of(picked: PickedSide, name: str) -> Course:
-    """The course of the side's cell, with a curve of the value `name`."""
+    """The course of the side's cells, with curves of the value `name`."""
     kinds = (CellPlaced, CellStarted, PhaseStarted, PhaseEnded, CellEnded, *SWITCHED)
-    with RunReader(picked.store) as reader:
+    curves: list[tuple[Sequence[float], Sequence[float]]] = []
+    switches: list[float] = []
+    with RunReader(picked.store) as reader, HostReaders(reader) as readers:
         run = RunTimeline.read(reader, kinds)
-        cell = run.cells.get(picked.cell)
-        if cell is None or cell.execution is None:
-            return Course(phases={} if cell is None else dict(cell.told.phases))
-        began, ended = cell.execution
-        with HostReaders(reader) as readers:
-            found = series(readers.of(run.placed.get(picked.cell, "")), name, began, ended)
-    switches = [one.mono - began for one in cell.switches if began <= one.mono <= ended]
-    return Course(([mono - began for mono in found.mono], list(found.values)), switches, dict(cell.told.phases))
+        cells = [(number, run.cells[number]) for number in picked.cells if number in run.cells]
+        for number, cell in cells:
+            if cell.execution is None:
+                continue
+            began, ended = cell.execution
+            found = series(readers.of(run.placed.get(number, "")), name, began, ended)
+            curves.append(([mono - began for mono in found.mono], found.values))
+            switches += [one.mono - began for one in cell.switches if began <= one.mono <= ended]
+        return Course(curves, switches, dict(cells[0][1].told.phases) if cells else {})

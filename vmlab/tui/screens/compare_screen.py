@@ -50,7 +50,8 @@ class CompareScreen(ConsoleScreen):
         self._sides: list[PickedSide] = []
         self._compared = ComparedSides(hint=HINT)
         self._every_metric = False
-        self._metric = 0
+        self._metric: int | None = None
+        """The host figure that a user chose for the chart."""
 
     def compose(self) -> ComposeResult:
         """Bars where there is room, the table, the chart with the phases, the keys."""
@@ -72,7 +73,7 @@ class CompareScreen(ConsoleScreen):
 
     def compare(self, picks: Sequence[Pick]) -> None:
         """Set `picks` side by side; one run alone falls into its own cells."""
-        self._picks = list(picks)
+        self._picks, self._metric = list(picks), None
         self._compared = self._compared._replace(hint=("Reading the runs …",))
         self._read()
 
@@ -101,10 +102,15 @@ class CompareScreen(ConsoleScreen):
         self._read_series()
 
     def _read_series(self) -> None:
-        figure, sides = headlines()[self._metric], self._sides
+        figure, sides = headlines()[self._place], self._sides
         self.fetch(
             lambda: [course_of(one, figure.name) for one in sides], partial(self._draw_series, figure), group="series"
         )
+
+    @property
+    def _place(self) -> int:
+        """The place of the chart's figure among the host's: the chosen one, or that of what was at its limit."""
+        return self._compared.limited if self._metric is None else self._metric
 
     def _draw(self) -> None:
         compared = self._compared
@@ -137,11 +143,11 @@ class CompareScreen(ConsoleScreen):
         title = ordered_title(figure.label, words)
         labels, curves, switches = (
             self._compared.labels,
-            [one.curve for one in courses],
+            [one.curves for one in courses],
             [one.switches for one in courses],
         )
         chart.show(Overlay(title, figure.name, curves, labels, switches))
-        phases = Phases(labels, [one.phases for one in courses], [one.cell for one in self._sides])
+        phases = Phases(labels, [one.phases for one in courses], [one.cells[0] for one in self._sides])
         self.query_one(PhaseLines).show(phases)
 
     def reason(self, action: str) -> str:
@@ -154,7 +160,7 @@ class CompareScreen(ConsoleScreen):
 
     def action_metric(self, step: int) -> None:
         """Another figure in the chart."""
-        self._metric = (self._metric + step) % len(headlines())
+        self._metric = (self._place + step) % len(headlines())
         self._read_series()
 
     def action_every_metric(self) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -28,7 +27,8 @@ from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.system.text_width import exactly
 from vmlab.tui.contract import Pick
-from vmlab.tui.feed.run_facts import SORTS, EarlierRuns, RunFacts, RunFactsList, RunRow, kept_marks, rows_of
+from vmlab.tui.feed.kept_verdicts import KeptVerdicts
+from vmlab.tui.feed.run_facts import SORTS, RunFacts, RunFactsList, RunRow, kept_marks, rows_of
 from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine
 from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
@@ -43,16 +43,14 @@ if TYPE_CHECKING:
 _REFRESH_SECONDS = 2.0
 _STAYS_SECONDS = 0.15
 """A cursor that goes on within this time asks for no result."""
-_WIDE = 130
-"""Columns from which on a run's line tells more than its summary."""
-_NAME, _TOOK, _CELL, _TO_BEFORE = 24, 11, 11, 15
+_WIDE, _TIMED = 140, 96
+"""Columns from which on a run's line has all that is known of it, and how long it took."""
+_NAME, _TOOK, _CELL, _VERDICT = 24, 11, 11, 26
 """Times have room for ``24 min 28 s``."""
-_BEFORE = 20
-"""With so many earlier runs a run is compared, by their median."""
 _BEHIND = 4
 """Columns for the word behind a time of emulated guests."""
-_FIXED = 63
-"""Columns that scenario, what was varied and how it went beside earlier runs leave to the others."""
+_FIXED = 58
+"""Columns that outcome, verdict and date take of a line."""
 _DATE, _DAY = 16, 11
 """Columns of a date with its year, and of one without, beside which the word behind a time has room."""
 EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
@@ -88,7 +86,8 @@ class RunsScreen(FilteredScreen):
         """The screen's width, which thousands of rows ask for."""
         self._facts_list = RunFactsList()
         self._facts: dict[str, RunFacts] = {}
-        self._earlier = EarlierRuns([], {})
+        self._kept_verdicts = KeptVerdicts()
+        self._verdicts: dict[str, str] = {}
         self._loaded = self._reading = False
         self._previewed: tuple[str, ...] = ()
         """The run whose result is shown, with its note and its tags."""
@@ -150,8 +149,15 @@ class RunsScreen(FilteredScreen):
 
     def _facts_received(self, facts: dict[str, RunFacts]) -> None:
         self._facts = facts
-        self._earlier = EarlierRuns(self._runs, facts)
         self._show_rows()
+        self.fetch(
+            partial(self._kept_verdicts.of, self._runs, runs_folder()), self._verdicts_received, group="verdicts"
+        )
+
+    def _verdicts_received(self, verdicts: dict[str, str]) -> None:
+        if verdicts != self._verdicts:
+            self._verdicts = verdicts
+            self._show_rows()
 
     def _refused(self, problem: str) -> None:
         """Show the reason why the list cannot be read, in place of the list."""
@@ -183,12 +189,13 @@ class RunsScreen(FilteredScreen):
 
     @property
     def _room(self) -> int:
-        """Columns for the scenario and axes: what the other columns leave."""
-        return max(12, min(_NAME, self._columns - _FIXED) if self._is_wide else self._columns - _FIXED)
+        """Columns for the scenario, with what a user calls the run: what the other columns leave."""
+        timed = _TOOK + 1 if self._columns >= _TIMED else 0
+        return _NAME if self._is_wide else max(12, self._columns - _FIXED - timed)
 
     @property
     def _is_wide(self) -> bool:
-        """Whether there is room for what a run varied, and how it went beside earlier ones."""
+        """Whether there is room for what a run varied, and how long its cells took."""
         return self._columns >= _WIDE
 
     @property
@@ -198,20 +205,23 @@ class RunsScreen(FilteredScreen):
 
     @property
     def _varied_room(self) -> int:
-        return max(0, self._columns - _FIXED - self._room - _CELL - _BEHIND - _TO_BEFORE - 4)
+        return max(0, self._columns - 107 - self._room)
 
     def _heading(self) -> Line:
-        text = f"  {'outcome':<10} {exactly('scenario', self._room)} {'size':<9} {'cells':>6}"
-        text += f"  {'started':<{self._date}} {'took':>{_TOOK}}"
-        more = ""
-        if self._is_wide:
+        text = f"  {'outcome':<10} {exactly('scenario', self._room)} "
+        took = f" {'took':>{_TOOK}}" if self._columns >= _TIMED else ""
+        verdict = f"{'verdict':<{_VERDICT}}"
+        if not self._is_wide:
+            text += f"{verdict} {'':{_BEHIND}} {'started':<{self._date}}{took}"
+        else:
             noted = any(run.note for run in self._runs)
             varied = exactly("note; what it varied" if noted else "what it varied", self._varied_room)
-            more = f"  {'mean cell':>{_CELL}}{'':{_BEHIND}} {'to those before':>{_TO_BEFORE}}  {varied}"
+            text += f"{'size':<9} {'cells':>6}  {'started':<{self._date}}{took}"
+            text += f"  {'mean cell':>{_CELL}}{'':{_BEHIND}}  {verdict}  {varied}"
         order = f"  {SORTS[self._sort][0]}"
         # An order of which only the first letters fit would read as a column.
-        shown = order if len(text) + len(more) + len(order) <= self._columns else ""
-        return [(f"{text}{more}{shown}"[: self._columns], "quiet")]
+        shown = order if len(text) + len(order) <= self._columns else ""
+        return [(f"{text}{shown}"[: self._columns], "quiet")]
 
     def _line(self, row: RunRow) -> Line:
         run, cell, took = row.run, row.cell, row.took
@@ -222,22 +232,28 @@ class RunsScreen(FilteredScreen):
             (f"{mark} ", "accent"),
             (exactly(f"{glyphs.sign(row.outcome)} {row.outcome}", 10), tone_of(row.outcome)),
         ]
-        behind = self._behind(run, took_words)
         if cell is not None:
-            # A cell has neither size nor date of its own, so its axes have their room.
-            what = exactly(row.what, self._room + self._date + 10)
-            return [*left, (f" {what} {f'#{cell.number}':>6} {took_words:>{_TOOK}}", "quiet"), behind]
+            # A cell has neither verdict nor date of its own, so its axes have their room.
+            what = exactly(row.what, max(12, min(80, self._columns) - _TOOK - 27))
+            told: Piece = (f" {what} {f'#{cell.number}':>6} {took_words:>{_TOOK}}", "quiet")
+            return [*left, told, self._behind(run, took_words)]
         if run.problem:
             # This is the most useful text for the room that is left.
             return [*left, (f" {run.problem.replace(f'{runs_folder()}/', '')}", "bad")]
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started else "-"
-        figures = f"{run.cells:>6}  {started[-self._date :]:<{self._date}} {took_words:>{_TOOK}}"
-        return [
-            *left,
-            (f" {exactly(row.what if self._is_wide else row.said, self._room)} ", "plain"),
-            (f"{exactly(run.size, 9)} {figures}", "quiet"),
-            *(self._beside(run) if self._is_wide else [behind]),
-        ]
+        date = f"{started[-self._date :]:<{self._date}}"
+        took_words = f" {took_words:>{_TOOK}}" if self._columns >= _TIMED else ""
+        left = [*left, (f" {exactly(row.what if self._is_wide else row.said, self._room)} ", "plain")]
+        if self._is_wide:
+            figures = f"{exactly(run.size, 9)} {run.cells:>6}  {date}{took_words}"
+            return [*left, (figures, "quiet"), *self._beside(run)]
+        verdict = self._verdicts.get(run.id, "")
+        return [*left, self._verdict(run), self._behind(run, verdict or took_words), (f" {date}{took_words}", "quiet")]
+
+    def _verdict(self, run: RunSummary) -> Piece:
+        """What it has shown, in a few words; for one that goes on how far it is."""
+        text = f"{run.cells} cells" if run.outcome == RUNNING else self._verdicts.get(run.id, "")
+        return (exactly(text, _VERDICT), "title" if " in " in text else "quiet")
 
     def _behind(self, run: RunSummary, told: str) -> Piece:
         """The word behind a time that is `told`, where the guests of its run were emulated."""
@@ -245,18 +261,16 @@ class RunsScreen(FilteredScreen):
         return (f" {EMULATED if emulated else '':<{_BEHIND}}", "warning")
 
     def _beside(self, run: RunSummary) -> Iterator[Piece]:
-        """How long its cells took, how much that is from the runs like it before, and what it varied."""
+        """How long its cells took, what it has shown, and what it varied."""
         facts = self._facts.get(run.id, RunFacts())
         told = "" if facts.cell_seconds is None else format_seconds(facts.cell_seconds)
         ordered = [word for word in facts.behind if word != EMULATED]
         yield (f"  {told:>{_CELL}}", "plain")
         yield self._behind(run, told)
-        known = facts.cell_seconds is not None
-        *before, own = (self._earlier.up_to(run, _BEFORE + 1) if known else []) or [0.0]
-        more = f"{100 * (own / median(before) - 1):+.0f} % of {len(before)}" if before else ""
-        yield (f"{more:>{_TO_BEFORE}}  ", "quiet")
+        yield (" ", "plain")
+        yield self._verdict(run)
         noted = [visible_line(run.note)] if run.note else []
-        yield (exactly("; ".join([*noted, *ordered, facts.varied]), self._varied_room), "quiet")
+        yield (f"  {exactly('; '.join([*noted, *ordered, facts.varied]), self._varied_room)}", "quiet")
 
     def _current(self) -> RunRow | None:
         return self._rows.get(self.query_one(RowList).key or "")

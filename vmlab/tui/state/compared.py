@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from vmlab.report.run.notice_text import at_best_notes
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import difference_parts
 from vmlab.report.words import NOT_MEASURED
-from vmlab.telemetry.host.host_figures import headlines
+from vmlab.telemetry.host.host_figures import HostFigure, headlines
 
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)
 
@@ -59,6 +60,7 @@ class SideRow(NamedTuple):
 class ComparedSides(NamedTuple):
     """What the Compare screen shows of sides with these `labels`, the baseline first; `hint` while there are none.
 
+    `limited` is the place of the host figure that belongs to the resource that was the limit of most cells.
     `rows` are figures, with notes on what is known of the differences; `narrow` are the same for a small screen, with
     the host's figures before these notes. `sentence` says it in one, with the key for more repeats. `bars` draw the
     first rows, of which there are `times`. `ordered` has the words for parts of a host that were not its own, on any
@@ -75,6 +77,7 @@ class ComparedSides(NamedTuple):
     ordered: tuple[str, ...] = ()
     repeats: int | None = None
     narrow: tuple[SideRow, ...] = ()
+    limited: int = 0
 
 
 def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_out: Sequence[str] = ()) -> ComparedSides:
@@ -105,7 +108,19 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
         times=len(figures),
         ordered=compared.ordered,
         repeats=repeats,
+        limited=_limited(compared),
     )
+
+
+_FIGURES = {"disk": "disk_util_percent", "cpu": "cpu_user_percent", "memory": "memory_used_bytes"}
+"""The host figure that shows how much of a resource is taken."""
+
+
+def _limited(compared: Comparison) -> int:
+    """The place of the figure of what was at its limit in most cells; of the first figure where nothing was."""
+    counts = Counter(resource for bound in compared.bound for resource in bound if resource in _FIGURES)
+    names = [figure.name for figure in headlines()]
+    return next((names.index(_FIGURES[one]) for one, _ in counts.most_common() if _FIGURES[one] in names), 0)
 
 
 def _figure_rows(
@@ -167,9 +182,21 @@ def _host_rows(sides: Sequence[Side]) -> list[SideRow]:
     for shown in headlines():
         figures = [figure_of(cells, host_mean(shown.name)) for cells in alike]
         if any(figure.spread for figure in figures):
-            texts = [mean_text(shown, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]
-            rows.append(SideRow(row_label(shown), tuple(Entry(text) for text in texts)))
+            means = [figure.spread.mean if figure.spread else None for figure in figures]
+            rows.append(SideRow(row_label(shown), tuple(_host_entry(shown, mean, means[0]) for mean in means)))
     return [SideRow("Host, mean while the workloads ran"), *rows] if rows else []
+
+
+def _host_entry(shown: HostFigure, mean: float | None, base: float | None) -> Entry:
+    """A mean with how much that is from the baseline's: in points of what is a share, else in percent."""
+    if mean is None:
+        return Entry(NOT_MEASURED)
+    text = mean_text(shown, mean)
+    if base is None or text == mean_text(shown, base):
+        return Entry(text)
+    if shown.unit == "%":
+        return Entry(text, f"{mean - base:+.1f} points")
+    return Entry(text, f"{100 * (mean / base - 1):+.0f} %" if base else "")
 
 
 def _latency_rows(sides: Sequence[Side]) -> list[SideRow]:

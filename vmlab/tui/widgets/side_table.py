@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from vmlab.report.writers.text import paragraph
 from vmlab.system.text_width import left, shortened, width_of, wrapped
 from vmlab.tui.state.compared import ComparedSides, SideRow
-from vmlab.tui.widgets.painted import Line, Piece, Shown, hint_lines
+from vmlab.tui.widgets.painted import Line, Piece, Shown, hint_lines, line_width
 from vmlab.tui.widgets.tables.result_board import struck_pieces
 
 TONES = ("one", "three", "two", "four")
@@ -16,7 +16,7 @@ TONES = ("one", "three", "two", "four")
 _BASE, _TITLE = " (base)", "title"
 _FIGURE, _DIFFERENCE = 9, 11
 """Columns of a figure at least, and of a difference without its interval."""
-_LEAST = 16
+_LEAST, _GAP = 16, 4
 _WIDEST = 40
 """Columns of a side at most: figures that belong together are read together."""
 
@@ -39,21 +39,48 @@ class SideTable(Shown[ComparedSides]):
         rows = self.shown.rows
         yield from ([(line, _TITLE)] for line in wrapped(self.shown.sentence, max(20, width - 1)))
         name = max(18, *(width_of(row.label) + 1 for row in rows if row.entries), 0)
-        for number, sides in enumerate(self._bands(width - name)):
+        bands = self._bands(width - name)
+        for number, sides in enumerate(bands):
             widths = self._widths(width - name, sides)
+            if len(bands) == 1 and 2 * (name + sum(widths)) + _GAP <= width:
+                yield from self._in_two(name, sides, widths, width)
+                break
             yield from ([("", "plain")] for _ in range(min(number, 1)))
             figures = next((place for place, row in enumerate(rows) if row.entries or row.tone == _TITLE), 0)
             for place, row in enumerate(rows):
                 if place == figures:
                     yield self._heading(name, sides, widths)
                 if row.entries:
-                    yield [(left(row.label, name), "plain"), *self._entries(row, sides, widths)]
+                    yield self._row(row, name, sides, widths)
                 elif number == 0 or row.tone == _TITLE:
                     yield from ([(line, row.tone)] for line in paragraph(row.label, width - 1, "  "))
         for warning in self.shown.warnings:
             marks = itertools.chain(["! "], itertools.repeat("  "))
             for mark, text in zip(marks, paragraph(warning, max(20, width - 3)), strict=False):
                 yield [(mark, "warning"), (text, "warning")]
+
+    def _in_two(self, name: int, sides: Sequence[int], widths: Sequence[int], width: int) -> Iterable[Line]:
+        """The rows below each other as far as they are sentences, and those with figures in two columns."""
+        rows = self.shown.rows
+        for row in (row for row in rows if not row.entries and row.tone != _TITLE):
+            yield from ([(line, row.tone)] for line in paragraph(row.label, width - 1, "  "))
+        figures = [row for row in rows if row.entries or row.tone == _TITLE]
+        titles = [place for place, row in enumerate(figures) if row.tone == _TITLE and not row.entries]
+        middle = (len(figures) + 1) // 2
+        # Between two groups where there are several.
+        middle = min(titles[1:], key=lambda place: abs(place - middle), default=middle)
+        half = name + sum(widths)
+        columns = [
+            [self._heading(name, sides, widths), *(self._row(row, name, sides, widths) for row in part)]
+            for part in (figures[:middle], figures[middle:])
+        ]
+        for one, other in itertools.zip_longest(*columns, fillvalue=()):
+            yield [*one, (" " * (half + _GAP - line_width(one)), "plain"), *other]
+
+    def _row(self, row: SideRow, name: int, sides: Sequence[int], widths: Sequence[int]) -> list[Piece]:
+        if not row.entries:
+            return [(shortened(row.label, name + sum(widths)), row.tone)]
+        return [(left(row.label, name), "plain"), *self._entries(row, sides, widths)]
 
     def _bands(self, room: int) -> list[list[int]]:
         """The sides that stand beside each other, by their numbers: the baseline with as many others as there is room

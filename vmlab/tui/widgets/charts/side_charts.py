@@ -15,7 +15,7 @@ from vmlab.model.sample import unit_of
 from vmlab.system.text_width import exactly, first_columns, left, width_of, wrapped
 from vmlab.tui.state.compared import ComparedSides, Entry, SideRow
 from vmlab.tui.widgets.charts.axis_scale import scale_for
-from vmlab.tui.widgets.charts.raster import PLAIN_LINES, Rows, lines, plain_lines
+from vmlab.tui.widgets.charts.raster import PLAIN_LINES, Cell, Rows, lines, plain_lines
 from vmlab.tui.widgets.painted import Line, Piece, Shown
 from vmlab.tui.widgets.side_table import TONES
 from vmlab.tui.widgets.tables.result_board import struck_pieces
@@ -25,6 +25,8 @@ _SIDE = 20
 _FIGURE = 15
 _DIFFERENCE = 26
 _LEAST_BAR = 12
+_SIGNS = "; ~ no difference proven, ? too few readings"
+"""What stands before a difference; one without a sign is proven."""
 
 
 class SideBars(Shown[ComparedSides]):
@@ -52,7 +54,7 @@ class SideBars(Shown[ComparedSides]):
         solid, shade = self._signs
         several = any(bar.half for row in self.shown.bars for bar in row.entries)
         mean = f"{self._mark} mean, in {shade} its 95 % interval" if several else f"{solid} one reading, no interval"
-        return [(f"{mean}; a difference has a colour only where it is proven", "quiet")]
+        return [(f"{mean}{_SIGNS}", "quiet")]
 
     @property
     def _mark(self) -> str:
@@ -96,20 +98,20 @@ Curve = tuple[Sequence[float], Sequence[float]]
 
 
 class Overlay(NamedTuple):
-    """`curves` of the value `name`, a line for each of the `labels`, under `title`.
+    """`curves` of the value `name`, those of each of the `labels`, under `title`.
 
     `switches` has for each side the moments at which its running guests were switched: a line in the side's tone.
     """
 
     title: str = ""
     name: str = ""
-    curves: Sequence[Curve] = ()
+    curves: Sequence[Sequence[Curve]] = ()
     labels: Sequence[str] = ()
     switches: Sequence[Sequence[float]] = ()
 
 
 class OverlayChart(Shown[Overlay]):
-    """One value of every side as a line, in the tone of the side; all share both scales."""
+    """One value of every side as a line for each of its cells, in the tone of the side; all share both scales."""
 
     shown = Overlay()
 
@@ -118,13 +120,16 @@ class OverlayChart(Shown[Overlay]):
         width, height = self.size
         if not width or height < 3:
             return
-        longest = max((times[-1] for times, _ in self.shown.curves if times), default=0.0)
-        largest = max((v for _, values in self.shown.curves for v in values if not math.isnan(v)), default=0.0)
+        every = [(side, curve) for side, curves in enumerate(self.shown.curves) for curve in curves]
+        longest = max((times[-1] for _, (times, _) in every if times), default=0.0)
+        largest = max((v for _, (_, values) in every for v in values if not math.isnan(v)), default=0.0)
         unit = unit_of(self.shown.name)
         unit = unit if unit in ("%", "B", "B/s", "ms") else "1"
         scale = scale_for(unit, largest, 100.0 if unit == "%" and largest <= 100 else None)
-        dots = [_resampled(curve, longest, 2 * width) for curve in self.shown.curves]
+        dots = [_resampled(curve, longest, 2 * width) for _, curve in every]
         rows = (plain_lines if self._has_signs else lines)(dots, scale.top, width, height - 2)
+        sides = [side for side, _ in every]
+        rows = [[self._of_side(cell, sides, signs=self._has_signs) for cell in row] for row in rows]
         self._mark_switches(rows, longest)
         tones = [self.tone(tone) for tone in TONES]
         head = [(self.shown.title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
@@ -148,6 +153,15 @@ class OverlayChart(Shown[Overlay]):
         """The line at a switch, as in the charts of a run."""
         return "|" if self.glyphs.plain else "│"
 
+    @staticmethod
+    def _of_side(cell: Cell, sides: Sequence[int], *, signs: bool) -> Cell:
+        """A cell of a curve as one of the curve's side, whose sign and tone all its curves have."""
+        text, owner, back = cell
+        if owner is None:
+            return cell
+        side = sides[owner]
+        return (PLAIN_LINES[side % len(PLAIN_LINES)] if signs else text), side, back
+
     def _mark_switches(self, rows: Rows, longest: float) -> None:
         """A line down each column that has the first value after a switch, in the tone of its side."""
         width = len(rows[0])
@@ -159,7 +173,7 @@ class OverlayChart(Shown[Overlay]):
                     row[column] = (self._sign, side, None)
 
     def _legend(self) -> list[tuple[str, str]]:
-        if not any(times for times, _ in self.shown.curves):
+        if not any(times for curves in self.shown.curves for times, _ in curves):
             return [("  nothing was sampled here", "quiet")]
         marks = PLAIN_LINES if self._has_signs else "────"
         return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(self.shown.labels)]
@@ -209,7 +223,7 @@ class PhaseLines(Shown[Phases]):
         """A heading, and a line for each side."""
         yield [
             ("Phases", "title"),
-            (f" of the cells that are drawn above: {', '.join(map(str, self.shown.cells))}", "quiet"),
+            (f" of the first cell of each side: {', '.join(map(str, self.shown.cells))}", "quiet"),
         ]
         longest = max((sum(phases.values()) for phases in self.shown.phases), default=0.0)
         for place, (label, phases) in enumerate(zip(self.shown.labels, self.shown.phases, strict=False)):
