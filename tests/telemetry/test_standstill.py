@@ -313,6 +313,27 @@ def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -
     assert watch.stop() == Seen()
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_a_watch_that_has_ended_has_no_file_open_whoever_keeps_it(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], started: bool
+) -> None:
+    show(tmp_path / "proc", sleeper.pid)
+    (tmp_path / "proc/self").symlink_to("/proc/self")
+    before = open_files()
+    watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
+    assert len(open_files()) > len(before) + 10
+    if started:
+        watch.start()
+    watch.stop()
+    assert open_files() == before
+
+
+def open_files() -> list[str]:
+    """What the descriptors of this process lead to, but of the one that lists them."""
+    links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208
+    return sorted(str(link.readlink()) for link in links if os.path.lexists(link))
+
+
 def test_stops_of_one_process_add_up_and_of_several_of_one_name_the_longest_counts() -> None:
     seen = [Standstill(pid, "fio", "stopped", seconds) for pid, seconds in ((5, 1.0), (6, 4.0), (5, 2.0))]
     disk = Standstill(9, "python3", "frozen by its cgroup", 8.0)

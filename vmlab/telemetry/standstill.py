@@ -309,6 +309,10 @@ class StandstillWatch:
         self._waits.stop()
         if self._thread.ident is not None:
             self._thread.join()
+        # Not left to the garbage collector: a watch has hundreds of files open, and a process may have 1,024.
+        self._states = self._values = self._outside = None
+        if self._links is not None:
+            self._links.close()
         if self._failure is not None:
             raise self._failure
         return self._seen
@@ -319,10 +323,8 @@ class StandstillWatch:
                 take_precedence()
                 self._look_on(self._states, self._values, self._links)
         except OSError as error:
-            self._failure = error
-        finally:
-            if self._links is not None:
-                self._links.close()
+            # Its traceback would keep what was open.
+            self._failure = error.with_traceback(None)
 
     def _look_on(self, states: ProcessStates, values: LabValues, links: LinkStates) -> None:
         began = now = compared = self._clock()
