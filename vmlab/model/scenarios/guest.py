@@ -7,7 +7,7 @@ guest does not depend on is marked with `NOT_SEEN` or `SeenAs`, one of which the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -43,7 +43,6 @@ from vmlab.model.scenarios.image_name import ImageName, Packages
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
 from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
 from vmlab.model.scenarios.machine_attributes import MachineAttributes
-from vmlab.model.scenarios.network_levers import mtu_conflict
 from vmlab.model.units import BitRate, Bytes
 
 LAB_IMAGE = "debian"
@@ -61,6 +60,19 @@ On = Literal["vm", "host"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache), Lever("cache mode")]
 BANDWIDTH = Lever("bandwidth", within=5.0, unit="bit/s", limit=True)
 """Host and clients do not see the start at the same moment, so that a limit seems to carry up to so much more."""
+
+
+def _mtu_conflict(guest: GuestAttributes) -> str | None:
+    """Why the guest cannot have its MTU."""
+    if guest.mtu is None or guest.network == "plain":
+        return None
+    return f"mtu is of the lab's bridge, and the guest is behind {guest.network}; leave one of them out"
+
+
+def _of_data(words: str, conflict: Callable[[GuestAttributes], str | None] | None = None, unit: str = "") -> list[Any]:
+    """The marks of a key of the data disk whose effect can be seen, and which may have a `conflict`."""
+    marks = [NOT_SEEN, OF_DATA_DISK, Lever(words, unit=unit)]
+    return marks if conflict is None else [*marks, NotWith(conflict)]
 
 
 class GuestAttributes(MachineAttributes):
@@ -100,57 +112,36 @@ class GuestAttributes(MachineAttributes):
     """Packages of Debian's that its disk has besides, such as redis-server: a layer on vmlab's own image."""
     data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
     """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
-    data_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, OF_DATA_DISK, Lever("queues of the data disk")] = 1
+    data_queues: Annotated[int, Field(ge=1, le=64), *_of_data("queues of the data disk")] = 1
     """Queues of the data disk; the guest uses at most one for each of its CPUs."""
-    allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK, Lever("allocation")] = "thin"
+    allocation: Annotated[Allocation, *_of_data("allocation")] = "thin"
     """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
-    backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK, Lever("place of the data disk")] = "file"
+    backing: Annotated[Backing, *_of_data("place of the data disk")] = "file"
     """Where the data disk lies: beside the run (file, block), on a new file system, or where you say."""
     read_ahead_bytes: Annotated[
-        Bytes | None,
-        Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096),
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("read-ahead", unit="B"),
+        Bytes | None, Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096), *_of_data("read-ahead", unit="B")
     ] = None
     """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
-    data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK, Lever("cache mode of the data disk")] = None
+    data_cache: Annotated[CacheMode | None, *_of_data("cache mode of the data disk")] = None
     """Cache mode of the data disk; as the first disk's where it is left out."""
-    data_io: Annotated[
-        DiskIo | None, NOT_SEEN, OF_DATA_DISK, Lever("I/O of the data disk"), NotWith(data_io_conflict)
-    ] = None
+    data_io: Annotated[DiskIo | None, *_of_data("I/O of the data disk", data_io_conflict)] = None
     """How QEMU reads and writes what is below the data disk; as for the first disk where it is left out."""
-    data_iothread: Annotated[IoThread | None, NOT_SEEN, OF_DATA_DISK, Lever("iothread of the data disk")] = None
+    data_iothread: Annotated[IoThread | None, *_of_data("iothread of the data disk")] = None
     """Whether the data disk has an iothread, or the name of one; as the first disk where it is left out."""
-    data_bus: Annotated[DataBus, NOT_SEEN, OF_DATA_DISK, Lever("bus of the data disk")] = "virtio"
+    data_bus: Annotated[DataBus, *_of_data("bus of the data disk")] = "virtio"
     """How the guest sees its data disk: as a virtio disk, or behind a virtio-scsi controller (scsi)."""
     data_packed: Annotated[
-        bool,
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("packed queues of the data disk"),
-        NotWith(only_with("data_packed", "data_bus", "virtio")),
+        bool, *_of_data("packed queues of the data disk", only_with("data_packed", "data_bus", "virtio"))
     ] = False
     """Whether the queues of a virtio data disk are packed: one ring instead of three."""
-    data_format: Annotated[
-        DataFormat, NOT_SEEN, OF_DATA_DISK, Lever("format of the data disk"), NotWith(format_conflict)
-    ] = "raw"
+    data_format: Annotated[DataFormat, *_of_data("format of the data disk", format_conflict)] = "raw"
     """The format of the data disk's file: raw or qcow2."""
     data_cluster_bytes: Annotated[
-        Bytes | None,
-        Field(alias="data_cluster", ge=512, le=2 * 2**20),
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("cluster size"),
-        NotWith(cluster_conflict),
+        Bytes | None, Field(alias="data_cluster", ge=512, le=2 * 2**20), *_of_data("cluster size", cluster_conflict)
     ] = None
     """Size of a qcow2 data disk's clusters, a power of two from 512 B to 2 MiB; qemu-img's own where it is left out."""
     data_preallocation: Annotated[
-        Preallocation,
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("preallocation"),
-        NotWith(only_with("data_preallocation", "data_format", "qcow2")),
+        Preallocation, *_of_data("preallocation", only_with("data_preallocation", "data_format", "qcow2"))
     ] = "off"
     """What of a qcow2 data disk is allocated beforehand: nothing, its tables (metadata), or all (falloc, full)."""
     data_table_cache_bytes: Annotated[
@@ -162,53 +153,29 @@ class GuestAttributes(MachineAttributes):
     ] = None
     """The most memory for a qcow2 data disk's tables, L2 and refcounts together; QEMU's own where it is left out."""
     data_extended_l2: Annotated[
-        bool,
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("extended L2 entries"),
-        NotWith(only_with("data_extended_l2", "data_format", "qcow2")),
+        bool, *_of_data("extended L2 entries", only_with("data_extended_l2", "data_format", "qcow2"))
     ] = False
     """Whether clusters of a qcow2 data disk have 32 subclusters each, which are allocated one by one."""
-    data_discard: Annotated[
-        Discard | None, NOT_SEEN, OF_DATA_DISK, Lever("discard of the data disk"), NotWith(discard_conflict)
-    ] = None
+    data_discard: Annotated[Discard | None, *_of_data("discard of the data disk", discard_conflict)] = None
     """Whether the host gets back what is discarded (unmap); where it is left out, from thin disks alone."""
     data_detect_zeroes: Annotated[
-        DetectZeroes | None,
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("detection of zeroes of the data disk"),
-        NotWith(zeroes_conflict("data_detect_zeroes")),
+        DetectZeroes | None, *_of_data("detection of zeroes of the data disk", zeroes_conflict("data_detect_zeroes"))
     ] = None
     """What QEMU does where zeroes are written to the data disk; as for the first disk where it is left out."""
-    data_limit_iops: Annotated[Iops | None, NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's IOPS")] = None
+    data_limit_iops: Annotated[Iops | None, *_of_data("limit of the data disk's IOPS")] = None
     """The most requests a second that QEMU takes from the data disk; as for the first disk where it is left out."""
-    data_limit_bandwidth: Annotated[
-        DiskRate | None, NOT_SEEN, OF_DATA_DISK, Lever("limit of the data disk's bandwidth")
-    ] = None
+    data_limit_bandwidth: Annotated[DiskRate | None, *_of_data("limit of the data disk's bandwidth")] = None
     """The most bytes a second on the data disk, such as 100 MB/s; as for the first disk where it is left out."""
     data_limit_iops_burst: Annotated[
-        Iops | None,
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("burst of the data disk's IOPS"),
-        NotWith(burst_conflict("data_limit_iops_burst")),
+        Iops | None, *_of_data("burst of the data disk's IOPS", burst_conflict("data_limit_iops_burst"))
     ] = None
     """The most requests a second during a burst of the data disk; as for the first disk where it is left out."""
     data_limit_bandwidth_burst: Annotated[
-        DiskRate | None,
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("burst of the data disk's bandwidth"),
-        NotWith(burst_conflict("data_limit_bandwidth_burst")),
+        DiskRate | None, *_of_data("burst of the data disk's bandwidth", burst_conflict("data_limit_bandwidth_burst"))
     ] = None
     """The most bytes a second during a burst of the data disk; as for the first disk where it is left out."""
     data_limit_burst_length: Annotated[
-        BurstLength | None,
-        NOT_SEEN,
-        OF_DATA_DISK,
-        Lever("length of the data disk's bursts"),
-        NotWith(length_conflict("data_limit_burst_length")),
+        BurstLength | None, *_of_data("length of the data disk's bursts", length_conflict("data_limit_burst_length"))
     ] = None
     """For how many seconds a burst of the data disk may last; as for the first disk where it is left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
@@ -217,7 +184,7 @@ class GuestAttributes(MachineAttributes):
     """Pairs of queues of its network card; the guest uses at most one for each of its CPUs."""
     vhost: Annotated[bool | None, NOT_SEEN, Lever("vhost")] = None
     """Whether the host's kernel moves its packets (vhost_net), or QEMU; the former where it can when it is left out."""
-    mtu: Annotated[int | None, Field(ge=1280, le=9000), NOT_SEEN, Lever("MTU"), NotWith(mtu_conflict)] = None
+    mtu: Annotated[int | None, Field(ge=1280, le=9000), NOT_SEEN, Lever("MTU"), NotWith(_mtu_conflict)] = None
     """The largest packet in bytes, without Ethernet's header; 1500 where it is left out."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
     """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
