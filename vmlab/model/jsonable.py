@@ -41,6 +41,11 @@ def fields_of(value: Any) -> dict[str, Any]:
     return found
 
 
+def picked(value: Any, *names: str) -> dict[str, Any]:
+    """These attributes of a value by their names."""
+    return {name: getattr(value, name) for name in names}
+
+
 def common_fields(cls: type[Any], value: Any) -> dict[str, Any]:
     """Those fields of a dataclass `value` that the dataclass `cls` has by the same names.
 

@@ -14,6 +14,7 @@ from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.shape import RunPart
 from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.analysis.tiles.throughput import TILE_INDEX, Indexed
+from vmlab.model.jsonable import picked
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import RUN_TIME, AxisValue
 
@@ -67,12 +68,8 @@ class Row:
             {**figure.json_fields(), "difference": found, "without_yardstick": None, "at_best_speed": best}
             for figure, found, best in zip(self.figures[1:], self.differences, self.differences_at_best, strict=True)
         ]
-        named = ("axes", "workload", "metric", "unit", "more_is_better", "fixed")
-        return {
-            **{name: getattr(self, name) for name in named},
-            "baseline": self.figures[0],
-            "candidates": candidates,
-        }
+        named = picked(self, "axes", "workload", "metric", "unit", "more_is_better", "fixed")
+        return {**named, "baseline": self.figures[0], "candidates": candidates}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +192,14 @@ class Comparison:
             "schema": SCHEMA,
             "baseline": self.labels[0],
             "candidates": self.labels[1:],
-            "warnings": self.warnings,
-            "ordered": self.ordered,
+            **picked(self, "warnings", "ordered"),
             "accelerators": [name for name in dict.fromkeys(self.accelerators) if name],
-            "noise": self.noise,
-            "differs": self.differs,
+            **picked(self, "noise", "differs"),
             "neighbours": [{"side": label, "neighbours": uses} for label, uses in known],
             "yardstick": None,
             "speed": self.speed,
             "rows": [*self.rows, *self.fixed],
             "gate": self.gate,
             "tile_index": self.indexed,
-            "chosen": self.chosen,
-            "overall": self.overall,
+            **picked(self, "chosen", "overall"),
         }

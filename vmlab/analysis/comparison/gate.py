@@ -10,7 +10,7 @@ from typing import Any, cast
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference
 from vmlab.analysis.statistics.descriptive import compared
 from vmlab.model.errors import UsageError
-from vmlab.model.jsonable import fields_of
+from vmlab.model.jsonable import fields_of, picked
 from vmlab.model.run import AxisValue
 from vmlab.model.visible import quoted
 from vmlab.workloads.metrics import Better, Metric, Unit
@@ -156,11 +156,10 @@ class Answer:
 
     def json_fields(self) -> dict[str, Any]:
         """The answer as it stands in ``vmlab.compare/2``."""
-        of_row = ("workload", "metric", "axes", "candidate", "state", "fails", "because")
         found = fields_of(self.found)
         return {
             "condition": self.condition.text,
-            **{name: getattr(self, name) for name in of_row},
+            **picked(self, "workload", "metric", "axes", "candidate", "state", "fails", "because"),
             "above": self.condition.above,
             "bound_percent": None if self.condition.level else self.condition.percent,
             "level": self.level,

@@ -27,6 +27,7 @@ from vmlab.analysis.statistics.sample_size import ALPHA
 from vmlab.analysis.tiles.throughput import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.jsonable import picked
 from vmlab.model.run import AxisValue, Outcome
 from vmlab.model.visible import quoted
 
@@ -87,6 +88,16 @@ class NightFigure:
         """Whether nothing is known of it."""
         return self.state == NightState.CANNOT_TELL
 
+    def json_fields(self) -> dict[str, Any]:
+        """The figure as it stands in ``vmlab.gate/1``."""
+        return {
+            **picked(self, "axes", "workload", "metric", "unit", "more_is_better"),
+            **picked(self, "state", "value", "expected", "interval"),
+            "confidence_percent": self.confidence,
+            "fails_from_percent": self.fails_from,
+            **picked(self, "nights", "fails", "because"),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class NightGate:
@@ -131,33 +142,13 @@ class NightGate:
         return {
             "schema": SCHEMA,
             "run": self.run.id,
-            "scenario": self.run.scenario,
-            "size": self.run.size,
-            "started": self.run.started,
+            **picked(self.run, "scenario", "size", "started"),
             "baseline": self.baseline,
             "nights": [{"run": one.id, "started": one.started} for one in self.nights],
             "nights_needed": FEWEST_RUNS,
             "left_out": [{"run": run, "because": because} for run, because in self.left_out],
-            "asked": self.asked,
-            "fails": self.fails,
-            "undecided": self.undecided,
-            "kept": self.kept,
-            "notes": self.notes,
-            "figures": [_document(one) for one in self.figures],
+            **picked(self, "asked", "fails", "undecided", "kept", "notes", "figures"),
         }
-
-
-def _document(figure: NightFigure) -> dict[str, Any]:
-    named = ("axes", "workload", "metric", "unit", "more_is_better", "state", "value", "expected", "interval")
-    found = {name: getattr(figure, name) for name in named}
-    return {
-        **found,
-        "confidence_percent": figure.confidence,
-        "fails_from_percent": figure.fails_from,
-        "nights": figure.nights,
-        "fails": figure.fails,
-        "because": figure.because,
-    }
 
 
 def judge_night(

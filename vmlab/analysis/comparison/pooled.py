@@ -25,7 +25,7 @@ from vmlab.analysis.statistics.random_effects import FEWEST_RUNS, RandomEffects,
 from vmlab.analysis.tiles.throughput import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.model.jsonable import INNER
+from vmlab.model.jsonable import INNER, picked
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.run import AxisValue
 
@@ -99,11 +99,9 @@ class PooledRow:
 
     def json_fields(self) -> dict[str, Any]:
         """The row as it stands in ``vmlab.pooled/1``."""
-        named = ("axes", "workload", "metric", "unit", "more_is_better", "candidate", "because")
         own = self.effects
         return {
-            **{name: getattr(self, name) for name in named},
-            "percent": self.percent,
+            **picked(self, "axes", "workload", "metric", "unit", "more_is_better", "candidate", "because", "percent"),
             "interval_percent": self.interval,
             "prediction_percent": self.prediction,
             "confidence_percent": 100 * CONFIDENCE,
@@ -125,8 +123,8 @@ class PooledRun:
 
     def json_fields(self) -> dict[str, Any]:
         """The run as it stands in ``vmlab.pooled/1``."""
-        named = ("id", "scenario", "size", "started", "host", "note")
-        return {**{name: getattr(self.run, name) for name in named}, "accelerator": self.accelerator}
+        named = picked(self.run, "id", "scenario", "size", "started", "host", "note")
+        return {**named, "accelerator": self.accelerator}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +156,10 @@ class PooledComparison:
         """The document ``vmlab.pooled/1``."""
         return {
             "schema": SCHEMA,
-            "baseline": self.baseline,
-            "candidates": self.candidates,
-            "runs": self.runs,
+            **picked(self, "baseline", "candidates", "runs"),
             "accelerators": [name for name in dict.fromkeys(one.accelerator for one in self.runs) if name],
             "ordered": self.ordered,
-            "warnings": self.warnings,
-            "differs": self.differs,
-            "chosen": self.chosen,
-            "rows": self.rows,
+            **picked(self, "warnings", "differs", "chosen", "rows"),
         }
 
 

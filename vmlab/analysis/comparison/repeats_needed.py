@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import log1p
 from statistics import median
@@ -36,6 +36,7 @@ from vmlab.analysis.statistics.sample_size import (
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.analysis.tiles.throughput import TILE_INDEX
 from vmlab.model.errors import UsageError
+from vmlab.model.jsonable import key
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.workloads.registry import kinds
 
@@ -130,7 +131,7 @@ class Detectable:
     run: str
     repeats: int
     percent: float
-    at_best_speed: float | None
+    at_best_speed: float | None = field(metadata=key("at_best_speed_percent"))
 
 
 def detectable_by(document: RunDocument, repeats: int, looks: int = 1) -> Detectable | None:

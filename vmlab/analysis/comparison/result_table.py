@@ -16,6 +16,7 @@ from vmlab.analysis.figures.reading import Asked, Reading, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import Block, Place, TableLayout, absent_reason, cells_at, layout_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
+from vmlab.model.jsonable import picked
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Relative, Statistic
 
@@ -45,8 +46,7 @@ class Entry:
         """The entry as it stands in ``vmlab.run/1``."""
         return {
             **self.figure.json_fields(),
-            "unit": self.reading.unit,
-            "more_is_better": self.reading.more_is_better,
+            **picked(self.reading, "unit", "more_is_better"),
             "relative": self.relative,
             "better": self.difference.better if self.difference else None,
             "difference": self.difference,
@@ -84,15 +84,12 @@ class ResultTable:
         """The table as it stands in ``vmlab.run/1``."""
         rows = enumerate(zip(self.rows, self.entries, strict=True))
         return {
-            "axes": self.axes,
-            "fixed": self.fixed,
+            **picked(self, "axes", "fixed"),
             "columns": [dict(head) for head in self.columns],
             "rows": [
                 {"head": dict(head), "absent": self.absent.get(place), "entries": line} for place, (head, line) in rows
             ],
-            "relative": self.relative,
-            "baseline": self.baseline,
-            "overall": self.overall,
+            **picked(self, "relative", "baseline", "overall"),
         }
 
 

@@ -20,6 +20,7 @@ from vmlab.analysis.statistics.descriptive import CONFIDENCE, mean
 from vmlab.analysis.statistics.main_effects import FoldedPair, MainEffect, main_effects
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.jsonable import picked
 from vmlab.plan.tuning.screening_design import DEFAULT, mirrored
 from vmlab.plan.tuning.tuning_scenarios import AXIS, TuningNote, note_of_text
 
@@ -56,13 +57,10 @@ class LeverWorth:
         """As it stands in ``vmlab.tune/1``."""
         return {
             "lever": self.name,
-            "default": self.default,
-            "other": self.other,
-            "percent": self.percent,
+            **picked(self, "default", "other", "percent"),
             "interval_percent": self.interval,
             "confidence_percent": 100 * CONFIDENCE if self.interval else None,
-            "beyond_noise": self.beyond_noise,
-            "better": self.better,
+            **picked(self, "beyond_noise", "better"),
         }
 
 
@@ -139,13 +137,8 @@ class Tuned:
             "schema": SCHEMA,
             "screening": self.screening.id,
             "confirmation": self.confirmation.id if self.confirmation else None,
-            "guest": self.note.guest,
-            "workload": self.note.workload,
-            "metric": self.note.metric,
-            "unit": self.unit,
-            "more_is_better": self.more_is_better,
-            "levers": self.levers,
-            "freedom": self.freedom,
+            **picked(self.note, "guest", "workload", "metric"),
+            **picked(self, "unit", "more_is_better", "levers", "freedom"),
             "pairs_measured": self.measured,
             "pairs_planned": self.planned,
             "missing": [{"setting": name, "because": because} for name, because in self.missing],

@@ -29,6 +29,7 @@ from vmlab.analysis.figures.over_tiles import statistic_of
 from vmlab.analysis.figures.table_layout import Place, absent_reason, cells_at
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words
+from vmlab.model.jsonable import picked
 from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Statistic
 from vmlab.telemetry.host.host_figures import host_figures
 
@@ -80,8 +81,7 @@ class Reading:
 
     def json_fields(self) -> dict[str, Any]:
         """What was looked up, as it stands in ``vmlab.reference/1``."""
-        behind = {"unit": self.unit, "cells": self.cells, "reason": self.reason}
-        return {"place": self.place, **self.figure.json_fields(), **behind}
+        return {"place": self.place, **self.figure.json_fields(), **picked(self, "unit", "cells", "reason")}
 
 
 NO_CELL = "the run has no cell"

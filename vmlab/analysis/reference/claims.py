@@ -35,7 +35,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread, compared
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.axes import axes_words
-from vmlab.model.jsonable import fields_of
+from vmlab.model.jsonable import fields_of, picked
 from vmlab.model.printed import printed_number, unit_factor
 from vmlab.model.quantities import written
 from vmlab.model.scenarios.reference import TILE, Claim, Place, place_axes
@@ -151,9 +151,9 @@ class AnsweredClaim:
         """The claim as it stands in ``vmlab.reference/1``."""
         said = ("say", "source", "where", "there", "contradicted", "bound")
         answered = ("answer", "points_to", "because", "of_emulation", "readings_needed", "comparisons", "evidence")
-        of_claim = {name: getattr(self.claim, name) for name in said}
+        of_claim = picked(self.claim, *said)
         of_claim["restates"] = self.claim.restates and self.claim.restates.model_dump()
-        return of_claim | {name: getattr(self, name) for name in answered}
+        return of_claim | picked(self, *answered)
 
 
 def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:

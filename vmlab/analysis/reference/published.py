@@ -22,6 +22,7 @@ from vmlab.analysis.reference.claims import AnsweredClaim, answer_claim
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.model.errors import StoreError, UsageError
+from vmlab.model.jsonable import picked
 from vmlab.model.ordered import ordered_words
 from vmlab.model.printed import PrintedNumber, printed_number, unit_factor
 from vmlab.model.scenarios.reference import Place, PublishedFigure, Reference
@@ -56,17 +57,12 @@ class AnsweredFigure:
 
     def json_fields(self) -> dict[str, Any]:
         """The figure as it stands in ``vmlab.reference/1``."""
-        figure, behind = self.published, ("cells", "reason", "accelerator", "ordered")
-        named = ("metric", "rows", "columns", "where", "kind", "relative", "unit")
+        figure, behind = self.published, picked(self, "cells", "reason", "accelerator", "ordered")
+        printed = {"printed": figure.value, "value": self.printed.value}
         return {
-            **{name: getattr(figure, name) for name in named},
-            "published": {
-                "printed": figure.value,
-                "value": self.printed.value,
-                "corrected": figure.corrected,
-                "why": figure.why,
-            },
-            "measured": {**self.ours.json_fields(), **{name: getattr(self, name) for name in behind}},
+            **picked(figure, "metric", "rows", "columns", "where", "kind", "relative", "unit"),
+            "published": {**printed, **picked(figure, "corrected", "why")},
+            "measured": {**self.ours.json_fields(), **behind},
             "percent_of_published": self.percent,
         }
 
@@ -92,18 +88,14 @@ class BesideReference:
     def json_fields(self) -> dict[str, Any]:
         """The document ``vmlab.reference/1``."""
         run = self.document.run
-        named = {key: getattr(run, key) for key in ("id", "scenario", "size", "outcome", "started", "accelerator")}
+        named = picked(run, "id", "scenario", "size", "outcome", "started", "accelerator")
         return {
             "schema": SCHEMA,
             "scenario": run.scenario,
             "run": named if self.has_run else None,
-            "source": self.reference.source,
-            "host": self.reference.host,
-            "here": self.reference.here,
+            **picked(self.reference, "source", "host", "here"),
             "compares": self.has_run and not self.departures,
-            "departures": self.departures,
-            "figures": self.figures,
-            "claims": self.claims,
+            **picked(self, "departures", "figures", "claims"),
             "unasked": [finding.model_dump() for finding in self.reference.unasked],
             "tables": self.document.tables,
             "notes": self.reference.notes,
@@ -236,7 +228,7 @@ def departures_of(texts: Mapping[str, str], size: str) -> list[str]:
 
     `texts` are a run's stored documents, `size` the one that it ran at. Axes and repeats do not count as amounts.
     """
-    asked = _mapping(texts.get("scenario", "{}"))
+    asked = stored_scenario(texts)
     try:
         written = read(Path(WRITTEN), texts[WRITTEN], variables_of(texts)).scenario.model_dump(
             mode="json", by_alias=True
@@ -254,11 +246,3 @@ def _lines(written: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str
             for key, value in keys.items():
                 if key in before and before[key] != value:
                     yield f"{part}.{name}.{key} is {value_words(value)}, and {value_words(before[key])} at size full"
-
-
-def _mapping(text: str) -> dict[str, Any]:
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise StoreError(f"the stored scenario is not JSON: {error}") from error
-    return body if isinstance(body, dict) else {}
