@@ -15,8 +15,7 @@ import pytest
 from tests.guests.test_image_moving import built
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
-from vmlab.cli.progress import MovingLine
-from vmlab.cli.shown_work import ShownWork
+from vmlab.cli.progress import MovingLine, ShownWork
 from vmlab.guests.image import catalog
 from vmlab.integrity.long_work import LongWork
 from vmlab.model.places import runs_folder

@@ -59,7 +59,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "top": CommandEntry("top_command.top", "Watch this host live."),
     "record": CommandEntry("record_command.record", "Record this host and its own guests."),
     "advise": CommandEntry("record_command.advise", "Say where a recording's cache modes matter, and why."),
-    "scenario": CommandEntry("scenario_command.scenario", "Write a scenario with a guest like one of your own."),
+    "scenario": CommandEntry("plan_commands.scenario", "Write a scenario with a guest like one of your own."),
     "plan": CommandEntry("plan_commands.plan", "Show what would run, for how long, with how much RAM and disk."),
     "validate": CommandEntry("plan_commands.validate", "Check scenarios; starts nothing."),
     "schema": CommandEntry("plan_commands.schema", "Print the JSON Schema of scenarios, for editors."),

@@ -9,9 +9,8 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.output import page_width, write_figures, write_json
+from vmlab.cli.output import page_width, run_text, write_figures, write_json
 from vmlab.cli.progress import Detail, RunProgress, WaitingLine
-from vmlab.cli.shown_run import run_text
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.process.event_feed import watch

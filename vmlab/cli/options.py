@@ -46,7 +46,7 @@ def cache_modes(ctx: click.Context, param: click.Parameter, value: str | None) -
     """``none,writeback`` to cache modes in the order given. Raises BadParameter for anything else."""
     if value is None:
         return None
-    modes = tuple(part.strip() for part in value.split(","))
+    modes = names_in(value)
     for mode in modes:
         if mode not in CACHE_MODES:
             near = difflib.get_close_matches(mode[:40].lower(), CACHE_MODES, n=1)
@@ -75,7 +75,8 @@ def _loop_seconds(text: str) -> float:
     return seconds
 
 
-def _host_names(text: str) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
     return tuple(part.strip() for part in text.split(","))
 
 
@@ -110,7 +111,7 @@ quiet_option = click.option("--quiet", is_flag=True, help="Print the table alone
 wait_option = click.option("--wait", is_flag=True, help="Wait for its turn where another run measures on this host.")
 concurrent_option = click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
 hosts_option = click.option(
-    "--hosts", metavar="HOSTS", callback=parsed(_host_names), help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
+    "--hosts", metavar="HOSTS", callback=parsed(names_in), help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
 )
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="Workload size [default: demo]."),

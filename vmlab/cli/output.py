@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from vmlab.model.errors import ExitCode, VmlabError
+from vmlab.model.jsonable import jsonable
+from vmlab.model.run import OF_HOST
 from vmlab.model.visible import Control, visible_json
 from vmlab.system.terminal import forget, is_unicode, put
+
+if TYPE_CHECKING:
+    from vmlab.analysis.shape import RunDocument
 
 _STRIKE, _UNSTRUCK = Control("\x1b[9m"), Control("\x1b[29m")
 
@@ -32,6 +38,15 @@ def page_width() -> int:
     from vmlab.system.text_width import UNCUT, WIDTH
 
     return WIDTH if sys.stdout is not None and sys.stdout.isatty() else UNCUT
+
+
+def run_text(document: RunDocument, name: str) -> str:
+    """A run on one screen, as `run` and `show` print it; a recording of the host has a page of its own."""
+    # Imported late: no other command prints a run.
+    from vmlab.report.run.run_page import run_table
+    from vmlab.report.run.run_screen import run_screen
+
+    return run_table(document, page_width()) if document.run.size == OF_HOST else run_screen(document, name)
 
 
 def write_text(text: str) -> None:
@@ -69,6 +84,14 @@ def write_json(document: Mapping[str, object]) -> None:
 def write_json_line(document: Mapping[str, object]) -> None:
     """Write a JSON document as one flushed line, for output that goes on."""
     _write_json(json.dumps(document, separators=(",", ":"), ensure_ascii=not is_unicode(sys.stdout), allow_nan=False))
+
+
+def write_found(found: object, text: Callable[[Any, int], str], *, as_json: bool) -> None:
+    """Write what was found as its JSON document, or as the `text` that it is on a page of so many columns."""
+    if as_json:
+        write_json(jsonable(found))
+    else:
+        write_figures(text(found, page_width()))
 
 
 def _write_json(text: str) -> None:

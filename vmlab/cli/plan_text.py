@@ -10,7 +10,7 @@ from vmlab.analysis.figures.intent import table_document
 from vmlab.analysis.statistics.sample_size import ALPHA
 from vmlab.guests.image.layers import LayerState, layer_name
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.jsonable import jsonable
+from vmlab.model.jsonable import jsonable, picked
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.model.scenarios.guest import LAB_IMAGE
@@ -46,8 +46,7 @@ def plan_document(
         "schema": SCHEMA,
         "plan": {
             "scenario": plan.scenario.name,
-            "size": plan.size,
-            "seed": plan.seed,
+            **picked(plan, "size", "seed"),
             "image": LAB_IMAGE,
             "layers": [
                 {"packages": list(one.packages), "built": one.is_built, "bytes": one.bytes, "seconds": one.seconds}
@@ -55,19 +54,17 @@ def plan_document(
             ],
             "hypervisor": plan.scenario.hypervisor,
             "repeats": plan.scenario.repeats if until is None else until.at_least,
-            "repeats_needed": _needed(plan),
+            "repeats_needed": jsonable(repeats_needed(plan.scenario)),
             "gate": [{"condition": one.condition.text, "repeats": one.repeats, "runs": one.runs} for one in gate],
-            "detectable": None if finds is None else _detectable(finds),
+            "detectable": jsonable(finds),
             "until": None if until is None else _until(until),
             "order": plan.scenario.order,
             "control": plan.control,
-            "warm_up": plan.scenario.warm_up,
-            "warm": plan.scenario.warm,
+            **picked(plan.scenario, "warm_up", "warm"),
             "loop_seconds": plan.loop,
             "cells_at_least": len(plan.cells_at_least),
             "provision": plan.scenario.provision,
-            "guests": plan.guests,
-            "memory_bytes": plan.memory_bytes,
+            **picked(plan, "guests", "memory_bytes"),
             "memory_needed_bytes": memory_needed(plan, host),
             "disk_bytes": plan.disk_bytes,
             "disk_needed_bytes": disk_needed(plan, host.layers),
@@ -82,24 +79,11 @@ def plan_document(
             "unanswerable": [{"say": say, "because": list(why.because)} for say, why in plan.unanswerable.items()],
         },
         "host": {
-            "cpus": host.cpus,
-            "memory_available_bytes": host.memory_available_bytes,
-            "memory_total_bytes": host.memory_total_bytes,
-            "disk_free_bytes": host.disk_free_bytes,
+            **picked(host, "cpus", "memory_available_bytes", "memory_total_bytes", "disk_free_bytes"),
             "accelerator_guess": host.accelerator_guess,
             "neighbours": [one._asdict() for one in host.neighbours],
         },
     }
-
-
-def _needed(plan: Plan) -> dict[str, Any]:
-    needed = repeats_needed(plan.scenario)
-    return {"figures": needed.figures, "difference": needed.difference, "claims": list(needed.claims)}
-
-
-def _detectable(finds: Detectable) -> dict[str, Any]:
-    best = finds.at_best_speed
-    return {"run": finds.run, "repeats": finds.repeats, "percent": finds.percent, "at_best_speed_percent": best}
 
 
 def _until(until: Until) -> dict[str, Any]:
@@ -111,11 +95,7 @@ def _until(until: Until) -> dict[str, Any]:
 
 def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:
     return {
-        "index": cell.index,
-        "axes": cell.axes,
-        "repeat": cell.repeat,
-        "cache": cell.cache,
-        "tiles": cell.tiles,
+        **picked(cell, "index", "axes", "repeat", "cache", "tiles"),
         "settings": {**settings_of(cell), "host": cell.host.model_dump(exclude_none=True)},
         "memory_bytes": cell.memory_bytes,
         "memory_needed_bytes": cell_memory(cell, host),
@@ -128,9 +108,7 @@ def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:
 
 def _guest(guest: GuestPlan) -> dict[str, Any]:
     return {
-        "key": guest.key,
-        "tile": guest.tile,
-        "guest": guest.guest,
+        **picked(guest, "key", "tile", "guest"),
         "roles": list(guest.roles),
         **guest.resources.model_dump(mode="json"),
     }
@@ -138,11 +116,7 @@ def _guest(guest: GuestPlan) -> dict[str, Any]:
 
 def _workload(workload: WorkloadPlan) -> dict[str, Any]:
     return {
-        "name": workload.name,
-        "tile": workload.tile,
-        "kind": workload.kind,
-        "source": workload.source,
-        "target": workload.target,
+        **picked(workload, "name", "tile", "kind", "source", "target"),
         "params": workload.params.model_dump(mode="json", by_alias=True),
     }
 

@@ -1,4 +1,6 @@
-"""A run's progress on standard error: a line a cell, or for each thing that happened, and a terminal's moving line."""
+"""Progress on standard error, with a terminal's moving line: a line a cell of a run, or for each thing that happened;
+and long work (`vmlab.integrity.long_work`) of commands that read, copy or pack large files.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,14 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import TextIO
 
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.cli.interrupts import heed
+from vmlab.integrity.long_work import LongWork, as_current
 from vmlab.lab.process.waiting_runs import Standing
 from vmlab.model.cell_event import (
     CellEnded,
@@ -39,7 +45,7 @@ from vmlab.model.event import (
     TogetherEnded,
 )
 from vmlab.model.run import OF_HOST, Outcome
-from vmlab.model.units import about_seconds, format_seconds
+from vmlab.model.units import about_seconds, format_bytes, format_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.report.cell_line import CellLines
 from vmlab.report.event_words import event_sentence
@@ -87,26 +93,27 @@ class MovingLine:
     def keep(self, line: str) -> None:
         """Write a visible line that stays."""
         self.clear()
-        self._write(line, "\n")
+        _put(self._stream, line, "\n")
 
     def move(self, line: str) -> None:
         """Draw a visible line, as far as the terminal is wide, in the place of the one before."""
         if self.moves:
             self._drawn = True
-            self._write(_CLEAR_LINE, first_columns(line, shutil.get_terminal_size().columns - 1))
+            _put(self._stream, _CLEAR_LINE, first_columns(line, shutil.get_terminal_size().columns - 1))
 
     def clear(self) -> None:
         """Take the moving line away."""
         if self._drawn:
             self._drawn = False
-            self._write(_CLEAR_LINE)
+            _put(self._stream, _CLEAR_LINE)
 
-    def _write(self, *parts: str) -> None:
-        try:
-            put(self._stream, *parts)
-        except OSError:
-            # Ignored: the work goes on even if its progress cannot be shown.
-            forget(self._stream)
+
+def _put(stream: TextIO, *parts: str) -> None:
+    try:
+        put(stream, *parts)
+    except OSError:
+        # Ignored: the work goes on even if its progress cannot be shown.
+        forget(stream)
 
 
 class Detail(Enum):
@@ -275,7 +282,7 @@ class WaitingLine:
 
     def _clear(self) -> None:
         if self._drawn:
-            self._write(_CLEAR_ABOVE)
+            _put(self._stream, _CLEAR_ABOVE)
             self._drawn = ""
 
     def show(self, standing: Standing) -> None:
@@ -285,19 +292,13 @@ class WaitingLine:
         if behind != self._said:
             self._clear()
             more = "; nothing of this run is started, and Ctrl-C gives up" if self._said is None else ""
-            self._write(visible_line(f"waiting: {_standing(standing)}{_before(standing)}{more}"), "\n")
+            _put(self._stream, visible_line(f"waiting: {_standing(standing)}{_before(standing)}{more}"), "\n")
             self._said = behind
         moving = visible_line(f"  {_standing(standing)}")
         if self._moving and moving != self._drawn:
             self._clear()
-            self._write(first_columns(moving, shutil.get_terminal_size().columns - 1), "\n")
+            _put(self._stream, first_columns(moving, shutil.get_terminal_size().columns - 1), "\n")
             self._drawn = moving
-
-    def _write(self, *parts: str) -> None:
-        try:
-            put(self._stream, *parts)
-        except OSError:
-            forget(self._stream)
 
 
 def _standing(standing: Standing) -> str:
@@ -313,3 +314,60 @@ def _before(standing: Standing) -> str:
     parts += [f"{before[-1]} is before it"] if before else []
     parts += [f"{one} does not run, and is passed over until it does" for one in queue.passed_over]
     return "".join(f"; {part}" for part in parts)
+
+
+_EVERY_SECONDS = 10.0
+_FIRST_SECONDS = 0.5
+_BAR = 16
+
+
+@contextmanager
+def shown_work() -> Iterator[ShownWork]:
+    """In this block long work is shown, and ended by signals even where a library lost their exception."""
+    work = ShownWork()
+    with as_current(work):
+        yield work
+
+
+class ShownWork(LongWork):
+    """Long work on standard error."""
+
+    def __init__(self, line: MovingLine | None = None) -> None:
+        super().__init__(heed)
+        self._line = line or MovingLine(sys.stderr)
+        self._began = self._shown = time.monotonic()
+
+    def notice(self, line: str) -> None:
+        """Write a line that stays."""
+        self._line.keep(visible_line(line))
+
+    def begun(self) -> None:
+        self._began = self._shown = time.monotonic()
+
+    def moved(self) -> None:
+        now = time.monotonic()
+        every = _MOVE_SECONDS if self._line.moves else _EVERY_SECONDS
+        if not self.words or now - self._shown < every or now - self._began < _FIRST_SECONDS:
+            return
+        self._shown = now
+        if self._line.moves:
+            self._line.move(self._text(now))
+        else:
+            self._line.keep(self._text(now))
+
+    def over(self) -> None:
+        self._line.clear()
+
+    def _text(self, now: float) -> str:
+        """``[######----------]  43 %, 1.2 GB/s, 42 s left  copying disk``; without a total the time that it took."""
+        seconds, done = now - self._began, min(self.done, self.total)
+        if not self.total:
+            return f"{format_seconds(seconds)}  {visible_line(self.words)}"
+        parts = [f"{int(100 * done / self.total)} %"]
+        if self.unit == "B" and done:
+            parts.append(f"{format_bytes(done / seconds)}/s")
+        if 0 < done < self.total:
+            parts.append(f"{format_seconds(seconds * (self.total - done) / done)} left")
+        full = int(_BAR * done / self.total)
+        bar = f"[{'#' * full}{'-' * (_BAR - full)}]  " if self._line.moves else ""
+        return f"{bar}{', '.join(parts)}  {visible_line(self.words)}"

@@ -10,7 +10,7 @@ import click
 from vmlab.analysis.record.remade import changes_of
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
-from vmlab.cli.shown_work import shown_work
+from vmlab.cli.progress import shown_work
 from vmlab.lab.process.reparse import Reparsed
 from vmlab.lab.process.reparse import reparse as make_again
 from vmlab.model.errors import ExitCode, UsageError

@@ -10,19 +10,17 @@ import click
 from vmlab.analysis.compared_runs import judged_night
 from vmlab.analysis.comparison.nights import USUAL_NIGHTS
 from vmlab.analysis.statistics.random_effects import FEWEST_RUNS
-from vmlab.cli.commands.upkeep_commands import give_text
+from vmlab.cli.commands.upkeep_commands import label
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import document_of, follow, print_measured, started
 from vmlab.cli.options import concurrent_option, overrides_without, wait_option
-from vmlab.cli.output import page_width, write_figures, write_json
+from vmlab.cli.output import write_found
 from vmlab.lab.process.removed_runs import demand_free, keep_night
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import with_repeats_here
-from vmlab.model.errors import ExitCode, UsageError, VmlabError
-from vmlab.model.jsonable import jsonable
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, load_valid
 from vmlab.report.night_text import night_text
 from vmlab.store.life import checked_note
@@ -108,10 +106,7 @@ def gate(
 
         with new_file(junit) as file:
             file.write(junit_night(found, strict=strict))
-    if as_json:
-        write_json(jsonable(found))
-    else:
-        write_figures(night_text(found, page_width()))
+    write_found(found, night_text, as_json=as_json)
     return ExitCode.PASSED if accept else found.exit_code(strict=strict, lenient=lenient)
 
 
@@ -128,11 +123,7 @@ def _measured(
         if HOST_PLACE in file.scenario.axes:
             raise UsageError("a night is of one host, and this scenario has the axis host")
         folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
-        if note:
-            try:
-                give_text(folder.id, note)
-            except (VmlabError, OSError) as error:
-                say(visible_line(f"run {folder.id} goes on without its note: {error}"))
+        label(folder.id, None, note)
         code = follow(folder, interrupted)
     if not as_json and folder.store.exists():
         print_measured(document_of(folder), as_json=False)

@@ -13,8 +13,7 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
-from vmlab.cli.shown_work import shown_work
-from vmlab.guests.cached.collection import Entry
+from vmlab.cli.progress import shown_work
 from vmlab.guests.image.added import System, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
@@ -25,6 +24,7 @@ from vmlab.guests.image.layers import remove as remove_image
 from vmlab.guests.image.windows_answers import Answers, make_answers
 from vmlab.guests.snapshots import SNAPSHOTS, list_snapshots, size_limit
 from vmlab.model.errors import RefusedError, UsageError
+from vmlab.model.jsonable import picked
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.image_name import check_package
 from vmlab.model.visible import visible_line
@@ -171,7 +171,7 @@ def licences_command(packages: tuple[str, ...], as_json: bool) -> None:
     found = _kept(packages)
     every = packages_of(found)
     if as_json:
-        rows = [{"name": one.name, "version": one.version, "licences": list(one.licences)} for one in every]
+        rows = [picked(one, "name", "version", "licences") for one in every]
         write_json({"schema": "vmlab.image-licences/1", "image": found.id, "packages": rows})
         return
     name, version = (max((len(getattr(one, key)) for one in every), default=0) for key in ("name", "version"))
@@ -230,7 +230,7 @@ def ls_snapshots(as_json: bool) -> None:
     """List the snapshots that are kept, the one used last first, and what they may take together."""
     snapshots = list_snapshots()
     if as_json:
-        rows = [_row(one) for one in snapshots]
+        rows = [picked(one, "id", "bytes", "created", "used", "in_use", "whole") for one in snapshots]
         write_json({"schema": "vmlab.snapshots/1", "limit_bytes": size_limit(), "snapshots": rows})
         return
     for one in snapshots:
@@ -239,17 +239,6 @@ def ls_snapshots(as_json: bool) -> None:
         write_text(f"{one.id:<32}  {format_bytes(one.bytes):>9}  used {used}  {marks}".rstrip())
     taken = format_bytes(sum(one.bytes for one in snapshots))
     say(f"{taken} of {format_bytes(size_limit())}" if snapshots else "no snapshot is kept; a run makes what it needs")
-
-
-def _row(one: Entry) -> dict[str, object]:
-    return {
-        "id": one.id,
-        "bytes": one.bytes,
-        "created": one.created,
-        "used": one.used,
-        "in_use": one.in_use,
-        "whole": one.whole,
-    }
 
 
 @snapshot.command("rm")

@@ -1,4 +1,4 @@
-"""`vmlab plan`, `validate`, `schema` and `plugins`: they check and explain what can be run, and start nothing."""
+"""`vmlab plan`, `scenario`, `validate`, `schema` and `plugins`: they explain, write and check runs, and start none."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.guests.image.layers import states
-from vmlab.lab.provision.host_support import prepare_run, with_repeats_here
+from vmlab.lab.provision.host_support import host_for_plans, prepare_run, with_repeats_here
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
+from vmlab.model.jsonable import picked
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Outcome
@@ -68,6 +69,31 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
         write_text(plan_text(planned, host, gate, finds, layers))
     if refusal is not None:
         raise refusal
+
+
+@click.group()
+def scenario() -> None:
+    """Write a scenario that describes a guest of your own."""
+
+
+@scenario.command("from")
+@click.argument("source")
+@click.option("--connect", metavar="URI", help="libvirt to ask for SOURCE, and nothing else [default: qemu:///system].")
+def from_command(source: str, connect: str | None) -> None:
+    """Print a scenario with a guest like SOURCE, and a change of its disk at each point of an axis.
+
+    SOURCE is a domain of libvirt's by name or UUID, a QEMU process by its number, its guest's name or its number in
+    Proxmox VE, a file with a domain's XML or the text of `qm config`, or `-` for such a text on standard input. Nothing
+    of it is changed, and no monitor is written to. Each line says where it was read; what the lab or this host cannot
+    copy is a comment.
+    """
+    # Imported late: the other commands on scenarios copy no guest.
+    from vmlab.plan.copied_guest.copied_scenario import copied_scenario
+    from vmlab.plan.copied_guest.guest_sources import found_guest
+    from vmlab.plan.copied_guest.trial import Trial
+
+    guest = found_guest(source, connect)
+    write_text(copied_scenario(guest, Trial(host_for_plans())))
 
 
 def _detectable(planned: Plan) -> Detectable | None:
@@ -146,14 +172,8 @@ def _found() -> Iterator[dict[str, Any]]:
 
 
 def _document(entry: Entry, summary: str, why: str | None) -> dict[str, Any]:
-    return {
-        "group": entry.group,
-        "name": entry.name,
-        "package": entry.package,
-        "version": entry.version,
-        "summary": summary if why is None else None,
-        "left_out": why,
-    }
+    of_entry = picked(entry, "group", "name", "package", "version")
+    return {**of_entry, "summary": summary if why is None else None, "left_out": why}
 
 
 def _words(one: dict[str, Any]) -> str:

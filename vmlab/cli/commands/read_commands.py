@@ -18,8 +18,7 @@ from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.cli.gate_options import GateOptions, gate_options
-from vmlab.cli.output import page_width, write_figures, write_json, write_text
-from vmlab.cli.shown_run import run_text
+from vmlab.cli.output import page_width, run_text, write_figures, write_found, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_line, visible_values
@@ -120,10 +119,7 @@ def _show_phases(reader: RunReader, cell: int | None, as_json: bool) -> None:
     if cell is not None:
         demand_cell(time.run, time.cells, cell)
         time = of_cell(time, cell)
-    if as_json:
-        write_json(jsonable(time))
-    else:
-        write_text(phases_text(time, page_width()))
+    write_found(time, phases_text, as_json=as_json)
 
 
 def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> None:
@@ -133,11 +129,7 @@ def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> 
     # Imported late: it loads the planner and the reader of YAML, which double the time of a comparison.
     from vmlab.report.reference_text import reference_text
 
-    beside = beside_published(run)
-    if as_json:
-        write_json(jsonable(beside))
-    else:
-        write_figures(reference_text(beside, page_width()))
+    write_found(beside_published(run), reference_text, as_json=as_json)
 
 
 def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
@@ -241,10 +233,7 @@ def _pooled(runs: Sequence[str], baseline: str | None, metrics: Sequence[str], *
     from vmlab.report.pooled_text import pooled_text
 
     found = pooled_runs(runs, baseline=baseline, chosen=metrics)
-    if as_json:
-        write_json(jsonable(found))
-    else:
-        write_figures(pooled_text(found, page_width()))
+    write_found(found, pooled_text, as_json=as_json)
     return found.exit_code
 
 

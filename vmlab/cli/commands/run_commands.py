@@ -12,7 +12,7 @@ from vmlab.analysis.comparison.repeats_needed import repeats_needed
 from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
-from vmlab.cli.commands.upkeep_commands import give, give_text
+from vmlab.cli.commands.upkeep_commands import label
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import document_of, follow, print_measured, say_killed, started
@@ -34,10 +34,9 @@ from vmlab.lab.process.resuming import More
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import with_repeats_here
-from vmlab.model.errors import ExitCode, UsageError, VmlabError
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import MOST_REPEATS, Outcome
-from vmlab.model.visible import visible_line
 from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, as_changed, command_scenario, guest_size
 from vmlab.plan.planning import Overrides, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -129,7 +128,7 @@ def run(
             raise UsageError(f"{words} is for --hosts, or a scenario with the axis host")
         else:
             folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
-        _label(folder, name, note or "")
+        label(folder.id, name, note or "")
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted, detail, page_follows=not as_json)
@@ -256,17 +255,6 @@ def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, 
     else:
         write_text(folder.id)
     return True
-
-
-def _label(folder: RunFolder, name: str | None, note: str) -> None:
-    """Name and note a run that has started, which goes on in any case."""
-    for give_it, said, what in ((give, name, f"the name {name}"), (give_text, note, "its note")):
-        if not said:
-            continue
-        try:
-            give_it(folder.id, said)
-        except (VmlabError, OSError) as error:
-            say(visible_line(f"run {folder.id} goes on without {what}: {error}"))
 
 
 def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = False, name: str = "last") -> int:

@@ -20,7 +20,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
-from vmlab.cli.options import concurrent_option, overrides_without, wait_option
+from vmlab.cli.options import concurrent_option, names_in, overrides_without, wait_option
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import prepare_run
@@ -49,10 +49,6 @@ _GOES_ON = (ExitCode.PASSED, ExitCode.INVALID)
 _ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync2", "mmap")
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(","))
-
-
 @click.command()
 @click.argument("scenario", required=False)
 @click.option(
@@ -67,7 +63,9 @@ def _names(text: str) -> tuple[str, ...]:
 @click.option("--runtime", metavar="TIME", callback=parsed(fio_seconds), help="How long, such as 3s [default: 2s].")
 @click.option("--ioengine", type=click.Choice(_ENGINES), help="fio's engine [default: libaio].")
 @click.option("--direct", type=click.BOOL, metavar="0|1", help="Whether past the guest's page cache [default: 1].")
-@click.option("--levers", metavar="NAMES", callback=parsed(_names), help="Levers, such as cache,queues [default: all].")
+@click.option(
+    "--levers", metavar="NAMES", callback=parsed(names_in), help="Levers, such as cache,queues [default: all]."
+)
 @click.option("--guest", metavar="GUEST", help="Guest whose data disk is tuned, where several have one.")
 @click.option("--metric", metavar="METRIC", help="Metric to tune, METRIC or WORKLOAD.METRIC.")
 @click.option("--blocks", type=click.IntRange(2, 100), metavar="N", help="Repeats of the screening.")

@@ -15,7 +15,7 @@ from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.lab.process.dead_runs import clean as sweep_all
 from vmlab.lab.process.dead_runs import clean_document, demand_sight
 from vmlab.lab.process.removed_runs import demand_free, give_name, give_note, older_runs, removable, remove_for_good
-from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text
@@ -183,6 +183,17 @@ def give_text(run: str, text: str) -> None:
     now = f'the note "{noted}"' if noted else "no note"
     moved = f', and no longer "{before}"' if before not in ("", noted) else ""
     say(visible_line(f"run {found} has {now}{moved}"))
+
+
+def label(run: str, name: str | None, note: str) -> None:
+    """Name and note a run that has started, which goes on in any case."""
+    for give_it, said, what in ((give, name, f"the name {name}"), (give_text, note, "its note")):
+        if not said:
+            continue
+        try:
+            give_it(run, said)
+        except (VmlabError, OSError) as error:
+            say(visible_line(f"run {run} goes on without {what}: {error}"))
 
 
 def _list(as_json: bool) -> None:
