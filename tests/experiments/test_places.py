@@ -10,8 +10,7 @@ import pytest
 
 from tests.experiments.page import published_names
 from tests.experiments.records import shipped
-from vmlab.model.printed import unit_factor
-from vmlab.model.scenarios.reference import Claim, Reference, Unasked
+from vmlab.model.scenarios.reference import Claim, Reference, Unasked, unit_factor
 from vmlab.telemetry.host.host_figures import host_figures
 
 pytestmark = pytest.mark.xdist_group("experiments")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.stories import Story
-from vmlab.model.printed import printed_number, unit_factor
+from vmlab.model.scenarios.reference import printed_number, unit_factor
 
 TSV = Path(__file__).parents[1] / "experiments/published/cloud-local-disk.tsv"
 SETUPS = {

@@ -13,7 +13,7 @@ from tests.report.matrix import JOBS, METRICS, SETUPS, figures, tell_matrix
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
 from vmlab.model.jsonable import jsonable
-from vmlab.model.printed import printed_number
+from vmlab.model.scenarios.reference import printed_number
 from vmlab.report.reference_text import reference_text
 from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader

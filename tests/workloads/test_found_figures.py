@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.metrics import Metric
-from vmlab.workloads.reports import pattern_search
+from vmlab.workloads.reports import found_figures
 from vmlab.workloads.reports.found_figures import FoundMetric, Printed, figures_in, found_metrics
 
 REDIS = '"test","rps","avg_latency_ms"\n"SET","99009.90","0.265"\n"GET","101010.10","0.250"\n'
@@ -154,7 +154,7 @@ FOR_EVER = Printed("n 1\n" + "a" * 60 + "b\n", "")
 def test_a_pattern_that_takes_for_ever_is_ended_and_named(
     metrics: dict[str, FoundMetric], expect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pattern_search, "SECONDS", 2)
+    monkeypatch.setattr(found_figures, "SECONDS", 2)
     with pytest.raises(WorkloadError) as error:
         figures_in([FOR_EVER], metrics, expect)
     assert str(error.value) == (

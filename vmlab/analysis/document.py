@@ -1,9 +1,11 @@
-"""Makes the document of a run, ``vmlab.run/1``, from its store."""
+"""Makes the document of a run, ``vmlab.run/1``, from its store; of a recording that of the host's own guests, each with
+its means, and of the host's disks below their files.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,7 +30,6 @@ from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window
-from vmlab.analysis.record.domain_documents import recording_document
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of, signs_of_stages, span_documents, stages_of
 from vmlab.analysis.record.levers import CpuSeen, judged_over_repeats, lever_documents
@@ -37,7 +38,10 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import (
     BesideDocument,
+    DomainDiskDocument,
+    DomainDocument,
     ExtensionDocument,
+    RecordingDocument,
     RunDocument,
     RunPart,
 )
@@ -57,6 +61,7 @@ from vmlab.model.cell_event import (
     StepEnded,
     WorkloadProgressed,
 )
+from vmlab.model.domain import Domain
 from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     AnotherRunSeen,
@@ -68,12 +73,16 @@ from vmlab.model.event import (
     StartAwaited,
 )
 from vmlab.model.jsonable import carried, common_fields, fields_of, time_of_day
+from vmlab.model.results import Summary
 from vmlab.model.run import OF_HOST, RUNNING, Outcome
-from vmlab.model.sample import Sample
+from vmlab.model.sample import Sample, split_name
 from vmlab.store.life import is_alive, note_of
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, tags_of
 from vmlab.store.samples import HostReaders
+from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
+from vmlab.telemetry.host.disk import METRICS as OF_HOST_DISK
+from vmlab.telemetry.sample_summary import seconds_within, summarise
 
 _UNTOLD = (
     CellsReplanned,
@@ -318,3 +327,52 @@ def _planned(known: RunTimeline) -> int:
 def _beside(other: AnotherRunSeen) -> str:
     since = datetime.fromtimestamp(other.wall, UTC).strftime("%H:%M:%S %Z")
     return f"run {other.run} of {other.user} measured on this host at the same time (seen {since})"
+
+
+Found = Mapping[str, Summary]
+
+
+def recording_document(
+    samples: Sequence[Sample], domains: Iterable[Domain], since: float, until: float
+) -> RecordingDocument:
+    """Every domain that was seen from `since` to `until` on the monotonic clock, by name, and the host's disks.
+
+    `seconds` are those of the samples that are there: the oldest of a long recording are dropped.
+    """
+    domains = list(domains)
+    found = summarise(samples, since, until, instances=True, names=_Wanted(domains))
+    return RecordingDocument(
+        seconds=sum(seconds for one in samples if (seconds := seconds_within(one, since, until)) > 0),
+        domains=[_domain(one, found) for one in sorted(domains, key=lambda one: one.name)],
+        disks={below: _figures(found, OF_HOST_DISK, below) for below in _below(domains)},
+    )
+
+
+class _Wanted:
+    """The names of values that are about domains, or about the host's disks below their files."""
+
+    def __init__(self, domains: Iterable[Domain]) -> None:
+        self._below = _below(domains)
+
+    def __contains__(self, name: object) -> bool:
+        metric, instance = split_name(str(name))
+        return metric.startswith("domain_") or (metric in OF_HOST_DISK and instance in self._below)
+
+
+def _below(domains: Iterable[Domain]) -> list[str]:
+    return sorted({disk.below for domain in domains for disk in domain.disks if disk.below})
+
+
+def _domain(domain: Domain, found: Found) -> DomainDocument:
+    disks = [
+        carried(DomainDiskDocument, disk, figures=_figures(found, OF_DISK, f"{domain.name}/{disk.target}"))
+        for disk in domain.disks
+    ]
+    figures = _figures(found, METRICS, domain.name)
+    return carried(DomainDocument, domain, shares=list(domain.shares), figures=figures, disks=disks)
+
+
+def _figures(found: Found, metrics: Iterable[str], instance: str) -> dict[str, Summary]:
+    """By metric without ``domain_``; what was never read is left out."""
+    known = {metric: found[name] for metric in metrics if (name := f"{metric}[{instance}]") in found}
+    return {metric.removeprefix("domain_"): one for metric, one in known.items()}

@@ -98,8 +98,7 @@ class Run:
 
         Raises VmlabError for a run that is no recording and copies none.
         """
-        from vmlab.analysis.advice.likeness import copied_of
-        from vmlab.analysis.advice.proposed_changes import copied_document
+        from vmlab.analysis.advice.likeness import copied_document, copied_of
 
         with RunReader(self.path) as reader:
             document = run_document(reader)

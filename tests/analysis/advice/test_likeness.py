@@ -13,8 +13,7 @@ from tests.cli.called import ended
 from tests.plan.copied_guest.guests import ROOMY
 from tests.plan.copied_guest.test_copied_load import BOTH, DAY, recorded, written
 from tests.store.stories import Story
-from vmlab.analysis.advice.likeness import Copied, LikeWay, copied_of
-from vmlab.analysis.advice.proposed_changes import copied_document, lost_words
+from vmlab.analysis.advice.likeness import Copied, LikeWay, copied_document, copied_of, lost_words
 from vmlab.analysis.document import run_document
 from vmlab.model.cell_event import CellStarted
 from vmlab.model.event import CellPlaced

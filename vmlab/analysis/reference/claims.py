@@ -36,9 +36,8 @@ from vmlab.analysis.statistics.descriptive import Spread, compared
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.axes import axes_words
 from vmlab.model.jsonable import fields_of, picked
-from vmlab.model.printed import printed_number, unit_factor
 from vmlab.model.quantities import written
-from vmlab.model.scenarios.reference import TILE, Claim, Place, place_axes
+from vmlab.model.scenarios.reference import TILE, Claim, Place, place_axes, printed_number, unit_factor
 from vmlab.model.scenarios.table_words import Statistic
 from vmlab.plan.claim_needs import ClaimCell, ClaimHost, unanswerable
 from vmlab.plan.terms import AbsentPoint, Unanswerable

@@ -24,8 +24,14 @@ from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.jsonable import picked
 from vmlab.model.ordered import ordered_words
-from vmlab.model.printed import PrintedNumber, printed_number, unit_factor
-from vmlab.model.scenarios.reference import Place, PublishedFigure, Reference
+from vmlab.model.scenarios.reference import (
+    Place,
+    PrintedNumber,
+    PublishedFigure,
+    Reference,
+    printed_number,
+    unit_factor,
+)
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.scenario_file.loading import read
 from vmlab.store.reader import RunReader

@@ -116,8 +116,7 @@ def advise(run: str, as_json: bool, output: Path | None, disk: str) -> None:
     With -o it writes a scenario whose guest is like one of them, and whose fio works as that did on one disk. Of a run
     of such a scenario it says whether the copy was like the recording, and what it answers.
     """
-    from vmlab.analysis.advice.likeness import copied_of
-    from vmlab.analysis.advice.proposed_changes import copied_document
+    from vmlab.analysis.advice.likeness import copied_document, copied_of
     from vmlab.report.run.likeness_text import copied_text
 
     if disk and output is None:

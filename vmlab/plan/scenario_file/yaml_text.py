@@ -20,8 +20,8 @@ from ruamel.yaml.reader import ReaderError
 
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.plan.scenario_file import variables
-from vmlab.plan.scenario_file.parser_words import plainly
 from vmlab.plan.scenario_file.problems import Place, Position, meant, shorten
+from vmlab.plan.scenario_file.wording import plainly
 from vmlab.system.given_file import open_given
 
 MOST_BYTES = 256 * 1024

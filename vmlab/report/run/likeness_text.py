@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from vmlab.analysis.advice.likeness import Answer, Copied, LikeWay
-from vmlab.analysis.advice.proposed_changes import changes_of
+from vmlab.analysis.advice.likeness import Answer, Copied, LikeWay, changes_of
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN
 from vmlab.model.visible import visible_line
 from vmlab.plan.copied_guest.copied_load import LATENCY

@@ -1,15 +1,22 @@
 """Figures in what a user's command printed: each where the scenario says, by a pattern, a column or a path.
 
 A figure that is not there, or there twice, is a fault of the command: of two nobody knows which is meant.
+
+Patterns are searched within a deadline. Python's expressions backtrack: ``(a+)+$`` takes for ever over forty letters.
+Neither a thread nor a loop of events can end that, so a process of its own searches, `pattern_process`. `figures` of a
+kind are made in the runner, by `reparse` and by programs that use the API.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
@@ -23,10 +30,9 @@ from pydantic import (
 )
 
 from vmlab.model.errors import WorkloadError
-from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_seconds
+from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.metrics import Metric, Unit
-from vmlab.workloads.reports.pattern_search import Searched, Sought, search, shown
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, only_document
 
 _LONGEST = 1000
@@ -265,3 +271,55 @@ def _number(said: object) -> float:
     if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said) or said < 0:
         raise ValueError(f"{str(said)[:60]!r} is no number of 0 or above")
     return float(said)
+
+
+SECONDS = 30
+"""For all patterns of one workload over all of its output; usual ones take less than one for 4 MiB."""
+_BEHIND = 5
+"""Seconds of CPU time behind that, after which a search ends that nobody could end."""
+_PROGRAM = Path(__file__).with_name("pattern_process.py")
+
+
+class Sought(NamedTuple):
+    """A pattern, and after how many matches in one text its search may end; None for all of them."""
+
+    pattern: str
+    most: int | None = None
+
+
+class Searched(NamedTuple):
+    """How often a pattern matches in a text, and the first group of the first match, None where it has none."""
+
+    times: int
+    group: str | None
+
+
+def search(every: Sequence[Sought], texts: Sequence[str]) -> list[list[Searched]]:
+    """For each pattern what is found in each of the texts.
+
+    Raises WorkloadError, with the pattern, where that takes longer than `SECONDS`, and where it cannot be done.
+    """
+    # Imported late: who reads records loads the kinds, and searches nothing.
+    import subprocess
+
+    if not every or not texts:
+        return [[] for _ in every]
+    asked = json.dumps({"texts": texts, "patterns": every, "seconds": SECONDS + _BEHIND}).encode()
+    argv = [sys.executable, "-I", "-S", str(_PROGRAM)]
+    try:
+        done = subprocess.run(argv, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SECONDS)
+        printed, why = done.stdout, f"ended with {done.returncode}" if done.returncode else ""
+    except subprocess.TimeoutExpired as error:
+        printed, why = error.stdout or b"", f"took longer than {SECONDS} s, and was ended; a simpler pattern is needed"
+    except OSError as error:
+        printed, why = b"", f"could not be started: {error.strerror or error}"
+    if why:
+        pattern = every[min(printed.count(b"\n"), len(every) - 1)].pattern
+        size = format_bytes(sum(map(len, texts)))
+        raise WorkloadError(f"the search for {shown(pattern)} in {size} of output {why}")
+    return [[Searched(*one) for one in json.loads(answer)] for answer in printed.splitlines()]
+
+
+def shown(pattern: str) -> str:
+    """A pattern in a message."""
+    return f"'{pattern if len(pattern) <= 60 else f'{pattern[:59]}…'}'"

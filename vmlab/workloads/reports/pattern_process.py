@@ -1,6 +1,6 @@
 """Searches texts by patterns, in a process of its own that can be ended: some patterns take for ever.
 
-Runs as a file, by `pattern_search`. Standard input has ``{"texts": [TEXT, …], "patterns": [[PATTERN, MOST], …],
+Runs as a file, by `found_figures`. Standard input has ``{"texts": [TEXT, …], "patterns": [[PATTERN, MOST], …],
 "seconds": S}``; for each pattern a line follows, ``[[TIMES, GROUP], …]``: for each text how often the pattern matches,
 up to MOST, and the first group of the first match, null for none. After S seconds of CPU time the kernel ends it in any
 case.
