@@ -10,10 +10,11 @@ import click
 from vmlab.cli.interrupts import Terminated
 from vmlab.cli.output import OutputLost
 from vmlab.model.errors import ExitCode, ScenarioError, VmlabError, unusable
-from vmlab.model.visible import visible_line
+from vmlab.model.visible import cut, visible_line
 from vmlab.system.terminal import say, words_of_exit
 
 _LONGEST = 400
+"""Of click's messages, which repeat arguments of any length."""
 _NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 """Before 8.2, as Debian 12 and 13 have it, click prints the help itself and raises nothing."""
 __all__ = ["run_and_report", "say"]
@@ -40,7 +41,7 @@ def run_and_report(command: Callable[[], object]) -> int:
         say(error.format_message())
         return int(ExitCode.USAGE)
     except click.ClickException as error:
-        say(f"vmlab: {visible_line(_cut(_words(error)))}{_hint(error)}")
+        say(f"vmlab: {visible_line(cut(_words(error), _LONGEST))}{_hint(error)}")
         return int(ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         return _stopped(ExitCode.INTERRUPTED)
@@ -73,11 +74,6 @@ def _stopped(code: ExitCode) -> int:
 def _words(error: click.ClickException) -> str:
     """Click's message, which calls a number within bounds an integer range."""
     return error.format_message().rstrip(".").replace("is not a valid integer range", "is not a whole number")
-
-
-def _cut(message: str) -> str:
-    """Shortens click's messages, which repeat arguments of any length."""
-    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
 
 
 def _hint(error: click.ClickException) -> str:

@@ -9,7 +9,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from vmlab.model.visible import visible_line
+from vmlab.model.visible import cut, visible_line
 
 M = TypeVar("M")
 Check = Callable[[Any], bool]
@@ -77,8 +77,7 @@ def _known(cls: type[Any], body: Mapping[str, Any], named: str) -> dict[str, Any
 
 
 def _shown(value: object) -> str:
-    text = visible_line(repr(value)[: _LONGEST_SHOWN + 1])
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+    return cut(visible_line(repr(value)[: _LONGEST_SHOWN + 1]), _LONGEST_SHOWN)
 
 
 class _Field(NamedTuple):

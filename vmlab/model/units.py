@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
@@ -43,48 +44,41 @@ _AS_BYTE_RATE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)
 _AS_TEXT = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[A-Za-z]+$"})
 
 
-def _bytes(value: object, validation: ValidationInfo) -> object:
-    """A value from a scenario is text and needs a unit; a value from the program itself is an int of bytes."""
-    return value if validation.mode == "python" and type(value) is int else parse_bytes(value)
+def _of_text(parse: Callable[[object], int]) -> BeforeValidator:
+    """A value from a scenario is text that `parse` reads; a value from the program itself is an int already."""
+
+    def read(value: object, validation: ValidationInfo) -> object:
+        return value if validation.mode == "python" and type(value) is int else parse(value)
+
+    return BeforeValidator(read)
 
 
-def _bit_rate(value: object, validation: ValidationInfo) -> object:
-    """As `_bytes`."""
-    return value if validation.mode == "python" and type(value) is int else parse_bit_rate(value)
-
-
-def _byte_rate(value: object, validation: ValidationInfo) -> object:
-    """As `_bytes`."""
-    if validation.mode == "python" and type(value) is int:
-        return value
+def _byte_rate(value: object) -> int:
     if not isinstance(value, str) or not value.endswith("/s"):
         raise ValueError("needs bytes a second, such as 100 MB/s")
     return parse_bytes(value.removesuffix("/s").rstrip())
 
 
-def _whole_seconds(value: object, validation: ValidationInfo) -> object:
-    """As `_bytes`."""
-    if validation.mode == "python" and type(value) is int:
-        return value
+def _whole_seconds(value: object) -> int:
     seconds = parse_seconds(value)
     if seconds != int(seconds):
         raise ValueError("needs whole seconds, such as 5 s")
     return int(seconds)
 
 
-Bytes = Annotated[int, BeforeValidator(_bytes), _AS_TEXT]
+Bytes = Annotated[int, _of_text(parse_bytes), _AS_TEXT]
 """A field of a model that a scenario writes as a size, such as ``670 MB``; an int of bytes in the program."""
 
-ByteRate = Annotated[int, BeforeValidator(_byte_rate), _AS_BYTE_RATE]
+ByteRate = Annotated[int, _of_text(_byte_rate), _AS_BYTE_RATE]
 """A field of a model that a scenario writes as a rate, such as ``100 MB/s``; an int of bytes in a second."""
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_TEXT]
 """A field of a model that a scenario writes as a duration, such as ``1.5 s``; a float of seconds in the program."""
 
-WholeSeconds = Annotated[int, BeforeValidator(_whole_seconds), _AS_TEXT]
+WholeSeconds = Annotated[int, _of_text(_whole_seconds), _AS_TEXT]
 """The same of whole seconds; an int in the program."""
 
-BitRate = Annotated[int, BeforeValidator(_bit_rate), _AS_RATE]
+BitRate = Annotated[int, _of_text(parse_bit_rate), _AS_RATE]
 """A field of a model that a scenario writes as a rate, such as ``100 Mbit/s``; an int of bits in a second."""
 
 Pace = Annotated[float, BeforeValidator(parse_pace), _AS_PACE]

@@ -43,9 +43,14 @@ def visible_line(text: str) -> str:
     return "".join(sign if _harmless(sign) else escape(sign) for sign in text)
 
 
+def cut(text: str, most: int) -> str:
+    """The text, of which so many signs at most are shown."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def quoted(word: str) -> str:
     """What a user typed, for a message: in quotation marks, and shortened if it is long."""
-    return repr(word if len(word) <= _LONGEST_QUOTED else f"{word[:_LONGEST_QUOTED]}…")
+    return repr(cut(word, _LONGEST_QUOTED))
 
 
 def visible_json(text: str) -> str:

@@ -11,6 +11,7 @@ from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.shape import RunPart
 from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
+from vmlab.model.visible import cut
 
 UNKNOWN = "unknown"
 NOT_SET = "not set"
@@ -47,7 +48,7 @@ class Differing:
         having: dict[str, list[str]] = {}
         for label, value in zip(labels, self.values, strict=True):
             having.setdefault(value, []).append(label)
-        sides = ", ".join(f"{named_labels(alike)} {_cut(value)}" for value, alike in having.items())
+        sides = ", ".join(f"{named_labels(alike)} {cut(value, _LONGEST)}" for value, alike in having.items())
         return f"{self.what} differs{where}: {sides}"
 
 
@@ -72,10 +73,6 @@ def value_words(value: object) -> str:
 def named_labels(labels: Sequence[str]) -> str:
     """The sides that have something in common: the first one, and how many more."""
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _of_runs(runs: Sequence[RunPart], places: Places) -> Iterator[Differing]:

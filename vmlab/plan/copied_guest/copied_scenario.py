@@ -20,29 +20,15 @@ from vmlab.plan.scenario_file.written_text import flow_text, written_text
 
 VM, SETTING, AS_IT_IS = "vm", "setting", "as-it-is"
 _WORK = "blocks"
-_FOR_ALL = {
+_FOR_ALL: dict[str, Any] = {
     "cache": "writeback",
     "io": "threads",
     "iothread": False,
     "detect_zeroes": "off",
-    "limit_iops": None,
-    "limit_bandwidth": None,
-    "limit_iops_burst": None,
-    "limit_bandwidth_burst": None,
-    "limit_burst_length": None,
-}
+} | dict.fromkeys(("limit_iops", "limit_bandwidth", "limit_iops_burst", "limit_bandwidth_burst", "limit_burst_length"))
 """Keys of all disks, of which the data disk may have its own with ``data_``; what a disk has that says nothing."""
-_OF_DATA = {
-    "backing": "backing",
-    "bus": "data_bus",
-    "queues": "data_queues",
-    "packed": "data_packed",
-    "format": "data_format",
-    "cluster": "data_cluster",
-    "extended_l2": "data_extended_l2",
-    "table_cache": "data_table_cache",
-    "discard": "data_discard",
-}
+_AFTER_DATA = ("bus", "queues", "packed", "format", "cluster", "extended_l2", "table_cache", "discard")
+_OF_DATA = {"backing": "backing", **{key: f"data_{key}" for key in _AFTER_DATA}}
 """Keys of the data disk alone, first those that exclude others."""
 _LIBVIRT = "libvirt "
 _OWN = re.compile(rf"^guest {VM} has [a-z_]+: .*?, (?:but|and) ")

@@ -17,6 +17,7 @@ from vmlab.model.domain import UNKNOWN, DomainDisk
 from vmlab.model.errors import RefusedError
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
+from vmlab.model.visible import cut
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.found_guest import (
     MOST_VCPUS,
@@ -44,20 +45,13 @@ _BUSES = {"virtio-blk": "virtio", "scsi-hd": "scsi", "scsi-block": "scsi", "scsi
 _IO = ("threads", "native", "io_uring")
 _DISCARDS = ("unmap", "on")
 _OTHERS = {
-    "vfio-pci": "a device of the host is passed through",
-    "usb-host": "a device of the host is passed through",
-    "vhost-vdpa-device": "a device of the host is passed through",
+    **dict.fromkeys(("vfio-pci", "usb-host", "vhost-vdpa-device"), "a device of the host is passed through"),
     "tpm-": "guests of the lab have no TPM",
-    "vhost-user-fs": "guests of the lab share no folder with the host",
-    "virtio-9p": "guests of the lab share no folder with the host",
+    **dict.fromkeys(("vhost-user-fs", "virtio-9p"), "guests of the lab share no folder with the host"),
     "ivshmem": "guests of the lab share no memory",
     "vhost-vsock": "guests of the lab have no vsock",
-    "intel-iommu": "guests of the lab have no IOMMU",
-    "virtio-iommu": "guests of the lab have no IOMMU",
-    "virtio-vga": "guests of the lab have no screen",
-    "virtio-gpu": "guests of the lab have no screen",
-    "qxl": "guests of the lab have no screen",
-    "VGA": "guests of the lab have no screen",
+    **dict.fromkeys(("intel-iommu", "virtio-iommu"), "guests of the lab have no IOMMU"),
+    **dict.fromkeys(("virtio-vga", "virtio-gpu", "qxl", "VGA"), "guests of the lab have no screen"),
     "usb-storage": "the lab's disks are virtio or scsi",
     "ich9-intel-hda": "guests of the lab have no sound",
     "i6300esb": "guests of the lab have no watchdog",
@@ -88,10 +82,6 @@ def guest_of_process(pid: int, options: QemuOptions, roots: Roots = THE_HOST) ->
     _others(options, found)
     guest.disks += _disks(pid, options, roots)
     return guest
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _last(options: QemuOptions, name: str) -> str:
@@ -168,9 +158,9 @@ def _cpu_model(options: QemuOptions, found: Findings) -> None:
         else:
             features[name] = of_feature(name, wanted=wanted)
     value = " ".join([model, *features.values()])
-    found.say("cpu", value, f"-cpu {_cut(said)}" if said else "no -cpu: QEMU's qemu64")
+    found.say("cpu", value, f"-cpu {cut(said, _LONGEST)}" if said else "no -cpu: QEMU's qemu64")
     if others:
-        found.lack(f"-cpu {_cut(','.join(others))}: no features of a processor, and no key")
+        found.lack(f"-cpu {cut(','.join(others), _LONGEST)}: no features of a processor, and no key")
 
 
 def _threads(roots: Roots, pid: int, found: Findings, vcpus: int) -> None:
@@ -202,7 +192,7 @@ def _card(options: QemuOptions, found: Findings) -> None:
     for card in cards[1:]:
         found.lack(f"-device {card.get('driver')},id={card.get('id', '')}: the lab's guests have one network card")
     if legacy := [*options.all("nic"), *options.all("net")]:
-        found.lack(f"-nic {_cut(legacy[0])}: not read; the lab's network card is virtio")
+        found.lack(f"-nic {cut(legacy[0], _LONGEST)}: not read; the lab's network card is virtio")
     if not cards:
         return
     card = cards[0]
@@ -238,7 +228,7 @@ def _others(options: QemuOptions, found: Findings) -> None:
     for name in ("vga", "fsdev", "virtfs", "tpmdev", "bios"):
         for value in options.all(name):
             if value not in ("none", "std"):
-                found.lack(f"-{name} {_cut(value)}: no key")
+                found.lack(f"-{name} {cut(value, _LONGEST)}: no key")
     firmware = [one for one in options.all("drive") if pairs(one, "file").get("if") == "pflash"]
     if firmware or any(key.startswith("pflash") for key in options.machine):
         found.say("firmware", "uefi", "its flash (pflash)")

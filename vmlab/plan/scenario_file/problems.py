@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.model.errors import ScenarioError, UsageError, VmlabError
-from vmlab.model.visible import visible_line
+from vmlab.model.visible import cut, visible_line
 
 MOST_LINES = 20
 _VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|\{\{|%[A-Za-z_]+%")
@@ -66,8 +66,7 @@ def dotted(place: Place) -> str:
 
 def shorten(word: object, most: int = 40) -> str:
     """A value for a message, as YAML has it: one line, at most `most` characters, control characters escaped."""
-    text = visible_line(_yaml(word)[: most + 1])
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return cut(visible_line(_yaml(word)[: most + 1]), most)
 
 
 def _yaml(value: object) -> str:

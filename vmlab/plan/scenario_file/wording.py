@@ -22,23 +22,17 @@ KnownKeys = Callable[[Place], Iterable[str]]
 
 _BRANCHES = (("bool",), ("int",), ("float",), ("str",))
 """What pydantic adds to a place for each type of a union that a value was tried as."""
-_NEEDS = {
-    "scalar_type": "needs a word or a number",
-    "int_type": "needs a whole number",
-    "int_parsing": "needs a whole number",
-    "int_from_float": "needs a whole number",
-    "float_type": "needs a number",
-    "float_parsing": "needs a number",
-    "finite_number": "needs a finite number",
-    "bool_type": "needs true or false",
-    "bool_parsing": "needs true or false",
-    "string_type": "needs a word",
-    "dict_type": "needs a mapping",
-    "model_type": "needs a mapping",
-    "model_attributes_type": "needs a mapping",
-    "tuple_type": "needs a list",
-    "list_type": "needs a list",
+_NEEDED = {
+    "a word or a number": ("scalar_type",),
+    "a whole number": ("int_type", "int_parsing", "int_from_float"),
+    "a number": ("float_type", "float_parsing"),
+    "a finite number": ("finite_number",),
+    "true or false": ("bool_type", "bool_parsing"),
+    "a word": ("string_type",),
+    "a mapping": ("dict_type", "model_type", "model_attributes_type"),
+    "a list": ("tuple_type", "list_type"),
 }
+_NEEDS = {kind: f"needs {what}" for what, kinds in _NEEDED.items() for kind in kinds}
 _BOUNDS = {
     "greater_than_equal": ("must be at least", "ge"),
     "greater_than": ("must be more than", "gt"),

@@ -21,7 +21,7 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.programs import told_progress
 from vmlab.workloads.tool_workload import ToolWorkload
-from vmlab.workloads.verification import demand_equal, is_amount, last_object
+from vmlab.workloads.verification import demand_equal, last_object, number_of
 
 PROGRAM = "/usr/lib/vmlab/stream"
 """Compiled when the image is built, from ``stream.c`` of its payload."""
@@ -73,11 +73,8 @@ class Stream(ToolWorkload[StreamParams]):
     metrics = with_run_time(
         **{f"{name}_bandwidth": Metric("B/s", "more", f"bandwidth of {name}") for name in KERNELS},
         **{
-            f"{name}_bandwidth_best": Metric("B/s", "more", f"best bandwidth of {name}", of_stage=True)
-            for name in KERNELS
-        },
-        **{
-            f"{name}_bandwidth_worst": Metric("B/s", "more", f"worst bandwidth of {name}", of_stage=True)
+            f"{name}_bandwidth_{end}": Metric("B/s", "more", f"{end} bandwidth of {name}", of_stage=True)
+            for end in ("best", "worst")
             for name in KERNELS
         },
         bytes=Metric("B", None, "bytes"),
@@ -103,8 +100,9 @@ class Stream(ToolWorkload[StreamParams]):
         params = self.params
         said = last_object(texts["stream"], "stream")
         for name, asked in (("threads", params.threads), ("runs", params.runs), ("elements", params.array // _WORD)):
-            demand_equal(f"{name} of stream", _number(said, name), asked)
-        demand_equal("elements that stream checked", _number(said, "checked"), 3 * params.array // _WORD)
+            demand_equal(f"{name} of stream", number_of(said, name, "stream", "its work"), asked)
+        checked = number_of(said, "checked", "stream", "its work")
+        demand_equal("elements that stream checked", checked, 3 * params.array // _WORD)
         values: dict[str, float] = {}
         total = 0.0
         for name, arrays in KERNELS.items():
@@ -125,13 +123,6 @@ class Stream(ToolWorkload[StreamParams]):
         return ToolTime(values[RUN_TIME], self.around[accelerator] + filled + alike)
 
 
-def _number(said: dict[str, Any], name: str) -> float:
-    value = said.get(name)
-    if not is_amount(value):
-        raise WorkloadError(f"stream printed no {name}")
-    return float(value)
-
-
 def _times(said: dict[str, Any], name: str, moved: int, runs: int) -> list[float]:
     """Seconds of one kernel, each run of it. Raises WorkloadError where the program's summary says something else."""
     kernels = said.get("kernels")
@@ -140,12 +131,12 @@ def _times(said: dict[str, Any], name: str, moved: int, runs: int) -> list[float
     if not isinstance(kernel, dict) or not isinstance(times, list) or not all(isinstance(t, float) for t in times):
         raise WorkloadError(f"stream printed no times of {name}")
     demand_equal(f"runs of stream's {name}", len(times), runs)
-    demand_equal(f"bytes of stream's {name}", _number(kernel, "bytes"), moved)
+    demand_equal(f"bytes of stream's {name}", number_of(kernel, "bytes", "stream", name), moved)
     if min(times) < _LEAST_SECONDS:
         raise WorkloadError(f"stream's {name} took {min(times):.6f} s, too quick to be measured; make array larger")
     counted = times[1:]
     summary = {"min": min(counted), "max": max(counted), "avg": sum(counted) / len(counted)}
     for key, value in {**summary, "best": moved / min(counted)}.items():
-        if not math.isclose(_number(kernel, key), value, rel_tol=_AGREEMENT + 1e-9 / min(counted)):
+        if not math.isclose(number_of(kernel, key, "stream", name), value, rel_tol=_AGREEMENT + 1e-9 / min(counted)):
             raise WorkloadError(f"stream's {key} of {name}, {kernel[key]}, does not follow from its times: {value}")
     return times

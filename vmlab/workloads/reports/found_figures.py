@@ -31,6 +31,7 @@ from pydantic import (
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
+from vmlab.model.visible import cut
 from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.metrics import Metric, Unit
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, only_document
@@ -322,4 +323,4 @@ def search(every: Sequence[Sought], texts: Sequence[str]) -> list[list[Searched]
 
 def shown(pattern: str) -> str:
     """A pattern in a message."""
-    return f"'{pattern if len(pattern) <= 60 else f'{pattern[:59]}…'}'"
+    return f"'{cut(pattern, 60)}'"
