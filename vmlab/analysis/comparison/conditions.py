@@ -10,6 +10,7 @@ from typing import Any
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.shape import RunPart
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.run import AxisValue
 from vmlab.model.visible import cut
 
@@ -45,9 +46,7 @@ class Differing:
     def line(self, labels: Sequence[str]) -> str:
         """One sentence, with the sides under their labels; of sides with one value the first is named."""
         where = f" ({'; '.join(map(axes_words, self.at))})" if self.at else ""
-        having: dict[str, list[str]] = {}
-        for label, value in zip(labels, self.values, strict=True):
-            having.setdefault(value, []).append(label)
+        having = grouped(zip(self.values, labels, strict=True))
         sides = ", ".join(f"{named_labels(alike)} {cut(value, _LONGEST)}" for value, alike in having.items())
         return f"{self.what} differs{where}: {sides}"
 

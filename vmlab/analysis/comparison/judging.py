@@ -16,6 +16,7 @@ from vmlab.analysis.statistics.descriptive import mean, standard_deviation
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed, readings_to_find
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME, Outcome
 
 _MOST_NAMED = 12
@@ -209,9 +210,7 @@ def level_of(figure: Figure, bound: float, unit: str, figures: int) -> Level:
 
 def level_readings(figure: Figure) -> list[float]:
     """The readings of a figure by itself: its repeats, or of several runs the mean of each."""
-    by_run: dict[str, list[float]] = {}
-    for one in figure.readings:
-        by_run.setdefault(one.run, []).append(one.value)
+    by_run = grouped((one.run, one.value) for one in figure.readings)
     return [mean(those) for those in by_run.values()] if len(by_run) > 1 else [one.value for one in figure.readings]
 
 

@@ -27,6 +27,7 @@ from vmlab.analysis.statistics.sample_size import ALPHA
 from vmlab.analysis.tiles.throughput import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import picked
 from vmlab.model.run import AxisValue, Outcome
 from vmlab.model.visible import quoted
@@ -240,9 +241,7 @@ def _readings(row: Row, nights: Sequence[Side]) -> _Readings | None:
     tonight = row.figures[1]
     if tonight.comparable is None or not nights or row.figures[0].comparable is None:
         return None
-    by_run: dict[str, list[float]] = {}
-    for one in row.figures[0].readings:
-        by_run.setdefault(one.run, []).append(one.value)
+    by_run = grouped((one.run, one.value) for one in row.figures[0].readings)
     values = [[one.value for one in tonight.readings], *by_run.values()]
     if len(by_run) < FEWEST_RUNS or min(map(min, values)) <= 0:
         return None

@@ -16,6 +16,7 @@ from typing import Any
 from vmlab.analysis.comparison.difference import Difference, Sides, differences
 from vmlab.analysis.figures.figure import MISSING, Figure
 from vmlab.analysis.statistics.descriptive import mean, spread
+from vmlab.model.grouping import grouped
 from vmlab.model.run import AxisValue
 
 OVERALL = "overall"
@@ -121,9 +122,7 @@ def _logarithms(parts: Sequence[Part]) -> tuple[list[_Blocks], str]:
 
 def _of_part(part: Part, place: int) -> _Blocks:
     figure = part.figures[place]
-    values: dict[tuple[str, int], list[float]] = {}
-    for one in figure.readings if figure.measured else ():
-        values.setdefault((one.run, one.repeat), []).append(one.value)
+    values = grouped(((one.run, one.repeat), one.value) for one in figure.readings if figure.measured)
     sign = 1 if part.more_is_better else -1
     return {block: sign * math.log(mean(own)) for block, own in values.items()}
 
@@ -136,9 +135,7 @@ def _figure(parts: Sequence[Part], place: int, blocks: _Blocks, zero: float) -> 
     # What is known of a cell, such as what its guests began from, is the same of all of its readings.
     known = {(one.run, one.repeat): one for one in own[0].readings}
     readings = tuple(replace(known[block], value=math.exp(value - zero)) for block, value in blocks.items())
-    by_run: dict[str, list[float]] = {}
-    for reading in readings:
-        by_run.setdefault(reading.run, []).append(reading.value)
+    by_run = grouped((reading.run, reading.value) for reading in readings)
     means = list(map(mean, by_run.values())) if len(by_run) > 1 else [one.value for one in readings]
     left_out = max(one.left_out + len(one.readings) for one in own) - len(readings)
     levers = tuple(lever for one in own for lever in one.undelivered)

@@ -36,6 +36,7 @@ from vmlab.analysis.statistics.sample_size import (
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.analysis.tiles.throughput import TILE_INDEX
 from vmlab.model.errors import UsageError
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import key
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.workloads.registry import kinds
@@ -195,9 +196,7 @@ def _asked_about(
     With an `axis` its values are compared with the first one, else two groups of runs at each place. `figures` are
     those of each place.
     """
-    places: dict[_Place, list[Sequence[_Figure]]] = {}
-    for place, those in figures.items():
-        places.setdefault(tuple(one for one in place if one[0] != axis), []).append(those)
+    places = grouped((tuple(one for one in place if one[0] != axis), those) for place, those in figures.items())
     total = 0
     named = dict.fromkeys((figure, bool(one.level)) for one, figure in asked)
     for each in places.values():
@@ -267,11 +266,7 @@ def widest_percent(
 
 def _repeated(cells: Sequence[CellDocument]) -> list[list[CellDocument]]:
     """The cells that count, those of one place together."""
-    groups: dict[str, list[CellDocument]] = {}
-    for cell in cells:
-        if counts(cell):
-            groups.setdefault(repr(sorted(cell.axes.items())), []).append(cell)
-    return list(groups.values())
+    return list(grouped((repr(sorted(cell.axes.items())), cell) for cell in cells if counts(cell)).values())
 
 
 def _known_figures(place: Sequence[CellDocument], metrics: Sequence[str], timed: Mapping[str, str]) -> Iterator[Figure]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from vmlab.analysis.cell_shape import OverTilesDocument, WorkloadDocument
 from vmlab.analysis.statistics.descriptive import finite, jain, mean, standard_deviation, total, variation
+from vmlab.model.grouping import grouped
 from vmlab.model.results import Measurement
 from vmlab.model.scenarios.table_words import Statistic
 from vmlab.workloads.metrics import Metric
@@ -77,10 +78,8 @@ def over_tiles(
     measurements: Iterable[Measurement], workloads: Sequence[WorkloadDocument], directions: Directions
 ) -> list[OverTilesDocument]:
     """Every workload's metrics over the tiles, in the order in which they first came."""
-    groups: dict[tuple[str, str, str], list[float]] = {}
-    for taken in measurements:
-        if taken.value is not None:
-            groups.setdefault((taken.workload, taken.metric, taken.unit), []).append(taken.value)
+    known = ((one, one.value) for one in measurements if one.value is not None)
+    groups = grouped(((one.workload, one.metric, one.unit), value) for one, value in known)
     return [
         of_values(
             *key,

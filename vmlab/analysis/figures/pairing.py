@@ -23,6 +23,7 @@ from vmlab.analysis.statistics.descriptive import (
     standard_deviation,
 )
 from vmlab.analysis.statistics.rank_test import ShiftTest, rank_sum, signed_rank
+from vmlab.model.grouping import grouped
 
 _Key = TypeVar("_Key", int, str)
 _LARGEST_SHIFT = 709.0
@@ -187,10 +188,7 @@ def _runs(readings: Sequence[OneReading]) -> set[str]:
 
 
 def _means_by(values: Iterable[tuple[_Key, float]]) -> dict[_Key, float]:
-    found: dict[_Key, list[float]] = {}
-    for key, value in values:
-        found.setdefault(key, []).append(value)
-    return {key: mean(those) for key, those in found.items()}
+    return {key: mean(those) for key, those in grouped(values).items()}
 
 
 def _other_snapshots(before: Sequence[OneReading], after: Sequence[OneReading]) -> bool:

@@ -28,6 +28,7 @@ from vmlab.analysis.figures.figure import (
 from vmlab.analysis.figures.over_tiles import statistic_of
 from vmlab.analysis.figures.table_layout import Place, absent_reason, cells_at
 from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.statistics.descriptive import smallest_known
 from vmlab.model.axes import absent_words, axes_words
 from vmlab.model.jsonable import picked
 from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Statistic
@@ -78,6 +79,11 @@ class Reading:
     place: Place = field(default_factory=dict)
     cells: tuple[int, ...] = ()
     reason: str = ""
+
+    @property
+    def lowest(self) -> Figure:
+        """The least that the figure may be."""
+        return self.least or self.figure
 
     def json_fields(self) -> dict[str, Any]:
         """What was looked up, as it stands in ``vmlab.reference/1``."""
@@ -169,10 +175,7 @@ def _least_sum(asked: Asked) -> Value:
 def _overlap(found: Sequence[OverTilesDocument]) -> float | None:
     """The smallest overlap of the cells that have several tiles; 1 where none has."""
     several = [over.overlap for over in found if over.tiles > 1]
-    known = [overlap for overlap in several if overlap is not None]
-    if len(known) < len(several):
-        return None
-    return min(known, default=1.0)
+    return smallest_known(several) if several else 1.0
 
 
 def find(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vmlab.analysis.cell_shape import CellDocument, LeverDocument
+from vmlab.model.grouping import grouped
 from vmlab.model.quantities import format_bit_rate, format_bytes
 
 
@@ -53,10 +54,7 @@ def lever_words(alike: Sequence[LeverDocument]) -> str:
 
 def by_lever(levers: Iterable[LeverDocument]) -> list[list[LeverDocument]]:
     """Those of one lever, one place and one setting together, whatever their tile."""
-    found: dict[tuple[object, ...], list[LeverDocument]] = {}
-    for one in levers:
-        found.setdefault((one.lever, one.where, one.configured), []).append(one)
-    return list(found.values())
+    return list(grouped(((one.lever, one.where, one.configured), one) for one in levers).values())
 
 
 def undelivered_words(levers: Iterable[LeverDocument]) -> str:

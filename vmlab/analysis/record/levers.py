@@ -19,6 +19,7 @@ from vmlab.analysis.figures.over_tiles import overlap_of
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window, covered
 from vmlab.analysis.statistics.descriptive import mean
+from vmlab.model.grouping import grouped
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.quantities import parse_pace
 from vmlab.model.results import NetworkProof
@@ -99,11 +100,8 @@ def judged_over_repeats(cells: Sequence[CellDocument]) -> list[CellDocument]:
 
     The figures of a point are means over its repeats, and so is what they got of a lever that varies by chance.
     """
-    points: dict[tuple[object, ...], list[LeverDocument]] = {}
-    for cell in cells:
-        for one in cell.delivered if counts(cell) and cell.outcome == Outcome.PASSED else ():
-            if _is_of_mean(one):
-                points.setdefault(_point_of(cell, one), []).append(one)
+    passed = (cell for cell in cells if counts(cell) and cell.outcome == Outcome.PASSED)
+    points = grouped((_point_of(cell, one), one) for cell in passed for one in cell.delivered if _is_of_mean(one))
     off = {point for point, repeats in points.items() if _is_off(repeats)}
     return [_not_delivered(cell, off) if off and counts(cell) else cell for cell in cells]
 
@@ -251,9 +249,7 @@ def _passed_rate(
 def _caches(cell: CellDocument) -> Iterator[LeverDocument]:
     """Cache modes of the guests' disks; a mode that a guest has for several files is one."""
     key, lever, _ = _of_guests()["cache"]
-    modes: dict[tuple[str, str], list[bool]] = {}
-    for proof in cell.cache_proof:
-        modes.setdefault((proof.guest, proof.expected.partition(":")[0]), []).append(proof.agrees)
+    modes = grouped(((one.guest, one.expected.partition(":")[0]), one.agrees) for one in cell.cache_proof)
     for (guest, mode), agree in modes.items():
         got = mode if all(agree) else "another"
         made = _judged(lever, key, 0.0, None, guest=guest)

@@ -8,16 +8,15 @@ from datetime import datetime
 from vmlab.analysis.cell_shape import CellDocument, RemadeDocument
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.cell_event import FiguresRemade
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import carried, time_of_day
 
 
 def remade_notices(cells: Iterable[CellDocument]) -> Iterator[str]:
     """A line for each version of the program that made figures again, with the cells and the last time."""
-    versions: dict[str, list[tuple[int, RemadeDocument]]] = {}
     every = ((cell.cell, one) for cell in cells for one in cell.remade)
-    for number, one in sorted(every, key=lambda found: str(found[1].at)):
-        versions.setdefault(one.version, []).append((number, one))
-    for version, changes in versions.items():
+    in_order = sorted(every, key=lambda found: str(found[1].at))
+    for version, changes in grouped((one.version, (number, one)) for number, one in in_order).items():
         numbers = ", ".join(map(str, sorted({number for number, _ in changes})))
         names = ", ".join(dict.fromkeys(one.workload for _, one in changes))
         when = f"{datetime.fromisoformat(str(changes[-1][1].at)):%Y-%m-%d %H:%M %Z}"

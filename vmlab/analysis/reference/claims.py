@@ -28,7 +28,6 @@ from typing import Any, Literal, cast
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, Verdict, corrected_for, differences
 from vmlab.analysis.comparison.gate import Level
 from vmlab.analysis.comparison.judging import level_of
-from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.reading import NOT_TOGETHER, Reading, find
 from vmlab.analysis.figures.undelivered import undelivered_words
 from vmlab.analysis.shape import RunDocument
@@ -195,10 +194,10 @@ def answered(claim: Claim, evidence: Sequence[Sequence[Reading]], looks: int = 1
     pairs = [pair for found in evidence for pair in _pairs(claim, found)]
     doubts = [_undelivered(*pair) or _doubt(*pair) for pair in pairs]
     certain = [pair for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
-    least = _corrected(asked, [Sides(_highest(other), _lowest(one), None) for one, other in certain])
+    least = _corrected(asked, [Sides(other.figure, one.lowest, None) for one, other in certain])
     most = least
     if any(map(_bounded, itertools.chain.from_iterable(certain))):
-        most = _corrected(asked, [Sides(_lowest(other), _highest(one), None) for one, other in certain])
+        most = _corrected(asked, [Sides(other.lowest, one.figure, None) for one, other in certain])
     found = zip(least, most, strict=True)
     comparisons = tuple(
         _answered(claim, one, other, *next(found)) if doubt is None else _doubtful(doubt, one, other)
@@ -216,14 +215,6 @@ def _corrected(asked: int, sides: Sequence[Sides]) -> list[Difference]:
 def _bounded(side: Reading) -> bool:
     """Whether the figure is known between two bounds alone."""
     return side.least is not None
-
-
-def _highest(side: Reading) -> Figure:
-    return side.figure
-
-
-def _lowest(side: Reading) -> Figure:
-    return side.least or side.figure
 
 
 def _evidence(document: RunDocument, claim: Claim, place: Place) -> Reading:

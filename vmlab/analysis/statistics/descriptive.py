@@ -89,6 +89,12 @@ def variation(values: Sequence[float]) -> float | None:
     return finite(100 * standard_deviation(scaled) / abs(middle))
 
 
+def smallest_known(values: Sequence[float | None]) -> float | None:
+    """The smallest value; None where one is not known, or there is none."""
+    known = [value for value in values if value is not None]
+    return min(known) if known and len(known) == len(values) else None
+
+
 def reduced(values: Sequence[float]) -> tuple[list[float], int]:
     """The values over a power of two, so that the largest is from 1/2 to 1, and the exponent of that power."""
     power = max((math.frexp(value)[1] for value in values if value), default=0)

@@ -19,10 +19,11 @@ from vmlab.analysis.shape import (
     RunDocument,
     TogetherDocument,
 )
-from vmlab.analysis.statistics.descriptive import finite, total
+from vmlab.analysis.statistics.descriptive import finite, smallest_known, total
 from vmlab.analysis.tiles.target_results import load_of
 from vmlab.analysis.tiles.throughput import rates_of
 from vmlab.model.axes import without
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import carried
 from vmlab.model.results import Measurement
 
@@ -105,10 +106,8 @@ def _worst_targets(cells: Sequence[CellDocument]) -> list[TargetDocument]:
 
     One that was missed on some host is missed; where none is known to be, but not all are known, nothing is known.
     """
-    found: dict[tuple[str, str, int, float, bool], list[TargetDocument]] = {}
-    for target in (target for cell in cells for target in cell.targets):
-        key = (target.workload, target.metric, target.tile, target.limit, target.at_least)
-        found.setdefault(key, []).append(target)
+    every = (one for cell in cells for one in cell.targets)
+    found = grouped(((one.workload, one.metric, one.tile, one.limit, one.at_least), one) for one in every)
     return [_worst(those) for those in found.values()]
 
 
@@ -129,9 +128,8 @@ def _bound_of_worst(cells: Sequence[CellDocument], targets: Sequence[TargetDocum
 def _overlap(cells: Sequence[CellDocument], one: OverHostsDocument) -> float | None:
     """The smallest share of their span in which the tiles of any host ran; None where one is not known."""
     place = one.workload, one.metric
-    shares = [over.overlap for cell in cells for over in cell.over_tiles if (over.workload, over.metric) == place]
-    known = [share for share in shares if share is not None]
-    return min(known) if known and len(known) == len(shares) else None
+    overs = (over for cell in cells for over in cell.over_tiles if (over.workload, over.metric) == place)
+    return smallest_known([over.overlap for over in overs])
 
 
 def _cell(cells: Sequence[CellDocument], together: TogetherDocument) -> CellDocument:

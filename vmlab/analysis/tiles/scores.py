@@ -6,7 +6,6 @@ All of them are of throughput, by `throughput.rates_of`. What they mean is in do
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +25,7 @@ from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
 from vmlab.analysis.tiles.over_hosts import cells_with_hosts, summed_rates
 from vmlab.analysis.tiles.throughput import TILES, Rates, rates_of, tile_rates, tiles_of, together_of
 from vmlab.model.axes import without
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import fields_of, key
 from vmlab.model.run import AxisValue, Outcome
 
@@ -88,10 +88,8 @@ def scores_of(document: RunDocument, share: float = SHARE_PERCENT) -> list[Place
     alone = {cell.cell: (cell, rates_of(cell, metrics)) for cell in in_written_order(document)}
     found = []
     for rated in (whole, alone):
-        places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
-        for cell, _ in rated.values():
-            if counts(cell):
-                places[tuple(without(cell.axes, TILES).items())].append(cell)
+        counted = (cell for cell, _ in rated.values() if counts(cell))
+        places = grouped((tuple(without(cell.axes, TILES).items()), cell) for cell in counted)
         rates = {number: one for number, (_, one) in rated.items()}
         found += [_place(dict(place), cells, metrics, share, rates) for place, cells in places.items()]
     return [one for one in found if one.rows]
@@ -124,10 +122,7 @@ class _Scored:
     @cached_property
     def by_count(self) -> dict[int, list[CellDocument]]:
         """The cells by their number of tiles, from the smallest."""
-        found: dict[int, list[CellDocument]] = defaultdict(list)
-        for cell in self.cells:
-            found[tiles_of(cell)].append(cell)
-        return dict(sorted(found.items()))
+        return dict(sorted(grouped((tiles_of(cell), cell) for cell in self.cells).items()))
 
     def rates(self, cell: CellDocument) -> dict[int, float] | None:
         return tile_rates(self.of_cells[cell.cell], self.workloads)

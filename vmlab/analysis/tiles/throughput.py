@@ -17,7 +17,7 @@ from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.figure import MISSING, Figure, RunCells, Value, figure_of_runs
 from vmlab.analysis.figures.reading import ran_apart
-from vmlab.analysis.statistics.descriptive import total
+from vmlab.analysis.statistics.descriptive import smallest_known, total
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.workloads.registry import kinds
 
@@ -78,9 +78,8 @@ def together_of(cells: Iterable[CellDocument], metrics: Mapping[str, str], workl
 
     Only of cells that passed; 1 for a cell of one tile.
     """
-    shares = [_together(cell, metrics, workloads) for cell in cells if cell.outcome == Outcome.PASSED]
-    known = [share for share in shares if share is not None]
-    return min(known) if known and len(known) == len(shares) else None
+    passed = (cell for cell in cells if cell.outcome == Outcome.PASSED)
+    return smallest_known([_together(cell, metrics, workloads) for cell in passed])
 
 
 def _together(cell: CellDocument, metrics: Mapping[str, str], workloads: Sequence[str]) -> float | None:
@@ -91,8 +90,7 @@ def _together(cell: CellDocument, metrics: Mapping[str, str], workloads: Sequenc
         for over in cell.over_tiles
         if over.workload in workloads and over.metric == metrics.get(over.workload, RUN_TIME)
     ]
-    known = [overlap for overlap in overlaps if overlap is not None]
-    return min(known) if known and len(known) == len(overlaps) else None
+    return smallest_known(overlaps)
 
 
 @dataclass(frozen=True, slots=True)
