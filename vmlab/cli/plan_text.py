@@ -10,6 +10,7 @@ from vmlab.analysis.figures.intent import table_document
 from vmlab.analysis.statistics.sample_size import ALPHA
 from vmlab.guests.image.layers import LayerState, layer_name
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import jsonable, picked
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
@@ -286,10 +287,8 @@ def _repeats(plan: Plan) -> list[str]:
 
 def _guests_differ(plan: Plan) -> bool:
     """Whether a guest is not the same machine everywhere, and may be frozen in more than one way."""
-    known: dict[str, set[str]] = {}
-    for guest in (guest for cell in plan.cells for guest in cell.guests):
-        known.setdefault(guest.key, set()).add(guest.machine)
-    return not plan.cold and any(len(ways) > 1 for ways in known.values())
+    known = grouped((guest.key, guest.machine) for cell in plan.cells for guest in cell.guests)
+    return not plan.cold and any(len(set(ways)) > 1 for ways in known.values())
 
 
 def _time(plan: Plan) -> str:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.scenarios.memory_levers import pages_host_conflict
 from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
@@ -336,11 +337,9 @@ def _gives(workload: WorkloadPlan) -> list[str]:
 
 def _given(cells: Sequence[CellPlan]) -> dict[str, list[str]]:
     """By workload the metrics that it gives in any of the cells."""
-    found: dict[str, dict[str, None]] = {}
-    for cell in cells:
-        for one in (one for one in cell.workloads if one.tile == 1):
-            found.setdefault(one.name, {}).update(dict.fromkeys(_gives(one)))
-    return {workload: list(names) for workload, names in found.items()}
+    first = (one for cell in cells for one in cell.workloads if one.tile == 1)
+    given = grouped((one.name, name) for one in first for name in _gives(one))
+    return {workload: list(dict.fromkeys(names)) for workload, names in given.items()}
 
 
 def _never_given(workload: str, name: str, given: Sequence[str], cells: Sequence[CellPlan]) -> str:

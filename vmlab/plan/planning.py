@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vmlab.model.errors import UsageError
+from vmlab.model.grouping import grouped
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import MOST_CELLS, WARM_UP, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
@@ -338,10 +339,8 @@ _SEEN = ("cpu", "machine", "firmware", "packages", "libvirt_settings")
 def _one_a_side(cells: Sequence[CellPlan]) -> Iterator[str]:
     """Those that any guest has with several values."""
     for key in _SEEN:
-        found: dict[str, set[object]] = {}
-        for guest in (guest for cell in cells for guest in cell.guests):
-            found.setdefault(guest.guest, set()).add(getattr(guest.resources, key))
-        if any(len(values) > 1 for values in found.values()):
+        found = grouped((one.guest, getattr(one.resources, key)) for cell in cells for one in cell.guests)
+        if any(len(set(values)) > 1 for values in found.values()):
             yield key.removesuffix("_settings")
 
 

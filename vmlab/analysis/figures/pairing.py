@@ -198,8 +198,5 @@ def _other_snapshots(before: Sequence[OneReading], after: Sequence[OneReading]) 
 
 
 def _snapshots(readings: Sequence[OneReading]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for reading in readings:
-        for guest, digest in reading.snapshots.items():
-            found.setdefault(guest, set()).add(digest)
-    return found
+    every = (pair for reading in readings for pair in reading.snapshots.items())
+    return {guest: set(digests) for guest, digests in grouped(every).items()}

@@ -7,6 +7,7 @@ from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import FleetHostDocument
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import carried
 
 HOST_AXIS = "host"
@@ -75,8 +76,6 @@ def host_notices(known: RunTimeline) -> Iterator[str]:
 
 
 def _blocks(known: RunTimeline) -> str:
-    blocks: dict[str, dict[int, None]] = {}
-    for cell in known.cells.values():
-        if cell.host:
-            blocks.setdefault(cell.host, {})[cell.told.repeat] = None
-    return "; ".join(f"{host} repeats {', '.join(map(str, sorted(those)))}" for host, those in sorted(blocks.items()))
+    blocks = grouped((cell.host, cell.told.repeat) for cell in known.cells.values() if cell.host)
+    in_order = ((host, ", ".join(map(str, sorted(set(those))))) for host, those in sorted(blocks.items()))
+    return "; ".join(f"{host} repeats {repeats}" for host, repeats in in_order)

@@ -6,7 +6,7 @@ A missed target makes no cell invalid: that it was missed is what was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vmlab.analysis.cell_shape import CellDocument, TargetDocument
@@ -14,8 +14,10 @@ from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.figure import WALL_CLOCK
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.analysis.tiles.throughput import tiles_of
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import fields_of
 from vmlab.model.run import RUN_TIME, Outcome
+from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, Said, Target, targets_of
 
@@ -47,23 +49,25 @@ def timed_of(cells: Sequence[CellDocument], throughput: Mapping[str, str]) -> di
 
     With them the total wall clock, where all workloads of all cells do.
     """
-    timed: dict[str, bool] = {}
-    for cell in cells:
-        for name, one in configured(cell).items():
-            kind = kinds().get(one.kind)
-            timed[name] = timed.get(name, True) and kind is not None and kind.is_timed(one.params)
+    timed = _of_kinds(cells, lambda kind, params: kind.is_timed(params))
     found = {name: throughput.get(name, "") for name, is_timed in timed.items() if is_timed}
     return {**found, **({WALL_CLOCK: ""} if found and all(timed.values()) else {})}
 
 
 def following_of(cells: Sequence[CellDocument]) -> frozenset[str]:
     """The workloads whose times follow the CPUs' speed in all of `cells`, by name."""
-    follows: dict[str, bool] = {}
-    for cell in cells:
-        for name, one in configured(cell).items():
-            kind = kinds().get(one.kind)
-            follows[name] = follows.get(name, True) and kind is not None and kind.follows_speed
+    follows = _of_kinds(cells, lambda kind, _: kind.follows_speed)
     return frozenset(name for name, does in follows.items() if does)
+
+
+def _of_kinds(
+    cells: Sequence[CellDocument], says: Callable[[type[AnyWorkload], Mapping[str, Any]], bool]
+) -> dict[str, bool]:
+    """By workload, whether its kind says so of its parameters in all of `cells`; an unknown kind does not."""
+    every = [pair for cell in cells for pair in configured(cell).items()]
+    known = ((name, kinds().get(one.kind), one.params) for name, one in every)
+    said = grouped((name, kind is not None and says(kind, params)) for name, kind, params in known)
+    return {name: all(answers) for name, answers in said.items()}
 
 
 def first_metric(metric: str, workload: str, timed: Mapping[str, str]) -> str:
