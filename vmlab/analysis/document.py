@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.result_table import result_tables
@@ -83,6 +83,9 @@ from vmlab.store.samples import HostReaders
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
 from vmlab.telemetry.host.disk import METRICS as OF_HOST_DISK
 from vmlab.telemetry.sample_summary import seconds_within, summarise
+
+if TYPE_CHECKING:
+    from vmlab.analysis.record.phases import CellTime
 
 _UNTOLD = (
     CellsReplanned,
@@ -260,16 +263,7 @@ def only_cell(document: RunDocument, cell: int) -> RunDocument:
     return laid_out(replace(document, cells=chosen), document.scores["share_percent"])
 
 
-class _Numbered(Protocol):
-    """What is of a cell."""
-
-    @property
-    def cell(self) -> int:
-        """The cell's number."""
-        ...
-
-
-def demand_cell(run: str, cells: Sequence[_Numbered], cell: int) -> None:
+def demand_cell(run: str, cells: Sequence[CellDocument | CellTime], cell: int) -> None:
     """Raises UsageError where none of `cells` has that number."""
     if all(one.cell != cell for one in cells):
         raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")

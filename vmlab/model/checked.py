@@ -141,15 +141,12 @@ def check_of(hint: Any) -> Check:
     if origin in (Union, types.UnionType):
         checks = [check_of(one) for one in arguments]
         return lambda value: any(check(value) for check in checks)
-    if origin is list:
+    if origin is list or (origin is tuple and arguments[1:] == (...,)):
         inner = check_of(arguments[0])
         return lambda value: type(value) is list and all(map(inner, value))
     if origin is dict and arguments[0] is str:
         inner = check_of(arguments[1])
         return lambda value: type(value) is dict and all(map(inner, value.values()))
-    if origin is tuple and arguments[1:] == (...,):
-        inner = check_of(arguments[0])
-        return lambda value: type(value) is list and all(map(inner, value))
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return functools.partial(_is_object, hint)
     if origin is Literal:

@@ -16,7 +16,7 @@ from vmlab.model.scenarios.recorded import MOST_DEPTH, Recorded, RecordedPhase, 
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.copied_scenario import VM, Keys, Line, Work, most_file_bytes
 from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
-from vmlab.telemetry.source import THE_HOST, Roots
+from vmlab.telemetry.source import THE_HOST
 
 ACCESS, PHASE, RANDOM, SEQUENTIAL = "access", "phase", "random", "sequential"
 LATENCY = "latency_mean"
@@ -187,12 +187,7 @@ def _seconds(recorded: Recorded) -> int:
 
 
 def recorded_guest(
-    name: str,
-    origin: str,
-    size: tuple[int, int],
-    accelerator: str,
-    disks: Mapping[str, DomainDisk],
-    roots: Roots = THE_HOST,
+    name: str, origin: str, size: tuple[int, int], accelerator: str, disks: Mapping[str, DomainDisk]
 ) -> FoundGuest:
     """The guest as far as a recording has it, where its domain is not here any more; `size` are its vCPUs and bytes."""
     guest = FoundGuest(name, origin, is_emulated=None if accelerator == UNKNOWN else accelerator == "tcg")
@@ -205,6 +200,6 @@ def recorded_guest(
         disk.found.say("cache", None if named.cache == UNKNOWN else named.cache, f"{target}, in {where}")
         disk.found.say("format", named.format if named.format in ("raw", "qcow2") else None, f"{target}, in {where}")
         disk.found.say("bus", "virtio" if target.startswith("vd") else None, f"{target}, by its name")
-        look_below(disk, named, roots)
+        look_below(disk, named, THE_HOST)
         guest.disks.append(disk)
     return guest
