@@ -130,6 +130,12 @@ def run_document(reader: RunReader) -> RunDocument:
     )
 
 
+def stored_document(store: Path) -> RunDocument:
+    """The `run_document` of the run in a store. Raises UsageError where there is none, StoreError for a damaged one."""
+    with RunReader(store) as reader:
+        return run_document(reader)
+
+
 def compared_document(reader: RunReader) -> RunDocument:
     """As `run_document`, with what a comparison of runs reads, which is a fifth of the work.
 

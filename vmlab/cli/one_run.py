@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 
-from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
@@ -164,12 +163,6 @@ def say_killed(folder: RunFolder, ended: RunEnded | None) -> bool:
     if why := killed_because(ended):
         say(f"run {folder.id} was killed ({why}); what it left is cleared away, what it measured is kept")
     return bool(why)
-
-
-def document_of(folder: RunFolder) -> RunDocument:
-    """The run as it is recorded. Raises UsageError where there is no record, StoreError for a damaged one."""
-    with RunReader(folder.store) as reader:
-        return run_document(reader)
 
 
 def print_measured(document: RunDocument, *, as_json: bool, quiet: bool = False, name: str = "last") -> None:

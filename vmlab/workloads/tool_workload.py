@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, ValidationInfo
 
@@ -11,6 +11,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.contract import Client, Collected, Finished, P, Workload, WorkloadContext
 from vmlab.workloads.metrics import ToolTime
+from vmlab.workloads.pace import PACE_METRICS
 from vmlab.workloads.verification import demand_success
 
 _Names = TypeVar("_Names", bound="tuple[str, ...]")
@@ -38,6 +39,11 @@ class ToolWorkload(Workload[P]):
     """Seconds of the client's run that are not the tool's time, by accelerator; see `ToolTime`."""
     first_run: ClassVar[Sequence[str]] = ()
     """A command that reads program and libraries, so that the first cell does not pay for it."""
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """The share of a pace, where there is none."""
+        return frozenset(PACE_METRICS) if cls.paced and params.get("pace") is None else frozenset()
 
     @property
     def patience(self) -> float:

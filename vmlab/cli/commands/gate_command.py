@@ -9,11 +9,12 @@ import click
 
 from vmlab.analysis.compared_runs import judged_night
 from vmlab.analysis.comparison.nights import USUAL_NIGHTS
+from vmlab.analysis.document import stored_document
 from vmlab.analysis.statistics.random_effects import FEWEST_RUNS
 from vmlab.cli.commands.upkeep_commands import label
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import document_of, follow, print_measured, started
+from vmlab.cli.one_run import follow, print_measured, started
 from vmlab.cli.options import concurrent_option, overrides_without, wait_option
 from vmlab.cli.output import write_found
 from vmlab.lab.process.removed_runs import demand_free, keep_night
@@ -126,5 +127,5 @@ def _measured(
         label(folder.id, None, note)
         code = follow(folder, interrupted)
     if not as_json and folder.store.exists():
-        print_measured(document_of(folder), as_json=False)
+        print_measured(stored_document(folder.store), as_json=False)
     return folder.store, code

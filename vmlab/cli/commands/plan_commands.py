@@ -10,7 +10,7 @@ import click
 
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.repeats_needed import Detectable, detectable_by, gate_needed
-from vmlab.analysis.document import run_document
+from vmlab.analysis.document import stored_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.gate_options import conditions_option
 from vmlab.cli.options import overrides_options, variables_option
@@ -31,7 +31,6 @@ from vmlab.plan.terms import Plan
 from vmlab.report.exports.export_format import export_formats
 from vmlab.report.listing import names_text
 from vmlab.report.words import plural
-from vmlab.store.reader import RunReader
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import STORE
 from vmlab.system.entry_points import EXPORTS, GROUPS, HOST_FIGURES, WORKLOADS, Entry, broken, entries
@@ -102,8 +101,8 @@ def _detectable(planned: Plan) -> Detectable | None:
     same = [run for run in list_runs() if (run.scenario, run.size) == asked and run.outcome == Outcome.PASSED]
     for run in same[:_MOST_RUNS]:
         try:
-            with RunReader(runs_folder() / run.id / STORE) as reader:
-                found = detectable_by(run_document(reader), planned.repeats_expected, planned.scenario.table_looks)
+            document = stored_document(runs_folder() / run.id / STORE)
+            found = detectable_by(document, planned.repeats_expected, planned.scenario.table_looks)
         except VmlabError:
             continue  # `vmlab ls` names a damaged store.
         if found is not None:

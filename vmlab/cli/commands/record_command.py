@@ -11,11 +11,11 @@ import click
 
 from vmlab.analysis.advice.advice import advice_document, demand_recording
 from vmlab.analysis.advice.advice import advise as advice_of
-from vmlab.analysis.document import run_document
+from vmlab.analysis.document import run_document, stored_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import document_of, print_measured
+from vmlab.cli.one_run import print_measured
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.lab.commands.stopping import stop_run
 from vmlab.lab.process.host_recording import (
@@ -82,7 +82,7 @@ def record(duration: float | None, detach: bool, interval: float, keep: float, m
         # Unlike the path, this finds out what became of the folder.
         with folder.held():
             _wait(folder, interrupted, duration)
-    print_measured(document_of(folder), as_json=as_json)
+    print_measured(stored_document(folder.store), as_json=as_json)
     sys.exit(ExitCode.PASSED)
 
 

@@ -9,13 +9,14 @@ import click
 from click.core import ParameterSource
 
 from vmlab.analysis.comparison.repeats_needed import repeats_needed
+from vmlab.analysis.document import stored_document
 from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.upkeep_commands import label
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import document_of, follow, print_measured, say_killed, started
+from vmlab.cli.one_run import follow, print_measured, say_killed, started
 from vmlab.cli.options import (
     concurrent_option,
     hosts_option,
@@ -264,7 +265,7 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = 
     own exit code.
     """
     # Read once: a run of many cells takes a while.
-    document = document_of(folder) if code == ExitCode.PASSED or folder.store.exists() else None
+    document = stored_document(folder.store) if code == ExitCode.PASSED or folder.store.exists() else None
     invalid = code == ExitCode.INVALID
     if document is not None and code == ExitCode.PASSED:
         code = _by_targets(document)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import click
 
-from vmlab.analysis.document import run_document
+from vmlab.analysis.document import stored_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.throughput import TILES
 from vmlab.analysis.tiles.tiles_carried import carried_of, place_label
@@ -38,7 +38,6 @@ from vmlab.plan.planning import Overrides, load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.tiles_text import Ascent, Stop, behind_runs, heading_lines, scale_document, sentence, step_lines
 from vmlab.report.writers.text import paragraph
-from vmlab.store.reader import RunReader
 
 _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 """The exit codes of runs after which the next step may still be run."""
@@ -156,7 +155,7 @@ def _climb(
             say(f"vmlab: {visible_line(str(error))}")
             return replace(ascent, stop=Stop.RUN, because=str(error)), error.exit_code
         code = follow(folder, interrupted)
-        ascent = _with(ascent, _document(folder))
+        ascent = _with(ascent, stored_document(folder.store) if folder.store.exists() else None)
         if not quiet:
             write_text("\n".join(step_lines(ascent, tiles, page_width())))
         if code not in _BY_SEVERITY or interrupted.count or not ascent.places:
@@ -177,13 +176,6 @@ def _step(overrides: Overrides, ascent: Ascent, tiles: int) -> Overrides:
         return step
     climbing = {place.axes["cache"] for place in ascent.places if place.climbing}
     return replace(step, cache=tuple(mode for mode in CACHE_MODES if mode in climbing))
-
-
-def _document(folder: RunFolder) -> RunDocument | None:
-    if not folder.store.exists():
-        return None
-    with RunReader(folder.store) as reader:
-        return run_document(reader)
 
 
 def _with(ascent: Ascent, document: RunDocument | None) -> Ascent:

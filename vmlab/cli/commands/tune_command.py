@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from vmlab.analysis.comparison.tuned import USUAL_REPEATS, Tuned, tuned
-from vmlab.analysis.document import run_document
+from vmlab.analysis.document import stored_document
 from vmlab.analysis.figures.intent import files_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
@@ -111,7 +111,9 @@ def tune(
     if of is not None:
         if only_plan or wait or concurrent:
             raise UsageError("--of analyses runs as they are, and starts none")
-        return _shown(tuned(*(_document(name) for name in (of, scenario) if name)), output, as_json=as_json)
+        return _shown(
+            tuned(*(stored_document(resolve_run(name)) for name in (of, scenario) if name)), output, as_json=as_json
+        )
     demand_one_way(wait=wait, concurrent=concurrent)
     how = _How(_of_runs(overrides), times or USUAL_REPEATS, wait, concurrent, as_json)
     request = TuningRequest(levers, guest, metric, blocks)
@@ -120,7 +122,7 @@ def tune(
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             if confirm is not None:
-                document, files = _document(confirm), _kept_files(confirm)
+                document, files = stored_document(resolve_run(confirm)), _kept_files(confirm)
             else:
                 file = FioOptions(**given).scenario() if given else load_valid(scenario or "", overrides.variables)
                 plan = plan_screening(file, overrides, read_host_facts(runs_folder()).cpus, request)
@@ -207,12 +209,7 @@ def _measured(
         goes_on = f"--of {screening} {folder.id}` analyses it" if screening else f"--confirm {folder.id}` confirms it"
         say(f"run {folder.id} has not passed; `vmlab resume {folder.id}` continues it, and `vmlab tune {goes_on}")
         return None, code
-    return _document(str(folder.path)), code
-
-
-def _document(reference: str) -> RunDocument:
-    with RunReader(resolve_run(reference)) as reader:
-        return run_document(reader)
+    return stored_document(folder.store), code
 
 
 def _kept_files(reference: str) -> dict[str, str]:

@@ -127,11 +127,6 @@ class Http(ToolWorkload[HttpParams]):
     follows_speed = True
     paced = "requests"
 
-    @classmethod
-    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
-        """The share of a pace, where there is none."""
-        return frozenset() if params.get("pace") is not None else frozenset(PACE_METRICS)
-
     def __init__(self, params: HttpParams) -> None:
         super().__init__(params)
         self._count = RequestCount()

@@ -116,11 +116,6 @@ class Oltp(ToolWorkload[OltpParams]):
     loops = True
     paced = "transactions"
 
-    @classmethod
-    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
-        """The share of a pace, where there is none."""
-        return frozenset() if params.get("pace") is not None else frozenset(PACE_METRICS)
-
     def __init__(self, params: OltpParams) -> None:
         super().__init__(params)
         self._count = IntervalCount(params.transactions)

@@ -119,9 +119,8 @@ class Smtp(ToolWorkload[SmtpParams]):
     @classmethod
     def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
         """What only a pace measures, where there is none."""
-        if params.get("pace") is not None:
-            return frozenset()
-        return frozenset(("messages_per_second", "latency_p95", *PACE_METRICS))
+        of_pace = super().left_out(params)
+        return of_pace and of_pace | {"messages_per_second", "latency_p95"}
 
     def __init__(self, params: SmtpParams) -> None:
         super().__init__(params)
