@@ -13,7 +13,7 @@ from vmlab.model.errors import ExitCode, ScenarioError, VmlabError, unusable
 from vmlab.model.visible import cut, visible_line
 from vmlab.system.terminal import say, words_of_exit
 
-_LONGEST = 400
+_LONGEST = 401
 """Of click's messages, which repeat arguments of any length."""
 _NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 """Before 8.2, as Debian 12 and 13 have it, click prints the help itself and raises nothing."""

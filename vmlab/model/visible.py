@@ -13,7 +13,7 @@ import unicodedata
 from typing import Any, TypeVar
 
 V = TypeVar("V")
-_LONGEST_QUOTED = 60
+_LONGEST_QUOTED = 61
 
 
 class Control(str):

@@ -61,7 +61,7 @@ _OTHERS = {
 """As hugetlbfs has them among a mount's options."""
 _LIMIT = re.compile(r"(?:x-)?(iops|bps)(?:[-_](total|read|write|rd|wr))?([-_]max(?:-length)?)?")
 _WAYS = {"read": "-read", "rd": "-read", "write": "-write", "wr": "-write"}
-_LONGEST = 70
+_LONGEST = 71
 _VCPU = re.compile(r"CPU (\d+)/")
 
 
