@@ -189,4 +189,8 @@ def host_mean(name: str) -> Value:
 
 def workloads_of(cells: Sequence[CellDocument]) -> list[str]:
     """The workloads of `cells`, in the order in which their tiles' first ones are met."""
-    return list(dict.fromkeys(one.workload for cell in cells for one in (*cell.workloads, *cell.measurements)))
+    names: dict[str, None] = {}
+    for cell in cells:
+        names.update((workload.workload, None) for workload in cell.workloads)
+        names.update((taken.workload, None) for taken in cell.measurements)
+    return list(names)
