@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -23,6 +24,8 @@ LAST_NICE = 10
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+# As many open files as a user has who logs in, also for what tests start: a leak is to be seen here first.
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 @pytest.hookimpl(tryfirst=True)

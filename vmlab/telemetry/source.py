@@ -32,7 +32,11 @@ _MOST_KEPT = 256
 
 
 class KernelFile:
-    """A file whose content the kernel makes at every read. Raises OSError where it cannot be opened or read."""
+    """A file whose content the kernel makes at every read. Raises OSError where it cannot be opened or read.
+
+    It is closed when nobody has it any more: who opens some for a cell lets go of them at its end, since what is part
+    of a cycle waits for the garbage collector, and a user's processes have 1,024 open files.
+    """
 
     __slots__ = ("_descriptor", "_path", "_size")
 
