@@ -20,7 +20,7 @@ WORDS = "t1-vm: no answer from its root disk for"
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_strip_of_live_and_replay_says_it_before_all_else(width: int) -> None:
     strip = StatusStrip()
-    strip.show(Strip(RunView(id="r", silent=(SILENT,), coming=(("cache", "none"),)), 145.0, LIVE, "", 34.4))
+    strip.show(Strip(RunView(id="r", silent=(SILENT,), coming=(("cache", "none"),)), 145.0, LIVE, 34.4))
     (_, line) = strip.lines(width, 2)
     assert f"! {WORDS} 75 s" in "".join(text for text, _ in line)
     assert (f"! {WORDS} 75 s", "bad") in line

@@ -101,7 +101,9 @@ async def test_after_a_run_the_hosts_own_disk_is_drawn_alone() -> None:
     board = await _drawn(_history(20, fast_from=16), (), ((15.0, math.inf),))
     assert board.heads["Disk MB/s"].split()[-4:-2] == ["read", "1000"]
     drawn = max(board.text().splitlines(), key=lambda row: row.count("█"))
-    assert [len(part) for part in drawn.split()] == [10, 3, 3], "20 samples of the CPU, 5 of the disk: none is emulated"
+    assert [len(part) for part in drawn.replace("│", " ").split()] == [10, 3, 3], (
+        "20 samples of the CPU, 5 of the disk: none is emulated"
+    )
 
 
 async def test_the_speed_of_the_cpus_is_drawn_below_their_use_where_it_is_recorded() -> None:

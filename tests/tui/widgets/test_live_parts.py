@@ -11,9 +11,9 @@ import pytest
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.run.tiles_board import TargetBar
 from vmlab.tui.screens.domain_screen import _ends_of
-from vmlab.tui.state.history import Gauge, History, cpu_use, never_moved, outside_share
+from vmlab.tui.state.history import Gauge, History, cpu_use, outside_share
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
-from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, with_users
+from vmlab.tui.widgets.charts.chart_head import axis_begin, axis_line, columns_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs
 from vmlab.tui.widgets.large_strip import COLUMNS, LargeWords, RunStrip, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip
@@ -73,9 +73,10 @@ def test_a_phase_is_marked_only_where_its_word_fits() -> None:
 
 def test_the_axis_has_its_ends_and_the_words_that_fit() -> None:
     marks = {10: Moment(0, "prepare"), 14: Moment(0, "execute", "accent")}
-    line = axis_line(marks, 80.0, 40, "|")
-    assert "".join(text for text, _ in line) == "-80 s     |   |execute               now"
+    line = axis_line(marks, 40, "|")
+    assert "".join(text for text, _ in line) == "          |   |execute               now"
     assert ("|execute", "accent") in line
+    assert [axis_begin(seconds) for seconds in (80.0, 104.0, 3600.0)] == ["-80 s", "-104s", "-60 m"]
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,6 @@ def test_the_axis_has_its_ends_and_the_words_that_fit() -> None:
 def test_a_small_history_has_a_character_a_value(values: tuple[float, ...], spark: str) -> None:
     assert FANCY.spark(values, 100.0) == spark
     assert Glyphs(plain=True).spark(values, 100.0).isascii()
-
-
-@pytest.mark.parametrize(("values", "still"), [((0.0, math.nan), True), ((0.0, 0.1), False), ((), True)], ids=str)
-def test_what_never_moved_is_known(values: tuple[float, ...], still: bool) -> None:
-    assert never_moved(values) is still
 
 
 def cards(tiles: int, width: int, height: int) -> list[str] | None:
@@ -133,7 +129,7 @@ def test_large_letters_are_three_rows_of_the_same_length() -> None:
 
 def told(run: RunView, now: float, outside: float | None = None, width: int = 120, gauges: Sequence[Gauge] = ()) -> str:
     strip = StatusStrip()
-    strip.show(Strip(run, now, LIVE, "", outside, gauges))
+    strip.show(Strip(run, now, LIVE, outside, gauges))
     return "\n".join("".join(text for text, _ in line) for line in strip.lines(width, 2))
 
 

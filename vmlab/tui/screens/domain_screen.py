@@ -13,7 +13,7 @@ from vmlab.system.text_width import exactly, first_columns, last_columns, left, 
 from vmlab.tui.screens.base_screen import SPAN_KEY, ConsoleScreen
 from vmlab.tui.state.charts import domain_charts
 from vmlab.tui.widgets.charts.axis_scale import short
-from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Panel
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Panel, most_across
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, TextBoard
 
@@ -27,12 +27,12 @@ _REDRAW_SECONDS = 0.5
 class DomainCharts(ChartBoard):
     """The same charts as the host's, of one guest."""
 
+    charts_from = 0
     panels: tuple[Panel, ...] = ()
 
     def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
-        across, each, _ = super()._grid(width, height)
-        across = min(across, 3)
-        return across, max(each, (width - across + 1) // across), self.panels
+        across = min(3, most_across(width))
+        return across, (width - across + 1) // across, self.panels
 
 
 class DiskBoard(TextBoard):

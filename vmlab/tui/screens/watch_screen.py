@@ -211,11 +211,9 @@ class WatchScreen(ConsoleScreen):
         self._draw_loop(run)
         self._draw_hosts()
         self.query_one(EventLog).show(run.log)
-        is_dated = self.has_class("-latency") or (charts.has_axis and not self.has_class("-short"))
-        note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         # What stands in large letters is not said a second time.
         shown = () if is_large else gauges
-        strip = Strip(run, self.now(), self.origin(), note, self._outside(run), shown, self.others)
+        strip = Strip(run, self.now(), self.origin(), self._outside(run), shown, self.others)
         self.query_one(StatusStrip).show(strip)
 
     def begin_picture(self) -> None:

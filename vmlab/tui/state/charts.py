@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.telemetry.cpu_speed import LABEL
 from vmlab.telemetry.host.host_figures import HostChart, HostFigure, Terms, charts, figures_of_chart
+from vmlab.telemetry.sample_summary import CPU_BUSY as CPU_LIMIT
+from vmlab.telemetry.sample_summary import DISK_BUSY as DISK_LIMIT
 
 if TYPE_CHECKING:
     from vmlab.model.domain import Domain
@@ -71,9 +73,46 @@ _CHARTS = {host: _chart(host) for host in charts()}
 _BY_NAME = {host.name: chart for host, chart in _CHARTS.items()}
 CPU, CPU_SPEED, MEMORY, ORDERED_MEMORY = (_BY_NAME[name] for name in ("CPU", LABEL, "Memory", "Ordered memory"))
 DISK_BUSY, DISK_WAIT, DISK_RATE = (_BY_NAME[f"Disk {name}"] for name in ("busy", "wait", "rate"))
-KSM, PRESSURE = _BY_NAME["KSM"], _BY_NAME["Pressure"]
+KSM, PRESSURE, NETWORK = _BY_NAME["KSM"], _BY_NAME["Pressure"], _BY_NAME["Lab network"]
 IN_PANELS = tuple(_CHARTS[host] for host in sorted(_CHARTS, key=lambda one: one.panel or 0) if host.panel is not None)
 """Those that do not stand in the place of another, in their order."""
+
+
+class Resource(NamedTuple):
+    """One line where there is no room for charts: `terms` over time, on the scale of `chart`.
+
+    `facts` are what else is said of it, a chart's series each. From `limit` percent on it is at its limit. `note` says
+    that it is not the host's own.
+    """
+
+    name: str
+    chart: Chart
+    terms: Terms
+    facts: tuple[tuple[Chart, tuple[Series, ...]], ...] = ()
+    limit: float | None = None
+    note: str = ""
+
+
+def _whole(chart: Chart, label: str = "", place: int = 0) -> tuple[Chart, tuple[Series, ...]]:
+    """The series of a chart as facts; with a `label` the one at `place` alone, under that."""
+    return chart, (chart.series[place]._replace(label=label),) if label else chart.series
+
+
+def resources(ordered: Sequence[str]) -> tuple[Resource, ...]:
+    """Those of a host with parts that were not its own, whose words are `ordered`, in the order of their lines."""
+    work = tuple(term for series in CPU.drawn if not series.idle for term in series.drawn)
+    memory = chart_of(MEMORY, ordered)
+    notes = [word if word in ordered else "" for word in (EMULATED_DISK, ORDERED_HOST)]
+    stalls = [_whole(PRESSURE, "pressure", place) for place in range(3)]
+    disk = (_whole(DISK_WAIT), _whole(DISK_RATE), stalls[1])
+    used, *others = memory.series
+    return (
+        Resource("CPU", CPU, work, (_whole(CPU), stalls[0], _whole(CPU_SPEED, "speed")), CPU_LIMIT),
+        Resource("Disk", DISK_BUSY, DISK_BUSY.series[0].drawn, disk, DISK_LIMIT, notes[0]),
+        Resource("Memory", memory, used.shown, ((memory, tuple(others)), stalls[2]), note=notes[1]),
+        Resource("KSM", KSM, KSM.series[0].drawn),
+        Resource("Network", NETWORK, NETWORK.series[0].drawn),
+    )
 
 
 def chart_of(chart: Chart, ordered: Sequence[str]) -> Chart:

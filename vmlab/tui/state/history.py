@@ -86,11 +86,6 @@ class History:
         return list(islice(values, max(0, len(values) - count), None))
 
 
-def never_moved(values: Iterable[float]) -> bool:
-    """Whether a value was nothing all the time, or unknown."""
-    return all(value == 0 or value != value for value in values)
-
-
 def value_of(sample: Sample, terms: Terms) -> float:
     """The sum of `terms` in one sample; NaN where it lacks one of them."""
     return sum([sample.get(name) * sign for name, sign in terms])

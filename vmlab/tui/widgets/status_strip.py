@@ -39,7 +39,7 @@ _WIDE = 90
 
 
 class Strip(NamedTuple):
-    """What the strip tells: `run` as at `now` (monotonic seconds); `note` stands at the end of the second line.
+    """What the strip tells: `run` as at `now` (monotonic seconds).
 
     `outside` is a share of the CPUs, in percent, that other work takes and that the user is to know of. `gauges`
     stand behind the phase. `others` are runs that measure here while none is followed.
@@ -48,7 +48,6 @@ class Strip(NamedTuple):
     run: RunView = NO_RUN
     now: float = 0.0
     origin: Origin = HOST
-    note: str = ""
     outside: float | None = None
     gauges: Sequence[Gauge] = ()
     others: str = ""
@@ -64,13 +63,10 @@ class StatusStrip(Shown[Strip]):
         badge: list[Piece] = [(f"{self.glyphs.sign(RUNNING)} {self.shown.origin.word}", self.shown.origin.tone)]
         if self.shown.origin.more:
             badge.append((f" {self.shown.origin.more}", "quiet"))
-        progress = self._progress(width)
-        used = _width(progress)
-        note = self.shown.note if used + len(self.shown.note) <= width else ""
         what = _what(self.shown.run, width)
         if _width(what) + line_width(badge) > width:
             what = _what(self.shown.run, width, tight=True)
-        return [_joined([*what, badge], width), _joined([*progress, [(note, "quiet")]], width)]
+        return [_joined([*what, badge], width), _joined([*self._progress(width), []], width)]
 
     def _progress(self, width: int) -> list[list[Piece]]:
         run, now = self.shown.run, self.shown.now

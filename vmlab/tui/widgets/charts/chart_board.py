@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -16,25 +15,12 @@ from textual.strip import Strip
 from vmlab.model.quantities import format_seconds
 from vmlab.model.sample import Sample
 from vmlab.telemetry.cpu_speed import SPEED
-from vmlab.tui.state.charts import (
-    CPU,
-    CPU_SPEED,
-    DISK_BUSY,
-    DISK_RATE,
-    DISK_WAIT,
-    IN_PANELS,
-    KSM,
-    MEMORY,
-    PRESSURE,
-    Chart,
-    chart_of,
-    is_of_disk,
-    title_of,
-)
-from vmlab.tui.state.history import KEPT, History, cpu_use, never_moved
+from vmlab.telemetry.host.host_figures import Terms
+from vmlab.tui.state.charts import CPU, CPU_SPEED, IN_PANELS, Chart, chart_of, is_of_disk, resources, title_of
+from vmlab.tui.state.history import History, cpu_use
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
-from vmlab.tui.widgets.charts.chart_head import axis_line, columns_of, head_rows, with_users
+from vmlab.tui.widgets.charts.chart_head import axis_begin, axis_line, columns_of, framed, head_rows, with_users
 from vmlab.tui.widgets.charts.raster import (
     IDLE,
     PLAIN_LINES,
@@ -47,24 +33,26 @@ from vmlab.tui.widgets.charts.raster import (
     stack,
     textured,
 )
-from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
+from vmlab.tui.widgets.charts.resource_lines import Row, heading, rows_of, spark_width
+from vmlab.tui.widgets.painted import Line, Piece, Shown
 
 Panel = tuple[Chart, ...]
 Times = Sequence[tuple[float, float]] | None
 """Begins and ends on the monotonic clock; None for all times."""
-SIX: tuple[Panel, ...] = ((CPU,), (MEMORY,), (DISK_BUSY, DISK_WAIT), (DISK_RATE,), (KSM,), (PRESSURE,))
 EACH: tuple[Panel, ...] = tuple((chart,) for chart in IN_PANELS)
 _NARROWEST = 24
 _GAP = 1
 _LEAST_ROWS = 5
 _AXIS_FROM = 14
 """Rows from which on one is for the time axis."""
+_GUTTER = 5
+"""Columns of a chart for the ends of its scale."""
 _MARK = "┊"
 _SPEED_ROWS = 2
 """Rows of the CPUs' speed at least, with its figure."""
 _WAITING = "idle, waiting for disk"
-_WEIGHT = {CPU.title: 3}
-"""How high charts are by their title, where they are not like most."""
+_FIRST_WEIGHT, _WEIGHT = 3, 2
+"""How high the uppermost charts are, and the others."""
 
 
 class Charted(NamedTuple):
@@ -83,9 +71,13 @@ class Charted(NamedTuple):
 
 
 class ChartBoard(Shown[Charted]):
-    """Draws the newest part of a `History`. Two samples go into a column, so a chart of 38 columns shows 76 of them."""
+    """Draws the newest part of a `History`. Two samples go into a column, so a chart of 38 columns shows 76 of them.
+
+    A board of fewer rows than `charts_from` has a line for each resource in place of charts.
+    """
 
     DEFAULT_CSS = "ChartBoard { scrollbar-size: 0 0; }"
+    charts_from = 20
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -116,27 +108,23 @@ class ChartBoard(Shown[Charted]):
     @property
     def span_seconds(self) -> float:
         """How much time a chart covers from left to right."""
-        each = self._grid(self.size.width, self.size.height)[1]
-        return each * 2 * self._stretch(each) * self.shown.history.interval
+        width, height = self.size
+        drawn = spark_width(width) if self._has_lines else self._grid(width, height)[1] - _GUTTER
+        return self._column_seconds(drawn) * drawn
 
-    def _stretch(self, each: int) -> int:
-        """How many samples stand in half a column of charts that are `each` columns wide, as their mean."""
-        return max(1, math.ceil(len(self.shown.history) / (2 * each))) if self.is_whole and each > 0 else 1
+    def _stretch(self, drawn: int) -> int:
+        """How many samples stand in half a column of charts that draw `drawn` columns, as their mean."""
+        return max(1, math.ceil(len(self.shown.history) / (2 * drawn))) if self.is_whole and drawn > 0 else 1
 
     @property
-    def has_axis(self) -> bool:
-        """Whether there is room for a time axis."""
-        return self.size.height >= _AXIS_FROM
+    def _has_lines(self) -> bool:
+        return self.size.height < self.charts_from and not self.panels
 
     def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
-        """Charts side by side, columns of each, and which ones there are."""
-        if height >= 28 and width < 120:
-            across, panels = 2, EACH
-        elif height >= 20:
-            across, panels = 4, EACH
-        else:
-            across, panels = 3, SIX
-        across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
+        """Charts side by side, columns of each, and which ones there are: the same ones in the same places, always."""
+        across = 4 if width >= 120 or height < 28 else 2
+        across = across if across <= most_across(width) else min(2, most_across(width))
+        panels = EACH
         if self.panels:
             across, panels = 1, self.panels
         elif self.shown.history.last is not None and SPEED in self.shown.history.last.layout.position:
@@ -145,24 +133,44 @@ class ChartBoard(Shown[Charted]):
         return across, (width - _GAP * (across - 1)) // across, panels
 
     def repaint(self) -> None:
-        """Draw all charts in columns; what never moved stands in lines below, and the time axis is the last line."""
+        """Draw all charts in columns, or the resources; where there is room, the time axis is the last line."""
         width, height = self.size
         if not width or not height:
             return
         self._drawn = self.shown.history.version
+        if self._has_lines:
+            self.put([self._strip(line, width) for line in self._resources(width, height)])
+            return
         across, each, panels = self._grid(width, height)
-        still = [panel for panel in panels if self._is_still(panel)]
-        moving = [panel for panel in panels if panel not in still] or list(panels)
-        below = self._told(still, width) if len(moving) < len(panels) else []
-        if self.has_axis:
-            below.append(self._axis(across, each, width))
+        has_axis = height >= _AXIS_FROM
+        self._marked = tuple(self._columns(each - _GUTTER)) if has_axis else ()
+        below = [self._axis(across, each, width)] if has_axis else []
         height -= len(below)
-        self._marked = tuple(self._columns(each)) if self.has_axis else ()
         most = max(1, height // _LEAST_ROWS)
-        columns = [self._column(moving[place::across][:most], each, height) for place in range(across)]
+        columns = [self._column(panels[place::across][:most], each, height) for place in range(across)]
         columns = [column for column in columns if column]
         used = len(columns) * (each + _GAP) - _GAP
         self.put([*(self._joined(columns, row, used, width) for row in range(height)), *below])
+
+    def _resources(self, width: int, height: int) -> list[Line]:
+        """A line with the time, and those of the resources in `height` lines in all."""
+        room = spark_width(width)
+        axis = axis_line(self._columns(room), room, "|" if self.glyphs.plain else _MARK)
+        rows = []
+        for resource in resources(self.shown.ordered):
+            chart, terms = resource.chart, resource.terms
+            values = pairs(self._values(chart, terms, room), odd=self._unpaired(room))
+            last = self._last(chart)
+            scale = self._scale(chart, [values]) if not isinstance(chart.top, str) else self._whole_scale(chart)
+            now = math.nan if last is None else sum(last.get(name) * sign for name, sign in terms)
+            spark = self.glyphs.spark(values, scale.top).rjust(room)
+            for column in self._marked_columns(room, self._unpaired(room)):
+                spark = f"{spark[:column]}{'|' if self.glyphs.plain else '│'}{spark[column + 1 :]}"
+            use = cpu_use(last) if chart is CPU and last is not None else None
+            rows.append(Row(resource, scale, now, spark, last, use, is_paused=last is not self.shown.history.last))
+        found = [heading(axis_begin(self.span_seconds), axis), *rows_of(rows, width, height - 1)]
+        self.heads = {line[0][0]: "".join(text for text, _ in line) for line in found[1:] if line}
+        return found
 
     def notify_style_update(self) -> None:
         """A new theme has new colours."""
@@ -173,44 +181,22 @@ class ChartBoard(Shown[Charted]):
         """Not used: charts are painted as segments."""
         return ()
 
-    def _is_still(self, panel: Panel) -> bool:
-        """Whether nothing in a panel ever moved since the history began."""
-        if not len(self.shown.history):
-            return False
-        drawn = [series.drawn for chart in panel for series in chart.drawn]
-        return all(never_moved(self.shown.history.values(terms, KEPT)) for terms in drawn)
-
-    def _told(self, still: Sequence[Panel], width: int) -> list[Strip]:
-        """A line for the charts that never moved, or more where they do not fit."""
-        lines: list[list[Piece]] = []
-        for chart in (chart for panel in still for chart in panel):
-            scale = self._scale(chart, [])
-            last = self._last(chart)
-            (head,) = head_rows(
-                chart, last, scale, sys.maxsize, ordered=self.shown.ordered, paused=last is not self.shown.history.last
-            )
-            self._keep_head(chart, scale, [head])
-            short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
-            if lines and line_width([*lines[-1], *short]) + 3 <= width:
-                lines[-1] += [("   ", "plain"), *short]
-            else:
-                lines.append(short)
-        return [self._strip(line, width) for line in lines]
-
-    def _columns(self, each: int) -> dict[int, Moment]:
+    def _columns(self, drawn: int) -> dict[int, Moment]:
         last = self.shown.history.last
-        return {} if last is None else columns_of(self.shown.moments, last.mono, self._column_seconds(each), each)
+        return {} if last is None else columns_of(self.shown.moments, last.mono, self._column_seconds(drawn), drawn)
 
-    def _column_seconds(self, each: int) -> float:
-        return 2 * self._stretch(each) * self.shown.history.interval
+    def _column_seconds(self, drawn: int) -> float:
+        return 2 * self._stretch(drawn) * self.shown.history.interval
 
     def _axis(self, across: int, each: int, width: int) -> Strip:
-        line = axis_line(self._columns(each), self.span_seconds, each, "|" if self.glyphs.plain else _MARK)
-        return self._strip([piece for _ in range(across) for piece in [*line, (" " * _GAP, "plain")]], width)
+        drawn = each - _GUTTER
+        line = axis_line(self._columns(drawn), drawn, "|" if self.glyphs.plain else _MARK)
+        each_line = [(f"{axis_begin(self.span_seconds):>{_GUTTER}}", "quiet"), *line, (" " * _GAP, "plain")]
+        return self._strip(each_line * across, width)
 
     def _column(self, panels: Sequence[Panel], width: int, height: int) -> list[list[Segment]]:
         """Charts one below the other; the first ones are the higher ones where they do not come out even."""
-        weights = [_WEIGHT.get(panel[0].title, 2) for panel in panels]
+        weights = [_WEIGHT if place else _FIRST_WEIGHT for place in range(len(panels))]
         out: list[list[Segment]] = []
         for place, panel in enumerate(panels):
             rows = round(height * sum(weights[: place + 1]) / sum(weights)) - len(out)
@@ -237,36 +223,50 @@ class ChartBoard(Shown[Charted]):
             out += self._chart(chart, width, rows)
         return out
 
+    def _values(self, chart: Chart, terms: Terms, drawn: int) -> list[float]:
+        """What `terms` come to in each half of the newest `drawn` columns of `chart`; NaN where that does not count."""
+        stretch = self._stretch(drawn)
+        history, count = self.shown.history, 2 * drawn * stretch
+        values = history.values(terms, count)
+        if self.shown.counted is not None and is_of_disk(chart):
+            counts = map(self._counts, history.newest(count))
+            values = [one if said else math.nan for one, said in zip(values, counts, strict=True)]
+        return means_of(values, stretch, history.taken)
+
+    def _unpaired(self, drawn: int) -> int:
+        """As of `raster.pairs`."""
+        return -(-self.shown.history.taken // self._stretch(drawn)) % 2
+
     def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
         drawn = chart.drawn
-        stretch = self._stretch(width)
-        values = [self.shown.history.values(series.drawn, 2 * width * stretch) for series in drawn]
-        last = self._last(chart)
-        if self.shown.counted is not None and is_of_disk(chart):
-            counts = [self._counts(sample) for sample in self.shown.history.newest(2 * width * stretch)]
-            values = [[one if said else math.nan for one, said in zip(each, counts, strict=True)] for each in values]
-        values = [means_of(each, stretch, self.shown.history.taken) for each in values]
-        odd = -(-self.shown.history.taken // stretch) % 2
+        room = width - _GUTTER
+        values = [self._values(chart, series.drawn, room) for series in drawn]
+        odd = self._unpaired(room)
         if chart.stacked:
             values = [pairs(each, odd=odd) for each in values]
-        scale = self._scale(chart, values)
+        scale, last = self._scale(chart, values), self._last(chart)
         is_paused = last is not self.shown.history.last
         head = head_rows(chart, last, scale, width, self._marks(chart), self.shown.ordered, paused=is_paused)
         if chart is CPU and self.shown.history.last is not None:
             head = with_users(head, cpu_use(self.shown.history.last), width)
         self._keep_head(chart, scale, head)
-        rows = self._raster(chart, values, scale.top, width, max(1, height - len(head)))
+        rows = self._raster(chart, values, scale.top, room, max(1, height - len(head)))
         for column in self._marked:
             _mark(rows, column, "|" if self.glyphs.plain else _MARK)
-        for column in self._marked_columns(width, odd if chart.stacked else 0):
+        for column in self._marked_columns(room, odd if chart.stacked else 0):
             mark_column(rows, column, "|" if self.glyphs.plain else "│")
         if any(series.idle for series in drawn):
             _say_idle(rows)
-        if chart.top != 100.0:
-            _label(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
         looks = self._looks_of(tuple(series.tone for series in drawn))
-        heading = [self._strip(row, width)._segments for row in head]
-        return [*heading, *(_segments(row, looks) for row in rows)][:height]
+        heading = [self._strip(row, width)._segments for row in framed(head, width)]
+        ends = self._ends(scale, len(rows))
+        return [*heading, *([end, *_segments(row, looks)] for end, row in zip(ends, rows, strict=True))][:height]
+
+    def _ends(self, scale: Scale, rows: int) -> list[Segment]:
+        """What stands at the left of a chart: the ends of its scale, and a line between them."""
+        tick, line = ("-", "|") if self.glyphs.plain else ("┤", "│")
+        texts = [f"{scale.text(scale.top)}{tick}", *[line] * (rows - 2), *[f"0{tick}"] * (rows > 1)]
+        return [Segment(f"{text:>{_GUTTER}}", self.tone("quiet")) for text in texts]
 
     def _last(self, chart: Chart) -> Sample | None:
         """The newest sample, if there is one whose figures count in `chart`."""
@@ -309,6 +309,12 @@ class ChartBoard(Shown[Charted]):
             return scale_for(chart.unit, 2.0**30, None if math.isnan(most) else top)
         sums = _sums(values) if chart.stacked else [value for each in values for value in each if value == value]
         return scale_for(chart.unit, max(sums, default=0.0), chart.top)
+
+    def _whole_scale(self, chart: Chart) -> Scale:
+        """That of a chart whose end is a value such as the total of memory, up to that end."""
+        last = self.shown.history.last
+        most = math.nan if last is None else last.get(str(chart.top))
+        return scale_for(chart.unit, 2.0**30, None if math.isnan(most) else most)
 
     def _marks(self, chart: Chart) -> str:
         """Signs that distinguish series without colour; empty where there is colour."""
@@ -357,14 +363,12 @@ def _say_idle(rows: Rows) -> None:
     """Words in the shaded area, where it is as wide as they are."""
     row = "".join(sign for sign, _, _ in rows[0])
     if (start := row.find(IDLE * (len(_WAITING) + 2))) >= 0:
-        _label(rows, f" {_WAITING} ", start)
+        rows[0][start : start + len(_WAITING) + 2] = [(sign, None, None) for sign in f" {_WAITING} "]
 
 
-def _label(rows: Rows, label: str, start: int = 0) -> None:
-    """Words in the uppermost row: the end of the scale stands at its left end, over the oldest values."""
-    for place, character in enumerate(label, start):
-        if 0 <= place < len(rows[0]):
-            rows[0][place] = (character, None, None)
+def most_across(width: int) -> int:
+    """How many charts stand side by side in so many columns at most."""
+    return max(1, (width + _GAP) // (_NARROWEST + _GAP))
 
 
 class _Looks(dict[tuple[int | None, int | None], Style]):

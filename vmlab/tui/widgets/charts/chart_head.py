@@ -36,36 +36,48 @@ def head_rows(
     """
     title: list[Piece] = [(title_of(chart, ordered), "title"), (f" {scale.unit}", "quiet")]
     signs = dict(zip(chart.drawn, marks, strict=False))
-    items = [_item(series, last, chart, scale, signs.get(series, "")) for series in chart.series]
+    items = [item(series, last, chart, scale, signs.get(series, "")) for series in chart.series]
     wanted = [item for item, series in zip(items, chart.series, strict=True) if not series.minor]
     minor = [item for item, series in zip(items, chart.series, strict=True) if series.minor]
-    rows = _flow([title, *wanted], width)
+    rows = flow([title, *wanted], width)
     if paused:
         labels = [[(series.label, series.tone)] for series in chart.series if series.drawn]
         ways = [[title, *before, [(words, "quiet")]] for words in PAUSED for before in (labels, [])]
-        return next((found for way in ways if len(found := _flow(way, width)) <= len(rows)), rows)
-    fuller = _flow([title, *wanted, *minor], width)
+        return next((found for way in ways if len(found := flow(way, width)) <= len(rows)), rows)
+    fuller = flow([title, *wanted, *minor], width)
     return fuller if len(fuller) == len(rows) else rows[:_MOST_ROWS]
 
 
 def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Piece]]:
     """The head of the CPU chart, with a line that says for whom the CPUs work."""
-    words = ("guests", "vmlab", "other") if use.watched else ("guests", "lab", "outside")
-    users = zip(words, (use.guests, use.lab, use.outside), strict=True)
-    told = [f"{word} {value:.0f}" for word, value in users if not math.isnan(value)]
-    if not told:
+    line = users_of(use, width)
+    if not line:
         return head
-    if len(" ".join(told)) > width:
-        told = [text for text in told if not text.startswith(words[1])]
-    much = not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
-    line: list[Piece] = [(f"{text} ", "warning" if much and text.startswith("outside") else "plain") for text in told]
     room = width - line_width(head[-1]) - 1
     if len(head) > 1 and line_width(line) < room:
         return [*head[:-1], [*head[-1], (" ", "plain"), *line]]
     return [*head, line]
 
 
-def _item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:
+def users_of(use: CpuUse, width: int) -> list[Piece]:
+    """For whom the CPUs work, in `width` columns; nothing where that is not known."""
+    words = ("guests", "vmlab", "other") if use.watched else ("guests", "lab", "outside")
+    users = zip(words, (use.guests, use.lab, use.outside), strict=True)
+    told = [f"{word} {value:.0f}" for word, value in users if not math.isnan(value)]
+    if len(" ".join(told)) > width:
+        told = [text for text in told if not text.startswith(words[1])]
+    much = not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
+    return [(f"{text} ", "warning" if much and text.startswith("outside") else "plain") for text in told]
+
+
+def framed(head: list[list[Piece]], width: int) -> list[list[Piece]]:
+    """`head` with a line from its title on to the edge of the chart."""
+    room = width - line_width(head[0]) - 1
+    return head if room < 1 else [[*head[0], (" " + "─" * room, "quiet")], *head[1:]]
+
+
+def item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:
+    """A series' newest figure behind its label, and its unit where that is not the chart's."""
     unit = series.unit or chart.unit
     value = math.nan if last is None else sum(last.get(name) * sign for name, sign in series.shown)
     value_text = right(figure(value, unit, scale), _WIDTH.get(unit, 4))
@@ -74,7 +86,8 @@ def _item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark:
     return [(f"{word} {value_text}{tail}", series.tone)]
 
 
-def _flow(items: list[list[Piece]], width: int) -> list[list[Piece]]:
+def flow(items: list[list[Piece]], width: int) -> list[list[Piece]]:
+    """`items` with a space between them, in rows of `width` columns."""
     rows: list[list[Piece]] = [[]]
     used = 0
     for item in items:
@@ -112,21 +125,26 @@ def columns_of(moments: Iterable[Moment], newest: float, seconds_a_column: float
     }
 
 
-def axis_line(marks: dict[int, Moment], seconds: float, width: int, sign: str) -> list[Piece]:
-    """One line of `width` columns for charts over `seconds`: its ends, and each mark with its word where that fits."""
+def axis_begin(seconds: float) -> str:
+    """How long ago charts over `seconds` begin, for the room at their left: ``-78 s``, ``-104s``, ``-40 m``."""
+    if seconds >= 999.5:
+        return f"-{seconds / 60:.0f} m"
+    return f"-{seconds:.0f} s" if seconds < 99.5 else f"-{seconds:.0f}s"
+
+
+def axis_line(marks: dict[int, Moment], width: int, sign: str) -> list[Piece]:
+    """One line of `width` columns: each mark with its word where that fits, and ``now``."""
     texts: list[str] = [" "] * width
     tones: list[str] = ["quiet"] * width
-    begin, end = f"-{seconds:.0f} s", "now"
     ends = sorted(marks)
     for place, column in enumerate(ends):
         moment = marks[column]
         room = (ends[place + 1] if place + 1 < len(ends) else width) - column
         word = moment.word if len(moment.word) + _LEAST_GAP <= room else ""
         _put(texts, tones, column, sign + word, moment.tone)
-    if not "".join(texts[: len(begin) + 1]).strip():
-        _put(texts, tones, 0, begin, "quiet")
-    if not "".join(texts[width - len(end) - 1 :]).strip():
-        _put(texts, tones, width - len(end), end, "quiet")
+    now = "now"
+    if not "".join(texts[width - len(now) - 1 :]).strip():
+        _put(texts, tones, width - len(now), now, "quiet")
     return _pieces(texts, tones)
 
 
