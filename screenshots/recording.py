@@ -21,7 +21,8 @@ from vmlab.model.cell_event import PhaseStarted
 from vmlab.model.errors import UsageError
 from vmlab.model.places import shipped_scenarios, state_folder
 from vmlab.model.run import Phase
-from vmlab.report.demo.chapters import BOOK, FOLDER, chapters_text, load_demo
+from vmlab.report.demo.chapters import chapters_text, load_demo
+from vmlab.report.demo.duration import BOOK, FOLDER
 from vmlab.store.life import is_alive
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, resolve_run

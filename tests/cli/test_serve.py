@@ -212,7 +212,7 @@ async def test_a_page_shows_the_console_which_answers_keys_and_ends_with_the_pag
             ):
                 await page.send_str(nonsense)
             drawn = b""
-            while b"No guests" not in drawn:
+            while b"How many guests" not in drawn:
                 drawn += (await page.receive(timeout=120)).data
             await page.send_json(["stdin", "X"])
             while b"only watches" not in drawn:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.host.inside.taken_away import TAKEN
 from vmlab.model.event import RunStarted
-from vmlab.report.demo.chapters import FOLDER
+from vmlab.report.demo.duration import FOLDER
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
 from vmlab.system.removal import remove_tree

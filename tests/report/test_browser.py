@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.report.test_page import gathered, parsed, words
-from vmlab.report.demo.chapters import FOLDER
+from vmlab.report.demo.duration import FOLDER
 from vmlab.report.page.report_page import html_report
 from vmlab.store.runs import STORE
 

@@ -13,7 +13,7 @@ from lxml import etree
 from screenshots.cell_trace import SHORTEST, picture, spans_of, worked
 from vmlab.analysis.record.phases import run_time
 from vmlab.model.errors import UsageError
-from vmlab.report.demo.chapters import FOLDER
+from vmlab.report.demo.duration import FOLDER
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
 

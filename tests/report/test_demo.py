@@ -29,7 +29,8 @@ from vmlab.model.event import (
     RunEnded,
     RunStarted,
 )
-from vmlab.report.demo.chapters import BOOK, FOLDER, chapters_text, load_demo
+from vmlab.report.demo.chapters import chapters_text, load_demo
+from vmlab.report.demo.duration import BOOK, FOLDER
 from vmlab.report.run.tiles_board import board_of, cells_of_most_tiles, target_bars
 from vmlab.report.words import number
 from vmlab.store.reader import RunReader

@@ -68,11 +68,11 @@ def store() -> Path:
 
 
 async def no_run(at: Place) -> None:
-    await at.shows("No guests")
+    await at.shows("How many guests")
 
 
 async def own_guests(at: Place) -> None:
-    await at.shows("No guests")
+    await at.shows("How many guests")
     at.app.screen.post_message(sampled())
     await at.shows("sda 78 %", "web")
 
@@ -307,7 +307,7 @@ async def question(at: Place) -> None:
 
 
 STATES = (
-    State(no_run, LiveScreen, "guests log"),
+    State(no_run, LiveScreen, "log"),
     State(own_guests, LiveScreen, "domains log", "domains"),
     State(own_guests, LiveScreen, "domains log", "domains", "", HIGH),
     State(one_guest, DomainScreen, "disks"),

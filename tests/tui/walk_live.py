@@ -69,14 +69,15 @@ def _switches(what: str) -> Deed:
     return deed
 
 
+TRIED = ("try_it('cache-modes')", "try_it('tile')")
 SPAN: Deeds = {"span": says("charts: ")}
 NO_RUN: Deeds = SPAN | {
     **dict.fromkeys(("domain", *(one.action for one in RUN_KEYS)), says("no run is going on", "; press 2 to start ")),
     "demo": opens(RECORDING),
-    "try_it": opens(TITLES["scenarios"], back=("1",)),
+    **dict.fromkeys(TRIED, opens(TITLES["scenarios"], back=("1",))),
 }
 WAITING: Deeds = SPAN | {
-    **dict.fromkeys(("domain", "demo", "try_it"), says("a run is going on")),
+    **dict.fromkeys(("domain", "demo", *TRIED), says("a run is going on")),
     "switch_cache": says(f"{_COMING}cache ", _STAYS),
     **dict.fromkeys(("switch_cache_now", "switch_ksm_now"), says(_GUESTS + _NOT)),
     "change_tiles(1)": says(_COMING, _STAYS),
@@ -89,6 +90,7 @@ WAITING: Deeds = SPAN | {
 }
 """While no workload runs."""
 WORKING: Deeds = WAITING | {
+    "domain": opens("─Workloads─"),
     "switch_cache_now": _switches("cache"),
     "switch_ksm_now": _switches("ksm"),
     "change_tiles_now(1)": logs("tile 2 was added"),
@@ -97,6 +99,7 @@ WORKING: Deeds = WAITING | {
 }
 """While the workloads of a loop run."""
 LAST_CELL: Deeds = WAITING | {
+    "domain": opens("─Workloads─"),
     **dict.fromkeys(("switch_cache", "change_tiles(1)", "as_planned"), says(_COMING + _NOT)),
     "change_tiles(-1)": says(f"{_COMING}{_NOT}|{_ONE_TILE}"),
 }
@@ -115,6 +118,9 @@ class Live(WatchWalk):
         deeds = {action: deed for action, deed in deeds.items() if action not in later}
         self.over(LiveScreen, Console, deeds=deeds, later=tuple(later), other=unknown)
         for title, owner in PANES.items():
+            if f"─{title}" not in self.tmux.text():
+                # The welcome has the place of guests.
+                continue
             self.enter(title)
             self.over(owner, deeds=moves(owner, _first_row(title)), other=unknown)
 

@@ -20,7 +20,8 @@ from tests.tui.screens.test_screens import StillConsole
 from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Phase
-from vmlab.report.demo.chapters import BOOK, FOLDER, Demo, load_demo
+from vmlab.report.demo.chapters import Demo, load_demo
+from vmlab.report.demo.duration import BOOK, FOLDER
 from vmlab.report.demo.so_far import so_far
 from vmlab.report.run.tiles_board import board_of
 from vmlab.tui.app import Console

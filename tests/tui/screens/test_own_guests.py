@@ -67,7 +67,7 @@ async def test_the_list_can_be_copied_and_goes_with_the_last_guest(size: tuple[i
         await shown(app, "sda 78 %")
         assert "none" in screen.table_text()
         screen.post_message(HostSampled(sampled(2.0).sample, ()))
-        await shown(app, "No guests. vmlab shows")
+        await shown(app, "How many guests does this host")
 
 
 async def test_z_draws_all_that_is_kept(size: tuple[int, int]) -> None:

@@ -135,7 +135,16 @@ async def shown_live(app: Console, events: list[Event], moment: float) -> None:
 async def test_live_is_empty(size: tuple[int, int]) -> None:
     app = StillConsole()
     async with app.run_test(size=size) as pilot:
-        words = ("No guests. vmlab shows", "no run is going on", "user", "iowait", "await", "cached", "KSM", "ressure")
+        words = (
+            "How many guests does this host",
+            "no run is going on",
+            "user",
+            "iowait",
+            "await",
+            "cached",
+            "KSM",
+            "ressure",
+        )
         await until(lambda: all(word in screen_text(pilot.app) for word in words), "hint and charts are there")
         await check_golden(f"live-empty-{size[0]}x{size[1]}", app)
 

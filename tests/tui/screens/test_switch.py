@@ -28,7 +28,7 @@ from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.screens.live_screen import LiveScreen
-from vmlab.tui.widgets.charts.chart_board import ChartBoard
+from vmlab.tui.widgets.charts.chart_board import _GUTTER, ChartBoard
 from vmlab.tui.widgets.charts.side_charts import OverlayChart
 from vmlab.tui.widgets.side_table import TONES
 
@@ -76,9 +76,14 @@ async def opened_live(app: StillConsole) -> LiveScreen:
 
 
 def marked_columns(screen: LiveScreen) -> list[set[int]]:
-    """The columns of the line, for each row of the board that has one; the ends of scales have another sign."""
-    rows = screen.query_one(ChartBoard).text().splitlines()
-    return [found for row in rows if (found := {place for place, sign in enumerate(row) if sign == "│"})]
+    """The columns of the line, for each row of the board that has one, without the lines at the left of charts."""
+    board = screen.query_one(ChartBoard)
+    each = board._grid(*board.size)[1]
+    rows = [
+        {place for place, sign in enumerate(row) if sign == "│" and place % (each + 1) >= _GUTTER}
+        for row in board.text().splitlines()
+    ]
+    return [found for found in rows if found]
 
 
 @pytest.mark.usefixtures("state")

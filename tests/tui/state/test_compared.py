@@ -15,7 +15,7 @@ from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import cells_alike
 from vmlab.analysis.figures.figure import host_mean
 from vmlab.report.comparison_text import comparison_table
-from vmlab.report.demo.chapters import FOLDER
+from vmlab.report.demo.duration import FOLDER
 from vmlab.report.words import NOT_MEASURED
 from vmlab.store.runs import STORE, write_tag
 from vmlab.telemetry.host.host_figures import headlines

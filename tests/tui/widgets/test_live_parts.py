@@ -11,13 +11,13 @@ import pytest
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.run.tiles_board import TargetBar
 from vmlab.tui.screens.domain_screen import _ends_of
-from vmlab.tui.state.history import Gauge, History, cpu_use, outside_share
+from vmlab.tui.state.history import Gauge, History, bridged, cpu_use, outside_share
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.chart_head import axis_begin, axis_line, columns_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs
 from vmlab.tui.widgets.large_strip import COLUMNS, LargeWords, RunStrip, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip
-from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards, bridged
+from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards
 from vmlab.tui.widgets.tables.tiles_answer import TargetMeter
 
 FANCY = Glyphs(plain=False)

@@ -12,14 +12,13 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.cell_event import CacheSwitched, CellEnded, CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.errors import StoreError, VmlabError
 from vmlab.model.event import RunStarted
+from vmlab.report.demo.duration import BOOK, FOLDER
 from vmlab.report.demo.facts import Facts, facts_of
 from vmlab.report.writers.text import paragraph
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
 from vmlab.system.text_width import WIDTH
 
-FOLDER = Path(__file__).parent
-BOOK = "chapters.toml"
 _KINDS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CacheSwitched, CellEnded)
 
 

@@ -10,11 +10,13 @@ from vmlab.hypervisor.checks import checks
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.quantities import about_seconds
+from vmlab.model.run import EMULATED
 from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.tui.state.views import Readiness
 
-TRIED = "tile", Overrides(size="smoke")
+TRIED, TRIED_SIZE = ("cache-modes", "tile"), "smoke"
 """What a newcomer is to try first."""
 
 
@@ -33,16 +35,32 @@ class Planned:
     refusal: str = ""
 
 
-def readiness() -> str:
-    """Whether this host can start `TRIED` at once: how long it takes, or what is missing. May take a second or two."""
+def readiness() -> Readiness:
+    """Whether this host can start each of `TRIED` at once, and what they need. May take a second or two."""
+    from vmlab.report.demo.duration import longest_seconds
+
+    needs = {"demo": about_seconds(longest_seconds())}
     missing = [check.name for check in checks() if check.required and not check.ok]
+    words, is_ready = "", not missing
     if missing:
-        return f"missing: {', '.join(missing)}; `vmlab doctor` says how to get it"
-    try:
-        made = planned(*TRIED)
-    except VmlabError as error:
-        return str(error)
-    return made.refusal or f"{about_seconds(made.plan.seconds)}; this host is ready"
+        words = f"missing: {', '.join(missing)}; `vmlab doctor` says how to get it"
+    for name in TRIED:
+        try:
+            made = planned(name, Overrides(size=TRIED_SIZE))
+        except VmlabError as error:
+            words, is_ready = words or f"{name}: {error}", False
+        else:
+            needs[name] = f"{about_seconds(made.plan.seconds)}, {made.plan.guests} guests"
+            if made.refusal:
+                words, is_ready = words or f"{name}: {made.refusal}", False
+            words = words or _ready(made.host)
+    return Readiness(words, needs, len(shipped_names()), is_ready)
+
+
+def _ready(host: HostFacts) -> str:
+    image = "the image is built" if host.images else "the first run builds the image"
+    emulated = host.accelerator_guess == EMULATED or host.kvm_refuses
+    return f"ready: {host.cpus} CPUs, {image}, {'no KVM: guests are emulated' if emulated else 'KVM'}"
 
 
 def scenarios() -> list[tuple[str, str]]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.units import format_bytes
 from vmlab.system.text_width import exactly, first_columns, last_columns, left, width_of
+from vmlab.telemetry.host.host_figures import Terms
 from vmlab.tui.screens.base_screen import SPAN_KEY, ConsoleScreen
-from vmlab.tui.state.charts import domain_charts
+from vmlab.tui.state.charts import Chart, domain_charts
+from vmlab.tui.state.history import bridged
 from vmlab.tui.widgets.charts.axis_scale import short
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Panel, most_across
 from vmlab.tui.widgets.key_bar import KeyBar
@@ -34,6 +36,17 @@ class DomainCharts(ChartBoard):
         across = min(3, most_across(width))
         return across, (width - across + 1) // across, self.panels
 
+    def _values(self, chart: Chart, terms: Terms, drawn: int) -> list[float]:
+        return bridged(super()._values(chart, terms, drawn))
+
+
+class Found(NamedTuple):
+    """What is known of a guest now: who it is, its charts, and what stands below these."""
+
+    who: list[Line]
+    charts: tuple[Chart, ...]
+    below: list[Line]
+
 
 class DiskBoard(TextBoard):
     """A line for each disk; it scrolls."""
@@ -41,11 +54,12 @@ class DiskBoard(TextBoard):
     can_focus = True
 
 
-class DomainScreen(ConsoleScreen):
+class OneGuestScreen(ConsoleScreen):
     """Follows one guest in the figures of the screen that it was opened from."""
 
     CSS_PATH = "../styles/domain.tcss"
     COPIED = ("#who", "#disks")
+    TITLES = ("Guest", "Workloads")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "Back", tooltip="Go back to the screen before"),
         Binding("left,h", "other(-1)", "Other", key_display="←→", tooltip="The guest before in the list"),
@@ -53,19 +67,27 @@ class DomainScreen(ConsoleScreen):
         SPAN_KEY,
     ]
 
-    def __init__(self, name: str, history: Callable[[], History], states: Callable[[], list[DomainState]]) -> None:
-        """`history` gives the figures, and `states` the guests by the newest of them, in the order of the list."""
+    def __init__(self, name: str, history: Callable[[], History]) -> None:
+        """`history` gives the figures."""
         super().__init__()
         self._name = name
-        self._history, self._states = history, states
+        self._history = history
         self._drawn = -1
 
     def compose(self) -> ComposeResult:
         """Who it is, charts, disks, keys."""
         yield TextBoard(id="who")
-        yield DomainCharts(id="charts").titled("Domain")
-        yield DiskBoard(id="disks").titled("Disks")
+        yield DomainCharts(id="charts").titled(self.TITLES[0])
+        yield DiskBoard(id="disks").titled(self.TITLES[1])
         yield KeyBar(id="keys")
+
+    def names(self) -> list[str]:
+        """The guests that there are, in the order of the list that this one was opened from."""
+        raise NotImplementedError
+
+    def found(self) -> Found | None:
+        """What is known of the guest; None where it has ended."""
+        raise NotImplementedError
 
     def on_mount(self) -> None:
         """Draw, and again when figures have come."""
@@ -86,23 +108,21 @@ class DomainScreen(ConsoleScreen):
         if self.has_panes:
             self.draw()
 
-    def _state(self) -> DomainState | None:
-        return next((state for state in self._states() if state.domain.name == self._name), None)
-
     def draw(self) -> None:
         """Draw the newest figures; of a guest that has ended, those that were there."""
         self._drawn = self._history().version
-        charts, state = self.query_one(DomainCharts), self._state()
-        if state is None:
+        charts, found = self.query_one(DomainCharts), self.found()
+        if found is None:
             self.query_one("#who", TextBoard).show([[(f" {self._name} has ended", "warning")]])
         else:
-            has_requests = state.figures["domain_disk_await_ms"] == state.figures["domain_disk_await_ms"]
-            panels = tuple((chart,) for chart in domain_charts(state.domain, has_requests=has_requests))
+            panels = tuple((chart,) for chart in found.charts)
             if panels != charts.panels:
                 charts.panels = panels
                 charts.repaint()
-            self.query_one("#who", TextBoard).show(_who(state, self.size.width))
-            self.query_one("#disks", TextBoard).show(_disks(state, self.size.width))
+            for name, lines in (("#who", found.who), ("#disks", found.below)):
+                board = self.query_one(name, TextBoard)
+                board.styles.height = len(lines) + board.gutter.height
+                board.show(lines)
         charts.show(Charted(self._history()))
 
     def action_span(self) -> None:
@@ -111,12 +131,36 @@ class DomainScreen(ConsoleScreen):
 
     def action_other(self, step: int) -> None:
         """The guest before or after this one, in the order of the list."""
-        names = [state.domain.name for state in self._states()]
+        names = self.names()
         if self._name in names and len(names) > 1:
             self._name = names[(names.index(self._name) + step) % len(names)]
             self.draw()
         else:
             self.notify("there is no other guest")
+
+
+class DomainScreen(OneGuestScreen):
+    """One of the host's own guests."""
+
+    TITLES = ("Domain", "Disks")
+
+    def __init__(self, name: str, history: Callable[[], History], states: Callable[[], list[DomainState]]) -> None:
+        """`states` gives the guests by the newest figures, in the order of the list."""
+        super().__init__(name, history)
+        self._states = states
+
+    def names(self) -> list[str]:
+        """The host's own guests."""
+        return [state.domain.name for state in self._states()]
+
+    def found(self) -> Found | None:
+        """Who it is, what it takes, and its disks."""
+        state = next((state for state in self._states() if state.domain.name == self._name), None)
+        if state is None:
+            return None
+        has_requests = state.figures["domain_disk_await_ms"] == state.figures["domain_disk_await_ms"]
+        charts = domain_charts(state.domain, has_requests=has_requests)
+        return Found(_who(state, self.size.width), charts, _disks(state, self.size.width))
 
 
 def _who(state: DomainState, width: int) -> list[Line]:

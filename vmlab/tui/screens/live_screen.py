@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.places import runs_folder
@@ -16,9 +17,11 @@ from vmlab.tui.contract import Proposal
 from vmlab.tui.screens.base_screen import OF_A_RUN, SPAN_KEY
 from vmlab.tui.screens.commanding_screen import CommandingScreen
 from vmlab.tui.state.history import HOUR, History
-from vmlab.tui.state.views import LogLine, Measured, RunView
+from vmlab.tui.state.views import LogLine, Measured, Readiness, RunView
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
+from vmlab.tui.widgets.painted import TextBoard
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
+from vmlab.tui.widgets.welcome import welcome_lines
 
 if TYPE_CHECKING:
     from vmlab.telemetry.recorder import Recorder
@@ -35,7 +38,11 @@ if TYPE_CHECKING:
     )
     from vmlab.tui.widgets.row_list import RowList
 
+_TRY = "Plan cache-modes, or one tile, at size smoke"
+_IN_FULL = "Show a guest of the run in full, or the host's own one that hurts most"
 _OF_NO_RUN = ("demo", "try_it")
+_AIRY = 24
+"""Rows from which on the welcome has blank lines."""
 _WELCOME_SECONDS = 1.0
 """After so long without a run the host is looked at: what is to be tried may lack something."""
 _TARGET_SECONDS = 8.0
@@ -48,9 +55,10 @@ class LiveScreen(CommandingScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         SPAN_KEY,
-        Binding("enter", "domain", "Domain", show=False, tooltip="Show the host's own guest that hurts most in full"),
-        Binding("d", "demo", "Demo", show=False, tooltip="Watch the demo, a recorded run of two minutes"),
-        Binding("s", "try_it", "Try it", show=False, tooltip="Plan the scenario tile at size smoke"),
+        Binding("enter", "domain", "Domain", show=False, tooltip=_IN_FULL),
+        Binding("d", "demo", "Demo", show=False, tooltip="Watch the demo, which starts nothing"),
+        Binding("c", "try_it('cache-modes')", "Try it", key_display="cs", show=False, tooltip=_TRY),
+        Binding("s", "try_it('tile')", show=False),
     ]
 
     def __init__(self) -> None:
@@ -60,6 +68,26 @@ class LiveScreen(CommandingScreen):
         self._wanted: Path | None = None
         self._feed: LiveFeed | None = None
         self._measured_at = -math.inf
+        # The first picture is laid out for it.
+        self.add_class("-welcome")
+        self.readiness = Readiness()
+        """What this host has or lacks for what is to be tried first, as far as that is known."""
+
+    def compose_above(self) -> ComposeResult:
+        """What stands there without a run."""
+        yield TextBoard(id="welcome")
+
+    def draw(self) -> None:
+        """Draw; without a run and guests of the host's own, beginning with what a user may begin with."""
+        welcomes = not self.view().id and not self.domains
+        self.set_class(welcomes, "-welcome")
+        if welcomes:
+            airy = self.size.height >= _AIRY
+            lines = tuple(welcome_lines(self.readiness, airy=airy))
+            board = self.query_one("#welcome", TextBoard)
+            board.styles.height = None if airy else len(lines)
+            board.show(lines)
+        super().draw()
 
     def on_mount(self) -> None:
         """Both feeds begin after the first picture, which does not wait until they are loaded."""
@@ -86,8 +114,8 @@ class LiveScreen(CommandingScreen):
         if self.watched is None:
             self.fetch(readiness, self._readiness_found, group="readiness")
 
-    def _readiness_found(self, words: str) -> None:
-        self.readiness = words
+    def _readiness_found(self, found: Readiness) -> None:
+        self.readiness = found
         self.changed()
 
     def on_unmount(self) -> None:
@@ -253,8 +281,9 @@ class LiveScreen(CommandingScreen):
         """Commands to a run need one, what is for a host without a run needs none; one sentence for all of them."""
         domains = self.has_class("-domains")
         if self.watched is not None:
-            off = action in _OF_NO_RUN or (action == "domain" and not domains)
-            return "a run is going on; 2 has all scenarios" if off else ""
+            if action == "domain" and not domains and not self.view().guests:
+                return "a run is going on; its guests are not there yet"
+            return "a run is going on; 2 has all scenarios" if action in _OF_NO_RUN else ""
         # The strip of a fleet stays when its run is over, and shows no host any more.
         of_a_run = action in OF_A_RUN or (action == "next_host" and self.hosts is not None and len(self.hosts) > 1)
         if domains:
@@ -263,8 +292,16 @@ class LiveScreen(CommandingScreen):
         return "no run is going on, nor is a guest of the host's own shown; press 2 to start a run" if off else ""
 
     def action_domain(self) -> None:
-        """The one under the list's cursor, which is the first until it is moved."""
-        cast("RowList", self.query_one("#domains")).action_choose()
+        """The one under the list's cursor, which is the first until it is moved; of a run the first one."""
+        if self.has_class("-domains"):
+            cast("RowList", self.query_one("#domains")).action_choose()
+            return
+        from vmlab.tui.screens.guest_screen import GuestScreen
+
+        guests = self.view().guests
+        # Where something is under way is more to see.
+        first = next((guest for guest in guests if guest.workloads), guests[0])
+        self.app.push_screen(GuestScreen(first.key, lambda: self.history, lambda: self.view().guests, self.now))
 
     def action_span(self) -> None:
         """Charts over all that is kept, or over the newest ticks again."""
@@ -274,12 +311,11 @@ class LiveScreen(CommandingScreen):
         """The recording that comes with the program."""
         self.console.open_demo()
 
-    def action_try_it(self) -> None:
-        """The plan of what is to be tried first."""
-        from vmlab.tui.feed.planner import TRIED
+    def action_try_it(self, name: str) -> None:
+        """The plan of a scenario that is to be tried first."""
+        from vmlab.tui.feed.planner import TRIED_SIZE
 
-        name, overrides = TRIED
-        self.console.propose(Proposal(name, overrides.size))
+        self.console.propose(Proposal(name, TRIED_SIZE))
 
     def _note(self, level: str, text: str) -> None:
         if self.state is not None:

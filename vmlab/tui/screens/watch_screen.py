@@ -48,12 +48,6 @@ _HIGH = 40
 _PROJECTOR = (190, 55)
 """Columns and rows from which on a terminal is taken for one on a projector."""
 LATENCY = "Show latency of the guests' disks as a heat map, or the charts again"
-_WELCOME = (
-    "No guests. vmlab shows what this host carries, by guests that do real work.",
-    "d  watch the demo, a recorded run of two minutes",
-    "s  try it: tile at size smoke{}",
-    "2  all scenarios     3  the runs there are",
-)
 
 
 class WatchScreen(ConsoleScreen):
@@ -79,8 +73,6 @@ class WatchScreen(ConsoleScreen):
         """The host's own guests, where the figures come with theirs."""
         self.others = ""
         """The runs of other users or state folders that measure on this host."""
-        self.readiness = ""
-        """Whether this host can start what is to be tried first; empty until that is known."""
         self.hosts: FleetHosts | None = None
         """What the hosts of a fleet do; None of any other run."""
         self.host = ""
@@ -92,12 +84,17 @@ class WatchScreen(ConsoleScreen):
     def compose(self) -> ComposeResult:
         """Strip, charts with the tiles below or beside them, log, keys; see `pane` for the others."""
         yield StatusStrip(id="strip")
+        yield from self.compose_above()
         with KeptContainer(id="middle"):
             yield ChartBoard(id="charts").titled("Host")
             yield GuestTable(id="guests").titled("Guests")
         yield EventLog(id="log").titled("Events")
         yield from self.compose_more()
         yield KeyBar(id="keys")
+
+    def compose_above(self) -> ComposeResult:
+        """What a subclass has between strip and charts."""
+        yield from ()
 
     def compose_more(self) -> ComposeResult:
         """What a subclass has between log and keys."""
@@ -353,10 +350,9 @@ class WatchScreen(ConsoleScreen):
 
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""
-        if run.id and run.outcome == "running":
+        if run.id and run.outcome == RUNNING:
             return (f"{run.scenario}: the guests are not there yet.", *freezing_lines(run, self.now()))
-        ready = f" ({self.readiness})" if self.readiness else ""
-        return tuple(line.format(ready) for line in _WELCOME)
+        return ("No guests.",)
 
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""

@@ -130,30 +130,56 @@ def is_of_disk(chart: Chart) -> bool:
     return chart.title == DISK_BUSY.title
 
 
+def _line(label: str, tone: str, metric: str, name: str) -> Series:
+    terms = ((f"{metric}[{name}]", 1),)
+    return Series(label, tone, terms, terms)
+
+
+def _lines(title: str, unit: str, name: str, *series: tuple[str, str, str], top: float | None = None) -> Chart:
+    """A chart of one guest, with label, tone and metric of each line."""
+    return Chart(title, unit, tuple(_line(*one, name) for one in series), False, top)
+
+
 def domain_charts(domain: Domain, *, has_requests: bool) -> tuple[Chart, ...]:
     """CPU, memory, disk and network of one of the host's own guests, from the same samples as those of the host.
 
     Without requests, as of a QEMU alone, its disk is what its process moved.
     """
-
-    def chart(title: str, unit: str, *series: tuple[str, str, str], top: float | None = None) -> Chart:
-        terms = [(label, tone, ((f"domain_{metric}[{domain.name}]", 1),)) for label, tone, metric in series]
-        return Chart(title, unit, tuple(Series(label, tone, one, one) for label, tone, one in terms), False, top)
-
+    name = domain.name
     disk = "disk" if has_requests else "host"
-    read, written = (f"{disk}_{way}_bytes_per_second" for way in ("read", "write"))
-    received, sent = (f"network_{way}_bytes_per_second" for way in ("receive", "transmit"))
-    resident, merged = ("resident", "one", "memory_resident_bytes"), ("KSM", "two", "ksm_merged_bytes")
-    used, cached = ("used", "three", "memory_used_bytes"), ("cached", "five", "memory_cached_bytes")
+    read, written = (f"domain_{disk}_{way}_bytes_per_second" for way in ("read", "write"))
+    received, sent = (f"domain_network_{way}_bytes_per_second" for way in ("receive", "transmit"))
+    resident, merged = ("resident", "one", "domain_memory_resident_bytes"), ("KSM", "two", "domain_ksm_merged_bytes")
+    used, cached = ("used", "three", "domain_memory_used_bytes"), ("cached", "five", "domain_memory_cached_bytes")
     of_requests = (
-        chart("Disk wait", "ms", ("await", "three", "disk_await_ms")),
-        chart("Disk queue", "waiting", ("requests", "two", "disk_queue_depth")),
+        _lines("Disk wait", "ms", name, ("await", "three", "domain_disk_await_ms")),
+        _lines("Disk queue", "waiting", name, ("requests", "two", "domain_disk_queue_depth")),
     )
-    percent = 100.0 * domain.vcpus if domain.vcpus else None
+    work = ("used", "one", "domain_cpu_percent"), ("steal", "four", "domain_vcpu_delay_percent")
     return (
-        chart("CPU", "%", ("used", "one", "cpu_percent"), ("steal", "four", "vcpu_delay_percent"), top=percent),
-        chart("Memory", "B", resident, merged, used, cached),
-        chart("Disk rate", "B/s", ("read", "one", read), ("write", "three", written)),
+        _lines("CPU", "%", name, *work, top=100.0 * domain.vcpus or None),
+        _lines("Memory", "B", name, resident, merged, used, cached),
+        _lines("Disk rate", "B/s", name, ("read", "one", read), ("write", "three", written)),
         *(of_requests if has_requests else ()),
-        chart("Network", "B/s", ("receive", "one", received), ("transmit", "three", sent)),
+        _lines("Network", "B/s", name, ("receive", "one", received), ("transmit", "three", sent)),
+    )
+
+
+def guest_charts(key: str, vcpus: int) -> tuple[Chart, ...]:
+    """The same of a guest of the lab, by its name in samples; `vcpus` is 0 where that is not known."""
+    work = ("used", "one", "guest_cpu_percent"), ("delay", "four", "guest_vcpu_delay_percent")
+    held = ("resident", "one", "guest_memory_resident_bytes"), ("balloon", "two", "guest_memory_balloon_bytes")
+
+    def ways(title: str, unit: str, what: str, *names: str) -> Chart:
+        tones = ("one", "three")
+        lines = [(name, tone, f"guest_{what.format(name)}") for name, tone in zip(names, tones, strict=True)]
+        return _lines(title, unit, key, *lines)
+
+    return (
+        _lines("CPU", "%", key, *work, top=100.0 * vcpus or None),
+        _lines("Memory", "B", key, *held),
+        ways("Disk rate", "B/s", "disk_{}_bytes_per_second", "read", "write"),
+        ways("Disk wait", "ms", "disk_{}_await_ms", "read", "write"),
+        ways("Disk requests", "1/s", "disk_{}s_per_second", "read", "write"),
+        ways("Network", "B/s", "network_{}_bytes_per_second", "receive", "transmit"),
     )

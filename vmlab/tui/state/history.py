@@ -91,6 +91,28 @@ def value_of(sample: Sample, terms: Terms) -> float:
     return sum([sample.get(name) * sign for name, sign in terms])
 
 
+_MISSED = 2
+"""Ticks in a row that a reading may miss without a gap in what is drawn."""
+
+
+def bridged(values: Sequence[float]) -> list[float]:
+    """`values`, where up to `_MISSED` missing ones in a row have that of the tick behind them.
+
+    A rate is that of the time since the reading before, so it covers these ticks; a history with a gap at every second
+    tick would be a comb. What is missing for longer, or at the end, stays a gap.
+    """
+    found = list(values)
+    missing = 0
+    for place, value in enumerate(values):
+        if math.isnan(value):
+            missing += 1
+            continue
+        if 0 < missing <= _MISSED and missing < place:
+            found[place - missing : place] = [value] * missing
+        missing = 0
+    return found
+
+
 TICKS = 10
 """How many of the newest samples count: one alone jumps too much to be read."""
 _FULL, _EMPTY, _LIMIT = ("█", "="), ("░", "."), ("┃", "|")

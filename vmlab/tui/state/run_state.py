@@ -251,7 +251,8 @@ class RunState:
         if state != "gone" and any(each.outcome == RUNNING and each.seconds is None for each in workloads):
             state = RUNNING
         serves = tuple(name for name, part in self._intent.items() if part.server == guest)
-        return GuestView(tile, guest, role, state, workloads, serves)
+        own = (cell.told.settings.get("guests") or {}).get(guest) or {}
+        return GuestView(tile, guest, role, state, workloads, serves, own.get("vcpus") or 0)
 
     def _workload_view(self, known: WorkloadTimeline, cell: CellTimeline) -> WorkloadView:
         return WorkloadView(

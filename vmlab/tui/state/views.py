@@ -60,7 +60,7 @@ class WorkloadView(NamedTuple):
 class GuestView(NamedTuple):
     """One guest. `state` is as in the runner's events, and ``running`` while a workload's client runs in it.
 
-    `serves` names the workloads whose server it is.
+    `serves` names the workloads whose server it is. `vcpus` is 0 where that is not known.
     """
 
     tile: int
@@ -69,6 +69,7 @@ class GuestView(NamedTuple):
     state: str
     workloads: tuple[WorkloadView, ...] = ()
     serves: tuple[str, ...] = ()
+    vcpus: int = 0
 
     @property
     def key(self) -> str:
@@ -205,3 +206,14 @@ class Measured(NamedTuple):
 
 NO_RUN = RunView()
 """The sentinel that screens show when no run is watched."""
+
+
+class Readiness(NamedTuple):
+    """What was found out of this host: in `words` what it has or lacks, by what is begun how long that takes and what
+    it needs, and how many `scenarios` there are.
+    """
+
+    words: str = ""
+    needs: Mapping[str, str] = MappingProxyType({})
+    scenarios: int = 0
+    is_ready: bool = True

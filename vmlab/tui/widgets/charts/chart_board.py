@@ -135,7 +135,7 @@ class ChartBoard(Shown[Charted]):
     def repaint(self) -> None:
         """Draw all charts in columns, or the resources; where there is room, the time axis is the last line."""
         width, height = self.size
-        if not width or not height:
+        if width <= _GUTTER or not height:
             return
         self._drawn = self.shown.history.version
         if self._has_lines:

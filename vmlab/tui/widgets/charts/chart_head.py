@@ -143,7 +143,7 @@ def axis_line(marks: dict[int, Moment], width: int, sign: str) -> list[Piece]:
         word = moment.word if len(moment.word) + _LEAST_GAP <= room else ""
         _put(texts, tones, column, sign + word, moment.tone)
     now = "now"
-    if not "".join(texts[width - len(now) - 1 :]).strip():
+    if width > len(now) and not "".join(texts[width - len(now) - 1 :]).strip():
         _put(texts, tones, width - len(now), now, "quiet")
     return _pieces(texts, tones)
 

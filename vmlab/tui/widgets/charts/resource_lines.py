@@ -97,9 +97,7 @@ def _facts(row: Row, width: int) -> Iterator[Line]:
 def _group(chart: Chart, group: Sequence[Series], row: Row) -> list[list[Piece]]:
     """The figures of one unit, which stands behind the last; those that this host does not have are left out."""
     scale = (
-        row.scale
-        if chart is row.resource.chart
-        else scale_for(chart.unit, 0.0, chart.top if chart.unit == "%" else None)
+        row.scale if chart is row.resource.chart else scale_for(chart.unit, 0.0, 100.0 if chart.unit == "%" else None)
     )
     last = row.last
     if last is None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from vmlab.model.run import DONE, RUNNING, SETTLING
 from vmlab.system.text_width import exactly, right
 from vmlab.telemetry.host.host_figures import Terms
-from vmlab.tui.state.history import History
+from vmlab.tui.state.history import History, bridged
 from vmlab.tui.state.views import GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import clock, short, whole
 from vmlab.tui.widgets.glyphs import Glyphs, tone_of
@@ -48,8 +48,6 @@ DISK = _moved("disk", "disk", ("read", "write"), "two")
 NETWORK = _moved("net", "network", ("receive", "transmit"), "one")
 _PAIRS = ((CPU, DELAY), (DISK, NETWORK))
 _MOST_SAMPLES = 240
-_MISSED = 2
-"""Ticks in a row that a reading may miss without a gap in what is drawn."""
 
 
 class Cards:
@@ -120,6 +118,8 @@ class Cards:
     def _small(self, small: _Small, guest: GuestView, width: int) -> list[Piece]:
         room = width - 16
         values = self._history.values(small.terms(guest.key), _MOST_SAMPLES)
+        if small is DELAY and guest.vcpus > 1:
+            values = [value / guest.vcpus for value in values]
         now = values[-1] if values and not guest.is_gone else math.nan
         text = whole(now) if small.unit == "%" else short(now / small.one)
         late = small is DELAY and now >= _LATE_PERCENT
@@ -134,24 +134,6 @@ class Cards:
     def _largest(self, small: _Small, guests: Sequence[GuestView]) -> float:
         every = (self._history.values(small.terms(guest.key), _MOST_SAMPLES) for guest in guests)
         return max((value for values in every for value in values if not math.isnan(value)), default=0.0)
-
-
-def bridged(values: Sequence[float]) -> list[float]:
-    """`values`, where up to `_MISSED` missing ones in a row have that of the tick behind them.
-
-    A rate is that of the time since the reading before, so it covers these ticks; a history with a gap at every second
-    tick would be a comb. What is missing for longer, or at the end, stays a gap.
-    """
-    found = list(values)
-    missing = 0
-    for place, value in enumerate(values):
-        if math.isnan(value):
-            missing += 1
-            continue
-        if 0 < missing <= _MISSED and missing < place:
-            found[place - missing : place] = [value] * missing
-        missing = 0
-    return found
 
 
 def _beside(row: Sequence[list[Piece]], each: int) -> list[Piece]:

@@ -138,6 +138,7 @@ class GuestTable(Shown[Tiles]):
     def _guest(self, guest: GuestView, widths: _Widths) -> list[Piece]:
         last = None if guest.is_gone else self.shown.last
         cpu, delay, read, written = (math.nan if last is None else last.get(f"{one}[{guest.key}]") for one in METRICS)
+        delay /= max(1, guest.vcpus)
         state = f"{self.glyphs.sign(guest.state)} {guest.state}"
         return [
             (f"{guest.tile:<2}", "quiet"),
