@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import platformdirs
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.names import is_host_name
-from vmlab.model.places import config_folder
 from vmlab.model.units import Seconds
 from vmlab.system.given_file import read_given
 from vmlab.system.removal import named
@@ -24,7 +24,7 @@ _MOST_BYTES = 2**20
 
 def hosts_file() -> Path:
     """The file of hosts; follows ``XDG_CONFIG_HOME``."""
-    return config_folder() / "hosts.toml"
+    return platformdirs.user_config_path("vmlab") / "hosts.toml"
 
 
 def _path(value: object) -> object:

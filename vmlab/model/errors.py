@@ -91,7 +91,7 @@ def unusable(error: OSError, doing: str = "use") -> RefusedError:
     words = in_one_line(error)
     if not isinstance(error.filename, str | Path):
         return RefusedError(words)
-    # Imported late: only an error needs it.
+    # Imported late: it loads platformdirs, and only an error needs it.
     from vmlab.model.places import remedy_for
 
     remedy = remedy_for(error.filename) if error.errno in _OF_THE_PLACE else None

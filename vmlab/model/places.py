@@ -5,39 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import platformdirs
+
 
 def cache_folder() -> Path:
     """Images and snapshots; follows ``XDG_CACHE_HOME``."""
-    return _placed("XDG_CACHE_HOME", ".cache")
+    return _placed(platformdirs.user_cache_path("vmlab"), ".cache")
 
 
 def state_folder() -> Path:
     """Runs and their stores; follows ``XDG_STATE_HOME``."""
-    return _placed("XDG_STATE_HOME", ".local/state")
+    return _placed(platformdirs.user_state_path("vmlab"), ".local/state")
 
 
-def config_folder() -> Path:
-    """What users write for vmlab; follows ``XDG_CONFIG_HOME``."""
-    return _placed("XDG_CONFIG_HOME", ".config")
-
-
-def _placed(variable: str, usual: str) -> Path:
-    # The XDG base directory specification has a relative path ignored, and an empty one.
-    folder = os.environ.get(variable, "")
-    return (Path(folder) if os.path.isabs(folder) else _home() / usual) / "vmlab"  # noqa: PTH117
-
-
-def _home() -> Path:
-    """Raises RuntimeError where there is none. A relative one counts as none was set."""
-    home = os.environ.get("HOME", "")
-    if os.path.isabs(home):  # noqa: PTH117
-        return Path(home)
-    import pwd  # Imported late: nearly every user has a HOME.
-
-    try:
-        return Path(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        raise RuntimeError("could not determine the home directory") from None
+def _placed(found: Path, usual: str) -> Path:
+    # The XDG base directory specification has a relative path ignored, which platformdirs takes.
+    return found if found.is_absolute() else Path.home() / usual / "vmlab"
 
 
 def runs_folder() -> Path:
