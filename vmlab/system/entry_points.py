@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache, reduce
-from importlib import import_module
-from importlib.machinery import PathFinder
-from typing import NamedTuple, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from vmlab.model.errors import RefusedError, in_one_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, SelectableGroups
 
 WORKLOADS, EXPORTS, HOST_FIGURES = "vmlab.workloads", "vmlab.exports", "vmlab.host_figures"
 GROUPS = {WORKLOADS: "workload", EXPORTS: "export format", HOST_FIGURES: "host figures"}
 """The groups of entry points, and what one of each is called."""
 _PROJECT = "vmlab"
 _LONGEST = 300
-_PLACE = re.compile(r"([\w.]+)\s*(?::\s*([\w.]+)\s*)?(?:\[.*\]\s*)?")
-_INFO = (".dist-info", ".egg-info")
-_UNNAMED = ("an unnamed package", "?")
 T = TypeVar("T")
 
 
@@ -66,8 +61,7 @@ def entries(group: str) -> tuple[Entry, ...]:
     Raises RefusedError where those of vmlab itself are not known: it was not installed, or is another version.
     """
     if group not in _entries:
-        of_group = (one for one in _all() if one.group == group)
-        found = sorted(of_group, key=lambda one: (not one.is_own, one.name, one.package))
+        found = sorted(_found(group), key=lambda one: (not one.is_own, one.name, one.package))
         if not any(one.is_own for one in found):
             raise RefusedError(f"this vmlab is not installed: no {GROUPS[group]} of it is known", remedy="make setup")
         _entries[group] = tuple(found)
@@ -75,63 +69,22 @@ def entries(group: str) -> tuple[Entry, ...]:
 
 
 @cache
-def _all() -> tuple[Entry, ...]:
-    """Those of `GROUPS`, as `importlib.metadata.entry_points` finds them, at a tenth of its cost for each start."""
-    finders = [one for one in sys.meta_path if hasattr(one, "find_distributions") and one is not PathFinder]
-    if finders or any(place.endswith(".egg") or os.path.isfile(place) for place in sys.path):  # noqa: PTH113
-        return tuple(_found_elsewhere())
-    return tuple(_found_in_folders())
-
-
-def _found_in_folders() -> Iterator[Entry]:
-    """Those of the packages in the folders of `sys.path`; of two packages of one name the first counts."""
-    seen = set()
-    for place in sys.path:
-        try:
-            names = os.listdir(place or ".")  # noqa: PTH208 - this is for each start of the program
-        except OSError:
-            continue
-        for info in (name for name in names if name.lower().endswith(_INFO)):
-            package = re.sub(r"[-_.]+", "-", info[: -len(_INFO[0])].partition("-")[0]).lower()
-            if package not in seen:
-                seen.add(package)
-                yield from _points_of(f"{place or '.'}/{info}")
-
-
-def _points_of(info: str) -> Iterator[Entry]:
-    """Those of the package with this folder of metadata."""
-    group, of = "", None
-    for line in map(str.strip, _text(f"{info}/entry_points.txt").splitlines()):
-        if line.startswith("[") and line.endswith("]"):
-            group = line[1:-1]
-        elif group in GROUPS and "=" in line and not line.startswith("#"):
-            name, _, place = line.partition("=")
-            of = of or _package(_text(f"{info}/METADATA") or _text(f"{info}/PKG-INFO"))
-            yield Entry(group, name.strip(), place.strip(), *of)
-
-
-def _package(metadata: str) -> tuple[str, str]:
-    """Name and version."""
-    heads = dict(line.split(": ", 1) for line in metadata.partition("\n\n")[0].splitlines() if ": " in line)
-    return heads.get("Name", _UNNAMED[0]).strip(), heads.get("Version", _UNNAMED[1]).strip()
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read()
-    except OSError:
-        return ""
-
-
-def _found_elsewhere() -> Iterator[Entry]:
-    """Those of packages that are not all in folders, such as in an archive."""
+def _all() -> SelectableGroups:
+    # Imported late: it takes longer than all else here.
     from importlib.metadata import entry_points
 
-    for group in GROUPS:
-        for point in entry_points(group=group):
-            of = _UNNAMED if point.dist is None else (point.dist.name, point.dist.version)
-            yield Entry(group, point.name, point.value, *of)
+    return entry_points()
+
+
+def _found(group: str) -> Iterator[Entry]:
+    for point in _all().select(group=group):
+        yield Entry(group, point.name, point.value, *_package(point.dist))
+
+
+@cache
+def _package(dist: Distribution | None) -> tuple[str, str]:
+    """Name and version; cached, as each question reads the package's metadata anew."""
+    return ("an unnamed package", "?") if dist is None else (dist.name, dist.version)
 
 
 class Loaded(Mapping[str, T]):
@@ -184,11 +137,10 @@ class Loaded(Mapping[str, T]):
 
 
 def _load(entry: Entry) -> object:
-    place = _PLACE.fullmatch(entry.place)
-    if place is None:
-        raise ValueError(f"{entry.place} is no MODULE:NAME")
-    found: object = import_module(place[1])
-    return reduce(getattr, place[2].split("."), found) if place[2] else found
+    from importlib.metadata import EntryPoint
+
+    loaded: object = EntryPoint(entry.name, entry.place, entry.group).load()
+    return loaded
 
 
 def leave_out(entry: Entry, why: str) -> None:
