@@ -14,6 +14,7 @@ from textual.strip import Strip
 
 from vmlab.model.quantities import format_seconds
 from vmlab.model.sample import Sample
+from vmlab.system.text_width import right
 from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.telemetry.host.host_figures import Terms
 from vmlab.tui.state.charts import CPU, CPU_SPEED, IN_PANELS, Chart, chart_of, is_of_disk, resources, title_of
@@ -163,7 +164,7 @@ class ChartBoard(Shown[Charted]):
             last = self._last(chart)
             scale = self._scale(chart, [values]) if not isinstance(chart.top, str) else self._whole_scale(chart)
             now = math.nan if last is None else sum(last.get(name) * sign for name, sign in terms)
-            spark = self.glyphs.spark(values, scale.top).rjust(room)
+            spark = right(self.glyphs.spark(values, scale.top), room)
             for column in self._marked_columns(room, self._unpaired(room)):
                 spark = f"{spark[:column]}{'|' if self.glyphs.plain else '│'}{spark[column + 1 :]}"
             use = cpu_use(last) if chart is CPU and last is not None else None
