@@ -299,7 +299,7 @@ async def test_a_console_whose_server_was_killed_leaves(tmp_path: Path) -> None:
             session.ws_connect(f"{address}socket", headers={"Origin": origin}) as page,
         ):
             drawn = b""
-            while b"HOW MANY TILES" not in drawn:
+            while b"A tile is" not in drawn:
                 drawn += (await page.receive(timeout=120)).data
             (console,) = consoles()
             served.kill()

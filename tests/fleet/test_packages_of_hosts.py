@@ -90,7 +90,9 @@ def test_what_the_controller_lacks_decides_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(hosts_commands, "require_engine", lambda: None)
     monkeypatch.setattr(hosts_commands, "chosen_hosts", lambda _names: ENTRIES)
     monkeypatch.setattr(hosts_commands, "find", lambda: SimpleNamespace(id="vmlab-1"))
-    monkeypatch.setattr(LACKING, "_named", {f"package {name}": no_package(name) for name in ASKED})
+    lacking = {f"package {name}": no_package(name) for name in ASKED}
+    monkeypatch.setattr(LACKING, "_known", lacking)
+    monkeypatch.setattr(LACKING, "_asked", {*lacking})
     file = read(Path("mine.yaml"), SCENARIO)
     with pytest.raises(RefusedError, match="asked"):
         hosts_commands.started_on_fleet(file, Overrides(hosts=("hv1", "hv2")))

@@ -184,7 +184,7 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(told: Told, argumen
 
 def test_what_does_not_fit_on_the_host_is_refused_for_one_cell_too(told: Told) -> None:
     with pytest.raises(RefusedError, match="guests need"):
-        told.set(cell=4, tiles=64)
+        told.set(cell=4, tiles=32)
     assert told.of_cell(4)[2] == "planned" and told.events == []
 
 
