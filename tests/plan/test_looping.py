@@ -65,10 +65,10 @@ def test_a_workload_that_cannot_start_again_is_named_with_those_that_can() -> No
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (["--loop", "tile"], "--loop stands after the scenario, or has a time, as --loop=10min"),
+        (["--loop", "tile"], "put --loop after the scenario, or give it a time, as --loop=10min"),
         (["tile", "--loop=0 s"], "must be more than 0 and at most 4 h"),
         (["tile", "--loop=5h"], "must be more than 0 and at most 4 h"),
-        (["tile", "--loop=ten"], "--loop stands after the scenario"),
+        (["tile", "--loop=ten"], "put --loop after the scenario"),
     ],
 )
 def test_a_time_that_is_none_is_told(said: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -209,18 +209,18 @@ def test_the_oldest_samples_are_dropped_by_time(tmp_path: Path) -> None:
 
 
 def test_the_oldest_samples_are_dropped_by_bytes(tmp_path: Path) -> None:
-    most = 10**5
+    most, last = 3 * 10**5, 12_000
     writer = RunWriter(tmp_path / "ring.sqlite")
     ring = Ring(writer, SampleWriter(writer), RecordingRequest(None, keep_bytes=most))
-    for mono in range(1, 6001):
+    for mono in range(1, last + 1):
         ring(sample(float(mono)))
     assert writer.used_bytes() < 1.3 * most
     writer.fold_in()
     assert (tmp_path / "ring.sqlite").stat().st_size < 1.6 * most
     writer.close()
     left = kept(tmp_path / "ring.sqlite")
-    assert left == [float(mono) for mono in range(int(left[0]), 6001)]
-    assert 500 < len(left) < 5000
+    assert left == [float(mono) for mono in range(int(left[0]), last + 1)]
+    assert 1000 < len(left) < 10_000
 
 
 def recorded(store: Path, domain: Domain = DOMAIN) -> None:
