@@ -24,6 +24,7 @@ from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
 from vmlab.tui.screens.domain_screen import DomainScreen
+from vmlab.tui.screens.guest_screen import GuestScreen
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.modals import HelpModal, QuestionModal
 from vmlab.tui.screens.replay_screen import ReplayScreen
@@ -89,6 +90,14 @@ async def running(at: Place) -> None:
     recording = RecordedRun(RECORDED)
     await shown_live(at.app, recording.events, recording.began + recording.executions()[0][0] + 8)
     await at.shows("cell 1/2", "● running")
+
+
+async def guest_of_the_run(at: Place) -> None:
+    await running(at)
+    screen = at.app.screen
+    assert isinstance(screen, LiveScreen)
+    screen.action_domain()
+    await at.shows("tile 1", "Disk wait ms")
 
 
 async def ended(at: Place) -> None:
@@ -313,6 +322,7 @@ STATES = (
     State(one_guest, DomainScreen, "disks"),
     State(running, LiveScreen, "guests log", "log", "recorded"),
     State(running, LiveScreen, "guests log", "log", "recorded", HIGH),
+    State(guest_of_the_run, GuestScreen, "disks", "", "recorded"),
     State(ended, LiveScreen, "guests log", "log"),
     State(failed, LiveScreen, "guests log", "log"),
     State(aborted, LiveScreen, "guests log", "log"),

@@ -164,9 +164,10 @@ class HelpModal(DismissedOnce, ModalScreen[None], inherit_bindings=False):
         console_of(self).said_changed.subscribe(self, self._say)
 
     def _say(self, said: Said | None) -> None:
-        text = self.query_one(HelpText)
-        closes = f"{SCROLLS}{CLOSES}" if text.max_scroll_y else CLOSES
-        text.border_subtitle = closes if said is None else escape(said.text)
+        # One that is dismissed before it was drawn has no text any more.
+        for text in self.query(HelpText):
+            closes = f"{SCROLLS}{CLOSES}" if text.max_scroll_y else CLOSES
+            text.border_subtitle = closes if said is None else escape(said.text)
 
 
 class Palette(DismissedOnce, CommandPalette):
