@@ -36,19 +36,18 @@ _LONG = ("--set", "workloads.blocks.time=600 s")
 
 
 def tried() -> None:
-    """A run of all of them, and one whose runner and one whose launcher is killed; with the limit of dirty pages in
-    percent, and in bytes.
+    """A run of all of them; then, with dirty pages limited in percent, one whose runner is killed, and with bytes one
+    whose launcher is.
     """
+    STATE.mkdir(parents=True, exist_ok=True)
+    were = _now()
     _require_cells(measured(str(_SCENARIO)))
-    for limit in ("dirty_ratio", "dirty_bytes"):
+    require(_now() == were, f"after a run there is {_now()}, and not {were}")
+    for limit, victim in (("dirty_ratio", "runner"), ("dirty_bytes", "launcher")):
         was = _now()
         (_VM / limit).write_text(str(_DIRTY_BYTES if limit == "dirty_bytes" else 25))
-        before = _now()
         try:
-            measured(str(_SCENARIO))
-            require(_now() == before, f"after a run there is {_now()}, and not {before}")
-            for victim in ("runner", "launcher"):
-                _kill(victim, before)
+            _kill(victim, _now())
         finally:
             back = "dirty_bytes" if was["dirty_bytes"] != "0" else "dirty_ratio"
             (_VM / back).write_text(was[back])
