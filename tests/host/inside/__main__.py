@@ -7,7 +7,17 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from tests.host.inside import beside, gentle, kernel_settings, kills, kvm_claims, own_guests, surroundings, volumes
+from tests.host.inside import (
+    beside,
+    copied_guests,
+    gentle,
+    kernel_settings,
+    kills,
+    kvm_claims,
+    own_guests,
+    surroundings,
+    volumes,
+)
 from tests.host.inside.lab import Failed, tell
 
 _CHECKS: dict[str, Callable[[], None]] = {
@@ -24,6 +34,7 @@ _CHECKS: dict[str, Callable[[], None]] = {
     "selftest": gentle.selftest,
     "experiments": kvm_claims.answered,
     "own-guests": beside.watch,
+    "copied-guests": copied_guests.compared,
     "beside-embedded": beside.lab(beside.EMBEDDED),
     "beside-system": beside.lab(beside.SYSTEM),
     "contract-system": beside.contract,

@@ -8,9 +8,9 @@ from pathlib import Path
 from tests.host.inside.lab import command, require, tell
 
 _PYTHON = "/opt/vmlab/bin/python"
-_SCENARIO = "memcpy-overhead"
+_SCENARIO = "system-overhead"
 _RECORD = Path.home() / ".cache/vmlab/experiments/kvm/records/smoke" / f"{_SCENARIO}.json"
-_MINUTES = 80
+_MINUTES = 40
 
 
 def answered() -> None:
