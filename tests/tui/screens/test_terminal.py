@@ -85,7 +85,7 @@ def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmu
 
     # Both cells side by side.
     tmux.press("3")
-    tmux.shows("■ aborted", "smoke", "1/2", "Mark")
+    tmux.shows("■ aborted", "size smoke", "1 of 2 cells passed", "Mark")
     tmux.press("e")
     tmux.shows("tiles 1, cache none")
     tmux.press("Down", "Space", "Space", "c")
