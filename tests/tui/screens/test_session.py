@@ -144,8 +144,8 @@ def reads_back(app: Console, folder: Path) -> bool:
     for name, (value, pressure) in of_resources.items():
         place = next(place for place, line in enumerate(lines) if line.startswith(f"{name} "))
         if not math.isnan(value):
-            told = lines[place].split()[1]
-            assert told == (f"{value:.0f}" if name == "Disk" else short(value).strip()), lines[place]
+            shown = lines[place].split()[1]
+            assert shown == (f"{value:.0f}" if name == "Disk" else short(value).strip()), lines[place]
         facts = " ".join(lines[place + 1 : place + 3])
         assert not pressure or f"pressure {stored.get(pressure):3.0f}" in facts, facts
     table = screen.query_one("#guests").text()  # type: ignore[attr-defined]
