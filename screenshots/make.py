@@ -17,9 +17,8 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from vmlab.model.errors import UsageError
-from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import STORE, resolve_run
+from vmlab.store.runs import resolve_run, store_of
 from vmlab.tui.app import Console
 from vmlab.tui.contract import Pick
 from vmlab.tui.screens.compare_screen import CompareScreen
@@ -48,7 +47,7 @@ def newest_run(scenario: str, cells: int = 2) -> Path | None:
     """The store of the newest run of a scenario that passed with so many cells or more; None where there is none."""
     for run in list_runs():
         if run.scenario == scenario and run.outcome == "passed" and run.cells_done >= cells:
-            return runs_folder() / run.id / STORE
+            return store_of(run.id)
     return None
 
 

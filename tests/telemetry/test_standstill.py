@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.faked import until
+from vmlab.lab.cell.undisturbed import longest
 from vmlab.system.mounts import Mount, hierarchies, mount_of
-from vmlab.telemetry.standstill import EVERY, ProcessStates, Seen, Standstill, StandstillWatch, longest
+from vmlab.telemetry.standstill import EVERY, ProcessStates, Seen, Standstill, StandstillWatch
 
 
 @pytest.fixture

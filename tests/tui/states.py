@@ -80,10 +80,7 @@ async def own_guests(at: Place) -> None:
 
 async def one_guest(at: Place) -> None:
     await own_guests(at)
-    screen = at.app.screen
-    assert isinstance(screen, LiveScreen)
-    screen.action_domain()
-    await at.shows("db  2 vCPUs", "vda")
+    await _in_full(at, "db  2 vCPUs", "vda")
 
 
 async def running(at: Place) -> None:
@@ -94,10 +91,14 @@ async def running(at: Place) -> None:
 
 async def guest_of_the_run(at: Place) -> None:
     await running(at)
+    await _in_full(at, "tile 1", "Disk wait ms")
+
+
+async def _in_full(at: Place, *words: str) -> None:
     screen = at.app.screen
     assert isinstance(screen, LiveScreen)
     screen.action_domain()
-    await at.shows("tile 1", "Disk wait ms")
+    await at.shows(*words)
 
 
 async def ended(at: Place) -> None:

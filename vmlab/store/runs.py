@@ -153,6 +153,11 @@ def _of_name(name: str, run: str, folders: Sequence[Path]) -> Path:
         other = f"`vmlab tag RUN {name}` names another, `vmlab tag --rm {name}` removes the name"
         which = f"run {run}, which is not here any more" if run else "no run, as its file is damaged"
         raise UsageError(f"{name!r} names {which}; {other}")
+    return store_of(run)
+
+
+def store_of(run: str) -> Path:
+    """The store of the run with this id, whether or not there is one."""
     return runs_folder() / run / STORE
 
 

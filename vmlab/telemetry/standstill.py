@@ -18,7 +18,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -362,24 +362,6 @@ class StandstillWatch:
         if self._outside is not None:
             values.look_at_groups(self._outside.threads())
         links.look(now)
-
-
-def longest(found: Iterable[Standstill], known: Mapping[int, str]) -> Iterator[tuple[str, str, float]]:
-    """Who stood still, how, and for how many seconds in all, one of each name.
-
-    `known` names processes of the lab; every other one is a program on the host. Of several with one name, as the
-    processes of one client are, the longest counts.
-    """
-    sums: dict[tuple[int, str, str], float] = {}
-    for one in found:
-        name = known.get(one.pid) or f"{one.name} on the host"
-        key = (one.pid, f"{name} (thread {one.thread})" if one.thread else name, one.how)
-        sums[key] = sums.get(key, 0.0) + one.seconds
-    most: dict[tuple[str, str], float] = {}
-    for (_, name, how), seconds in sums.items():
-        most[name, how] = max(seconds, most.get((name, how), 0.0))
-    for (name, how), seconds in most.items():
-        yield name, how, seconds
 
 
 def _read(path: Path) -> bytes:

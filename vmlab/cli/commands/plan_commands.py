@@ -22,7 +22,6 @@ from vmlab.lab.provision.host_support import host_for_plans, prepare_run, with_r
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.jsonable import picked
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.places import runs_folder
 from vmlab.model.run import Outcome
 from vmlab.plan.planning import Overrides, check_fit, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import load
@@ -32,7 +31,7 @@ from vmlab.report.exports.export_format import export_formats
 from vmlab.report.listing import names_text
 from vmlab.report.words import plural
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import STORE
+from vmlab.store.runs import store_of
 from vmlab.system.entry_points import EXPORTS, GROUPS, HOST_FIGURES, WORKLOADS, Entry, broken, entries
 from vmlab.telemetry.host.host_figures import figure_sources
 from vmlab.workloads.registry import kinds
@@ -101,7 +100,7 @@ def _detectable(planned: Plan) -> Detectable | None:
     same = [run for run in list_runs() if (run.scenario, run.size) == asked and run.outcome == Outcome.PASSED]
     for run in same[:_MOST_RUNS]:
         try:
-            document = stored_document(runs_folder() / run.id / STORE)
+            document = stored_document(store_of(run.id))
             found = detectable_by(document, planned.repeats_expected, planned.scenario.table_looks)
         except VmlabError:
             continue  # `vmlab ls` names a damaged store.

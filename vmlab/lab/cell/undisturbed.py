@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from vmlab.model.names import HOST_PLACE
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.scenarios.scenario import Limits
 from vmlab.telemetry.setting_files import KSM
-from vmlab.telemetry.standstill import Seen, StandstillWatch, longest
+from vmlab.telemetry.standstill import Seen, Standstill, StandstillWatch
 from vmlab.telemetry.steady_values import Changed, Throttled
 
 LONGEST_STOP = 0.5
@@ -48,6 +48,24 @@ class Stood:
         """What it means for a cell that was watched for so many seconds."""
         long = self.seconds >= LONGEST_STOP or self.seconds > STOPPED_SHARE * watched
         return Finding(f"{self.who} was {self.how} for {self.seconds:.3g} s {_WHILE}", breaks=self.exact or long)
+
+
+def longest(found: Iterable[Standstill], known: Mapping[int, str]) -> Iterator[tuple[str, str, float]]:
+    """Who stood still, how, and for how many seconds in all, one of each name.
+
+    `known` names processes of the lab; every other one is a program on the host. Of several with one name, as the
+    processes of one client are, the longest counts.
+    """
+    sums: dict[tuple[int, str, str], float] = {}
+    for one in found:
+        name = known.get(one.pid) or f"{one.name} on the host"
+        key = (one.pid, f"{name} (thread {one.thread})" if one.thread else name, one.how)
+        sums[key] = sums.get(key, 0.0) + one.seconds
+    most: dict[tuple[str, str], float] = {}
+    for (_, name, how), seconds in sums.items():
+        most[name, how] = max(seconds, most.get((name, how), 0.0))
+    for (name, how), seconds in most.items():
+        yield name, how, seconds
 
 
 class Undisturbed:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import state_folder
-from vmlab.model.run import RUNNING
 from vmlab.store.kept_file import KeptFile, file_stamp
 from vmlab.store.runs import STORE, RunSummary
+from vmlab.tui.feed.run_facts import readable_soon
 
 _SCHEMA = "vmlab.run-verdicts/1"
 """Its number changes with the words of `brief_verdict`."""
-_MOST_RUNS, _MOST_CELLS = 60, 200
 _AT_ONCE = 2
 """Runs that are read at a time: each may take half a second."""
 
@@ -30,9 +29,7 @@ class KeptVerdicts:
         before = self._file.read() if self._known is None else self._known
         after: dict[str, list[object]] = {}
         found = 0
-        for run in list(runs)[:_MOST_RUNS]:
-            if run.problem or run.outcome == RUNNING or run.cells_done > _MOST_CELLS:
-                continue
+        for run in readable_soon(runs):
             stamp = file_stamp(str(place / run.id / STORE))
             kept = before.get(run.id)
             if (kept is None or kept[0] != stamp) and found < _AT_ONCE:

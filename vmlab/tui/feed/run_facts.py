@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,6 +34,13 @@ class RunFacts(NamedTuple):
     behind: tuple[str, ...] = ()
 
 
+def readable_soon(runs: Iterable[RunSummary]) -> Iterator[RunSummary]:
+    """Those of the first of `runs` whose stores the list reads: they are over, sound, and have not too many cells."""
+    for run in list(runs)[:_MOST_RUNS]:
+        if not run.problem and run.outcome != RUNNING and run.cells_done <= _MOST_CELLS:
+            yield run
+
+
 class RunFactsList:
     """Reads the facts of runs that have ended once each; for one thread at a time."""
 
@@ -42,8 +49,8 @@ class RunFactsList:
 
     def of(self, runs: Iterable[RunSummary], place: Path) -> dict[str, RunFacts]:
         """The facts of the first of `runs`, by id, whose folders are in `place`; none of what cannot be read."""
-        for run in list(runs)[:_MOST_RUNS]:
-            if run.id in self._known or run.problem or run.outcome == RUNNING or run.cells_done > _MOST_CELLS:
+        for run in readable_soon(runs):
+            if run.id in self._known:
                 continue
             try:
                 self._known[run.id] = facts_of(place / run.id / STORE)

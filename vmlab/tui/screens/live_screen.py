@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase
 from vmlab.tui.contract import Proposal
 from vmlab.tui.screens.base_screen import OF_A_RUN, SPAN_KEY
@@ -225,10 +224,10 @@ class LiveScreen(CommandingScreen):
             ended = done & {one.number for one in run.cells}
 
             def read() -> Measured:
-                from vmlab.store.runs import STORE
+                from vmlab.store.runs import store_of
                 from vmlab.tui.feed.run_tables import document_of, measured_of
 
-                return measured_of(document_of(runs_folder() / run.id / STORE), ended, max(ended, default=0))
+                return measured_of(document_of(store_of(run.id)), ended, max(ended, default=0))
 
             self.fetch(read, self._has_measured, lambda problem: None, group="measured")
 

@@ -24,7 +24,7 @@ from vmlab.model.visible import visible_line
 from vmlab.report.listing import queue_title
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
-from vmlab.store.runs import STORE, RunSummary
+from vmlab.store.runs import RunSummary, store_of
 from vmlab.system.text_width import exactly
 from vmlab.tui.contract import Pick
 from vmlab.tui.feed.kept_verdicts import KeptVerdicts
@@ -164,10 +164,6 @@ class RunsScreen(FilteredScreen):
         self._problem = problem
         self._runs_received([], HostQueue())
 
-    def rows(self) -> list[RunRow]:
-        """What is listed now."""
-        return list(self._rows.values())
-
     def draw_rows(self) -> None:
         wanted = self.query_one(FilterLine).value
         rows = rows_of(self._runs, wanted=wanted, sort=self._sort, unfolded=self._unfolded)
@@ -247,8 +243,8 @@ class RunsScreen(FilteredScreen):
         if self._is_wide:
             figures = f"{exactly(run.size, 9)} {run.cells:>6}  {date}{took_words}"
             return [*left, (figures, "quiet"), *self._beside(run)]
-        verdict = self._verdicts.get(run.id, "")
-        return [*left, self._verdict(run), self._behind(run, verdict or took_words), (f" {date}{took_words}", "quiet")]
+        shown = self._verdicts.get(run.id) or took_words
+        return [*left, self._verdict(run), self._behind(run, shown), (f" {date}{took_words}", "quiet")]
 
     def _verdict(self, run: RunSummary) -> Piece:
         """What it has shown, in a few words; for one that goes on how far it is."""
@@ -285,7 +281,7 @@ class RunsScreen(FilteredScreen):
         run = self._run()
         if run is not None and (seen := (run.id, run.note, *run.tags)) != self._previewed:
             self._previewed = seen
-            self._read_result(_store_of(run.id), run.outcome != RUNNING)
+            self._read_result(store_of(run.id), run.outcome != RUNNING)
 
     @work(thread=True, exclusive=True, group="preview")
     def _read_result(self, store: Path, over: bool) -> None:
@@ -337,7 +333,7 @@ class RunsScreen(FilteredScreen):
     def action_results(self) -> None:
         """The tables of the run under the cursor."""
         if (run := self._run()) is not None:
-            self.console.open_results(_store_of(run.id))
+            self.console.open_results(store_of(run.id))
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away; go on to the next row."""
@@ -369,7 +365,7 @@ class RunsScreen(FilteredScreen):
 
     def _read_cells(self, run: str) -> None:
         def read() -> tuple[CellView, ...]:
-            with RunReader(_store_of(run)) as reader:
+            with RunReader(store_of(run)) as reader:
                 timeline = RunTimeline.read(reader, (CellStarted, CellEnded))
             return tuple(map(cell_view, timeline.cells.values()))
 
@@ -397,10 +393,6 @@ class RunsScreen(FilteredScreen):
             self.console.ask_to_stop(runs_folder() / run.id)
 
 
-def _store_of(run: str) -> Path:
-    return runs_folder() / run / STORE
-
-
 def _pick(key: str) -> Pick:
     run, _, cell = key.partition(":")
-    return Pick(_store_of(run), int(cell) if cell else None)
+    return Pick(store_of(run), int(cell) if cell else None)
