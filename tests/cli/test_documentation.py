@@ -17,6 +17,7 @@ import click
 import pytest
 from ruamel.yaml import YAML
 
+from tests.cli.option_pages import GENERATED, current
 from tests.cli.prose import HABITS, habits, long_sentences, sentences, without_generated
 from vmlab.cli.main import COMMANDS
 from vmlab.model.errors import ExitCode
@@ -147,6 +148,18 @@ def test_the_list_of_decisions_has_each_with_its_successor() -> None:
 def test_the_page_on_the_command_line_lists_every_command() -> None:
     rows = [f"| `{name}` | {command.summary} |" for name, command in COMMANDS.items()]
     _held(ROOT / "docs" / "reference" / "command-line.md", "commands", ["| command | |", "| --- | --- |", *rows])
+
+
+@pytest.mark.parametrize("page", GENERATED, ids=lambda page: page.name)
+def test_options_and_keys_in_the_pages_are_those_of_the_program(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == current(page), "run `python -m tests.cli.option_pages`"
+
+
+@pytest.mark.parametrize("page", PAGES + DECISIONS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_has_a_comment_in_place_of_its_content(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"<!-- generated|<!-- [^>]*-->\n\s*<!-- end -->", text) == []
+    assert text.count("<!-- end -->") == len(re.findall(r"<!-- (?!tried: |end )[^>]*-->", text))
 
 
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
