@@ -14,18 +14,39 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from ruamel.yaml import YAML
 
+from tests.priority import LAST_NICE, be_nice
 from vmlab.model.places import shipped_scenarios
 
-LAST_NICE = 10
 # nohup and a shell's background jobs leave these signals ignored, also for the programs that tests start and signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 # As many open files as a user has who logs in, also for what tests start: a leak is to be seen here first.
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+_SHARES_CPUS = os.geteuid() == 0 and "PYTEST_XDIST_WORKER" in os.environ
+"""Whether this process is one of several that run tests, and may say which of them go first."""
+_IS_WORKER_LINE = "import sys;exec(eval(sys.stdin.readline()))"
+"""What Python is given by pytest-xdist."""
+
+
+def pytest_configure() -> None:
+    """A worker has a session of its own, of which `be_nice` says the share of the CPUs."""
+    if _SHARES_CPUS:
+        os.setsid()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_keyboard_interrupt() -> None:
+    """Ctrl-C on a terminal reaches no other session: workers are told here, and end what their tests have begun."""
+    for child in psutil.Process().children():
+        if _IS_WORKER_LINE in child.cmdline() and os.getsid(child.pid) == child.pid:
+            os.killpg(child.pid, signal.SIGINT)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -77,9 +98,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     Beside others, tests without guests leave the CPUs to those with guests: these take longest, and have deadlines.
     """
     alone = item.get_closest_marker("alone") is not None
-    if os.geteuid() == 0 and "PYTEST_XDIST_WORKER" in os.environ:
-        first = alone or item.get_closest_marker("guests") is not None
-        os.setpriority(os.PRIO_PROCESS, 0, 0 if first else LAST_NICE)
+    if _SHARES_CPUS:
+        be_nice(0 if alone or item.get_closest_marker("guests") is not None else LAST_NICE)
     with Path(__file__).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         try:

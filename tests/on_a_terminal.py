@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tests.priority import stay_nice
+
 _DEADLINE_SECONDS = 240.0
 _MARK = b"\0end\0"
 
@@ -54,6 +56,7 @@ class Seated:
     @staticmethod
     def _sit_down() -> None:
         os.setsid()
+        stay_nice()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def _read(self) -> None:

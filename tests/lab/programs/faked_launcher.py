@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.programs.faked_vmlab import HOST, IMAGE, roots
+from tests.priority import stay_nice
 from vmlab.guests.image.catalog import Image
 from vmlab.lab.process import launcher, measuring_runs
 
@@ -33,6 +34,7 @@ def ensure(tell: Callable[[str], None]) -> Image:
 
 
 if __name__ == "__main__":
+    stay_nice()
     _measuring.RUN_FOLDERS = (Path(os.environ[HOST]),)
     _launcher.RUNNER = "tests.lab.programs.faked_runner"
     launcher.main(launcher.LauncherParts(ensure_image=ensure, roots=roots()))

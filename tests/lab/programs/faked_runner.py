@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.programs.faked_vmlab import roots
+from tests.priority import stay_nice
 from tests.waiting import until
 from vmlab.guests.image.catalog import Image
 from vmlab.hypervisor.contract import GuestDisk
@@ -181,6 +182,7 @@ def made(*_arguments: Any, **_options: Any) -> FakeHypervisor:
 
 
 if __name__ == "__main__":
+    stay_nice()
     patched: Any = runner
     patched.CellRun = Cell
     patched.load_image = no_image
