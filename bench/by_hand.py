@@ -31,8 +31,9 @@ from vmlab.lab.provision.timing import USUAL
 from vmlab.model.event import Event
 from vmlab.model.names import DATA_FOLDER, HOST_ADDRESS
 from vmlab.plan.terms import WorkloadPlan
-from vmlab.workloads.contract import Shell, WorkloadContext
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.shell import Shell
+from vmlab.workloads.workload import WorkloadContext
 
 NAME = "hand"
 GUESTS = ("near", "far")

@@ -28,7 +28,7 @@ from bench.support.frozen_lab import BenchLab, Saved, bench_lab, guest, isolated
 from bench.support.usual_image import usual_image
 from bench.support.usual_way import UsualHypervisor, address, leases, make_seed
 from vmlab.guests.ssh import SshShell
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 
 COUNTS = (1, 4, 12)
 UNITS = ("postgresql.service", "smbd.service")

@@ -20,7 +20,7 @@ from vmlab.model.errors import UsageError
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import resolve_run, store_of
 from vmlab.tui.app import Console
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.widgets.row_list import RowList

@@ -24,7 +24,7 @@ from vmlab.guests.agent import (
 )
 from vmlab.guests.image.building import ensure
 from vmlab.guests.ssh import RunKeys, SshShell
-from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.isolation.namespace import host_pids, run_isolated
 from vmlab.integrity.digests import FileDigests, describe
@@ -53,7 +53,7 @@ def guest(name: str, number: int, memory: int = 512 * 2**20) -> DomainSpec:
 
 @dataclass(frozen=True)
 class Saved:
-    """A frozen guest, as `contract.SavedGuest` wants it."""
+    """A frozen guest, as `protocols.SavedGuest` wants it."""
 
     folder: Path
     files: Mapping[str, FileDigests]

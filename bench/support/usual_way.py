@@ -10,8 +10,8 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.guests.ssh import RunKeys
-from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.disks.overlays import make_overlay
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.journal import JournalEntry
 from vmlab.hypervisor.libvirt.calls import call

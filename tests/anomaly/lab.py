@@ -33,7 +33,7 @@ from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import ScriptedGuest
 from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
 from vmlab.guests.image.catalog import Image
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.process import launcher, measuring_runs
 from vmlab.lab.process.dead_runs import clean

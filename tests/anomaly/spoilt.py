@@ -15,22 +15,23 @@ from tests.anomaly.injector import Injector, unspoilt
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
 from vmlab.guests.channel import Channel
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, LabNetwork, SavedGuest
 from vmlab.hypervisor.disks.host_files import host_data
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.protocols import DiskLatency, DiskRequests, LabNetwork, SavedGuest
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
 from vmlab.model.results import CacheProof, CpuUse, Drained, LeverProof, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.telemetry.guest_readings import GuestAnswer
-from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
+from vmlab.workloads.shell import RUN_DEADLINE, Completed, Shell
 
 _TABLES = {"events": "event", "raw_outputs": "raw", "samples": "sample", "layouts": "sample", "documents": "document"}
 
 
 class SpoiltHypervisor:
-    """`contract.Hypervisor`: every method of it has a deadline of its own, so one that hangs ends with that."""
+    """`protocols.Hypervisor`: every method of it has a deadline of its own, so one that hangs ends with that."""
 
     def __init__(self, inner: FakeHypervisor, injector: Injector) -> None:
         self._inner = inner

@@ -11,7 +11,7 @@ from tests.cli.test_ordered_disk import OTHER, RUN, Captured, shown
 from tests.store.stories import HOST, Story
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.run_facts import RunFactsList
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.compared import compared_sides

@@ -16,7 +16,7 @@ from vmlab.model.places import runs_folder
 from vmlab.plan.planning import HostFacts, Overrides, check_fit, make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.report.event_words import event_sentence
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.charts import title_of
 from vmlab.tui.state.compared import compared_sides

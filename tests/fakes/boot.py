@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vmlab.workloads.contract import Completed
+from vmlab.workloads.shell import Completed
 
 AS_THE_LAB = """running
 qemu-guest-agent.service loaded active running QEMU Guest Agent

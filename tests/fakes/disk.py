@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import NoReturn
 
-from vmlab.hypervisor.contract import GuestDisk
+from vmlab.hypervisor.protocols import GuestDisk
 from vmlab.model.errors import HypervisorError, VmlabError
 
 DIED = "the process of the emulated disk died (killed by signal 9)"

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, LabNetwork, SavedGuest
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.domain_watch import Losses
+from vmlab.hypervisor.protocols import DiskLatency, DiskRequests, LabNetwork, SavedGuest
 from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
 from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.results import CacheProof, CpuUse, Drained, LeverProof, NetworkCounts
@@ -51,7 +52,7 @@ def obliging_agent(_name: str, command: str, arguments: dict[str, Any]) -> Any:
 
 @dataclass
 class FakeHypervisor:
-    """`contract.Hypervisor`, without one. `fail_create` names a guest that does not start, `fail_save` one that is not
+    """`protocols.Hypervisor`, without one. `fail_create` names a guest that does not start, `fail_save` one that is not
     saved. A saved state loads as long as nobody has touched its files.
 
     `lose` is how a guest dies; `stopped` holds the seconds for which guests' QEMUs stood still so far.

@@ -17,7 +17,7 @@ from vmlab.guests.channel import Channel
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.host_shell import HostChannel
 from vmlab.model.errors import GuestError
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.shell import RUN_DEADLINE, Completed
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.boot import obliging
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.shell import RUN_DEADLINE, Completed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from vmlab.model.errors import GuestError
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.shell import RUN_DEADLINE, Completed
 
 Answer = Completed | Callable[[Sequence[str]], Completed]
 

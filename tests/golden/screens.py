@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.tui.pictures import SIZES, screen_text, settled
 from tests.tui.screens.test_screens import StillConsole, previewed, replayed
 from tests.waiting import until
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.results_screen import ResultsScreen
 from vmlab.tui.widgets.tables.event_log import EventLog

@@ -21,9 +21,9 @@ from tests.fakes.windows_guest import under_wine, windows_guest
 from vmlab.guests.added_guest import missing_on_windows
 from vmlab.guests.held_client import HeldClient
 from vmlab.guests.windows_shell import WindowsShell
-from vmlab.workloads.contract import WorkloadContext
 from vmlab.workloads.kinds.fio import Fio, FioParams
 from vmlab.workloads.programs import windows_report
+from vmlab.workloads.workload import WorkloadContext
 
 _WINE = ("/usr/lib/wine/wine64",)
 _WINESERVER = ("/usr/lib/wine/wineserver64",)

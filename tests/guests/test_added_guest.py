@@ -21,7 +21,7 @@ from tests.fakes.shell import FakeShell, says
 from vmlab.guests.added_guest import missing_in, name_guest, needs_of, set_clock, set_up_roles
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
 from vmlab.model.errors import GuestError
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.shell import RUN_DEADLINE, Completed
 
 SET_CLOCK = Path(str(vmlab.guests.payload.__path__[0])) / "set_clock.py"
 

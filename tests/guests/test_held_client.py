@@ -17,7 +17,8 @@ from vmlab.guests.held_client import HeldClient, TrueStart
 from vmlab.guests.host_shell import HostChannel
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
-from vmlab.workloads.contract import Client, Completed
+from vmlab.workloads.shell import Completed
+from vmlab.workloads.workload import Client
 
 
 class LocalPlace:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.integrity.digests import FileDigests, describe
 from vmlab.model.names import RAM
 from vmlab.model.run import CacheMode

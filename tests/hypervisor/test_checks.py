@@ -9,9 +9,9 @@ from tests.fakes.hypervisor import FakeHypervisor
 from vmlab.hypervisor import checks as doctor
 from vmlab.hypervisor import kvm_probe
 from vmlab.hypervisor.checks import Check, checks
-from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.kvm_probe import Answer
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.system import kvm_device
 
 SLOW = "starts in qemu:///system"

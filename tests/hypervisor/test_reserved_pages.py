@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.settings_keeper import HugePages

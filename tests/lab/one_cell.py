@@ -14,7 +14,8 @@ from tests.fakes.boot import AS_THE_LAB
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from tests.fakes.sysbench import cpu_report
-from vmlab.hypervisor.contract import BootImage, GuestDisk
+from vmlab.hypervisor.domain_spec import BootImage
+from vmlab.hypervisor.protocols import GuestDisk
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_switch import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins, ReadAt, nothing_read
@@ -35,7 +36,7 @@ from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import GuestPlan, HostFacts, Overrides, Plan
 from vmlab.telemetry.host_counters import HostCounters
 from vmlab.telemetry.standstill import StandstillWatch
-from vmlab.workloads.contract import Shell
+from vmlab.workloads.shell import Shell
 
 SCENARIO = """
 name: two

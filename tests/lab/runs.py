@@ -17,7 +17,8 @@ from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import Script, ScriptedGuest
 from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
 from tests.lab.answering_run import say
-from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.lab.process import launcher
 from vmlab.lab.process.prepared import RunRequest, read_prepared, write_image, write_request
 from vmlab.lab.process.run_ending import Verdict

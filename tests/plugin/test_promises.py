@@ -12,8 +12,8 @@ from tests.promises import hold, promised_of
 from vmlab.report.exports.export_format import export_formats
 from vmlab.system.entry_points import EXPORTS, HOST_FIGURES, WORKLOADS, entries
 from vmlab.telemetry.host.host_figures import figure_sources
-from vmlab.workloads.contract import Workload
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.workload import Workload
 
 PROMISED = Path(__file__).with_name("promised_v1.txt")
 MODULES = ("workload", "export", "host_figure")

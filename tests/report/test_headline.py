@@ -18,7 +18,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import RUN_TIME
 from vmlab.report.headline import explanation, headline, repeats_to_tell
 from vmlab.store.reader import RunReader
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.sides import sides_of
 
 

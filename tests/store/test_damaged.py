@@ -28,7 +28,7 @@ from vmlab.model.results import CacheProof, LeverProof, Measurement, NeighbourUs
 from vmlab.model.run import HIGHEST_SEED, MOST_NUMBERED, MOST_OF_EACH, MOST_REPEATS, MOST_TILES
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.feed.run_facts import rows_of
 from vmlab.tui.feed.sides import course_of, sides_of

@@ -8,8 +8,8 @@ import pytest
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
 MOST_MODULES = 24
-ALIKE = {"catalog", "contract", "recipe"}
-"""Each is one idea: what a package offers others, what is kept of images and snapshots, how these are made."""
+ALIKE = {"catalog", "recipe"}
+"""Each is one idea: what is kept of images and snapshots, how these are made."""
 VAGUE = {"behind", "control", "covered", "helpers", "known", "late", "misc", "now", "own_state", "targets", "utils"}
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.tui.conftest import RECORDED
-from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.lab.commands.coming_cells import ComingCells
 from vmlab.lab.commands.command_server import ControlServer
 from vmlab.lab.commands.verbs import Obeying

@@ -18,7 +18,7 @@ from tests.tui.state.test_coming import Commands
 from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.report.demo.chapters import load_demo
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.live_feed import RunLost
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.compare_screen import CompareScreen

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.shell import FakeShell
-from vmlab.workloads.contract import WorkloadContext
+from vmlab.workloads.workload import WorkloadContext
 
 
 @pytest.fixture

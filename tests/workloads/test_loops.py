@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.fakes.shell import FakeShell, says
-from vmlab.workloads.contract import WorkloadContext
 from vmlab.workloads.kinds import smtp
 from vmlab.workloads.kinds.filecopy import Filecopy, FilecopyParams
 from vmlab.workloads.kinds.http import Http, HttpParams
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 from vmlab.workloads.kinds.smtp import Smtp, SmtpParams
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.workload import WorkloadContext
 
 
 def test_later_rounds_have_tags_of_their_own_and_the_first_keeps_its_one(context: WorkloadContext) -> None:

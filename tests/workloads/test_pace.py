@@ -15,7 +15,6 @@ from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads import payload
-from vmlab.workloads.contract import Finished, Progress, WorkloadContext
 from vmlab.workloads.kinds.http import Http, HttpParams, parse_paced
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 from vmlab.workloads.kinds.smtp import Smtp, SmtpParams
@@ -23,6 +22,7 @@ from vmlab.workloads.pace import delivered_percent, demand_not_early, due_operat
 from vmlab.workloads.payload import smtp_client
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.reports.sysbench_report import parse_queue
+from vmlab.workloads.workload import Finished, Progress, WorkloadContext
 
 Json = dict[str, Any]
 ENDED: Json = {"ended": "all", "requests": 4, "bytes": 400, "seconds": 2.0, "last_began": 1.5}

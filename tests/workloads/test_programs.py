@@ -5,9 +5,9 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import GuestError, WorkloadError
 from vmlab.workloads import registry
-from vmlab.workloads.contract import Workload
 from vmlab.workloads.programs import ask, command, install
 from vmlab.workloads.verification import line_object, objects
+from vmlab.workloads.workload import Workload
 
 
 async def test_a_program_is_installed_where_its_command_looks_for_it(source: FakeShell) -> None:

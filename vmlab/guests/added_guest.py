@@ -22,9 +22,9 @@ from vmlab.model.concurrency import within
 from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER
 from vmlab.model.roles import ADDED_ROLES, ROLES
-from vmlab.workloads.contract import Shell
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.services import LAB_USER, needed_programs, program_words
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import UNREADABLE
 
 _SETTLED_SECONDS = 240.0

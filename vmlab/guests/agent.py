@@ -22,7 +22,7 @@ from typing import Any
 
 from vmlab.guests.channel import WRITE_SECONDS, CommandShell, last_line, payload_file
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.shell import RUN_DEADLINE, Completed
 from vmlab.workloads.verification import UNREADABLE
 
 AgentCall = Callable[..., Awaitable[Any]]
@@ -138,7 +138,7 @@ async def _kill(call: AgentCall, pid: int) -> None:
 
 
 class AgentShell(CommandShell):
-    """`workloads.contract.Shell` over ``call``, see `agent.AgentCall`. One command runs for each call of `run`.
+    """`workloads.shell.Shell` over ``call``, see `agent.AgentCall`. One command runs for each call of `run`.
 
     `address` is the guest's address for itself; without a network no other guest can reach it.
     """
@@ -159,7 +159,7 @@ class AgentShell(CommandShell):
             return await run_program(self._call, argv, given, deadline)
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Write a file; see `workloads.contract.Shell.write`."""
+        """Write a file; see `workloads.shell.Shell.write`."""
         folder, quoted = shlex.quote(str(PurePosixPath(path).parent)), shlex.quote(path)
         pieces = [content[at : at + _PIECE] for at in range(0, len(content), _PIECE)] or [b""]
         for number, piece in enumerate(pieces):

@@ -12,7 +12,7 @@ from typing import Protocol
 from vmlab.model.errors import GuestError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
-from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
+from vmlab.workloads.shell import RUN_DEADLINE, Completed, Shell
 
 START_LINE = "/run/vmlab/start_line.py"
 WRITE_SECONDS = 60.0
@@ -60,7 +60,7 @@ class GuestShell(Shell, Launching, Protocol):
 
 
 class CommandShell(ABC):
-    """`workloads.contract.Shell` for a place where each command runs to its end: `name` and `address` are as there."""
+    """`workloads.shell.Shell` for a place where each command runs to its end: `name` and `address` are as there."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
@@ -73,14 +73,14 @@ class CommandShell(ABC):
     async def run(
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
-        """Run a command to its end; see `workloads.contract.Shell.run`."""
+        """Run a command to its end; see `workloads.shell.Shell.run`."""
         completed = await self.completed(argv, (stdin or "").encode(), deadline, argv[0])
         if check and completed.status != 0:
             raise GuestError(f"{self.name}: {describe_failure(argv, completed)}")
         return completed
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Write a file; see `workloads.contract.Shell.write`."""
+        """Write a file; see `workloads.shell.Shell.write`."""
         argv = ["sh", "-c", _WRITE, "sh", path, f"{mode:o}"]
         self.demand_written(path, await self.completed(argv, content, WRITE_SECONDS, f"writing {path}"))
 

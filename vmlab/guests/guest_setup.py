@@ -15,7 +15,7 @@ from vmlab.model.roles import ROLES
 from vmlab.model.run import has_write_cache
 from vmlab.model.scenarios.disk_levers import DATA_TARGETS, TRIMMED_BYTES, DataBus
 from vmlab.model.scenarios.guest import Boot, GuestResources
-from vmlab.workloads.contract import Shell
+from vmlab.workloads.shell import Shell
 
 _SETTLED_SECONDS = 240.0
 _WHOLE = ("running", "degraded")

@@ -16,8 +16,9 @@ from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
-from vmlab.workloads.contract import Client, Finished, Shell
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import UNREADABLE
+from vmlab.workloads.workload import Client, Finished
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HELPER_CHANNEL, WORKLOADS_FOLDER
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
-from vmlab.workloads.contract import Completed, Shell
+from vmlab.workloads.shell import Completed, Shell
 from vmlab.workloads.verification import UNREADABLE
 
 _CLOSE_SECONDS = 5.0
@@ -111,7 +111,7 @@ class HelperShell(CommandShell):
         return await self._done(given, deadline, what, run=list(argv))
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Write a file without a program; see `workloads.contract.Shell.write`."""
+        """Write a file without a program; see `workloads.shell.Shell.write`."""
         done = await self._done(content, WRITE_SECONDS, f"writing {path}", write=path, mode=mode)
         self.demand_written(path, done)
 

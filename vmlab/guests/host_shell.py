@@ -20,7 +20,7 @@ from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.quantities import format_bytes
 from vmlab.system.mounts import joining
-from vmlab.workloads.contract import Completed
+from vmlab.workloads.shell import Completed
 
 _PROGRAMS = "/run/vmlab/programs"
 """In front of the image's own, in the place's fresh /run."""

@@ -18,7 +18,7 @@ from vmlab.guests.channel import Channel, CommandShell, whole_output
 from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError, UsageError
 from vmlab.system.given_file import read_given
-from vmlab.workloads.contract import Completed
+from vmlab.workloads.shell import Completed
 
 # Cheap to compute under emulation, and the first choice of the image's sshd.
 _ALGORITHMS: dict[str, Any] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vmlab.hypervisor.contract import DomainSpec, LabNetwork
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import require_isolation
@@ -16,6 +16,7 @@ from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu, root_folder
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
+from vmlab.hypervisor.protocols import LabNetwork
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.places import cache_folder
@@ -31,7 +32,7 @@ _ASK = 10.0
 
 
 class EmbeddedHypervisor(LibvirtHypervisor):
-    """`contract.Hypervisor` by ``qemu:///embed``; to be used only inside `namespace.run_isolated`.
+    """`protocols.Hypervisor` by ``qemu:///embed``; to be used only inside `namespace.run_isolated`.
 
     `runtime` is a short folder for sockets; for the rest see `LibvirtHypervisor`. The guests are in the `ordered` host,
     if there is one, and may have `huge_pages` of these sizes, in bytes.

@@ -31,7 +31,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import CHANNELS, possible_vcpus
 from vmlab.integrity.digests import FileDigests

@@ -16,7 +16,7 @@ from typing import Any
 import libvirt
 from lxml import etree
 
-from vmlab.hypervisor.contract import DomainSpec, LabNetwork
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.isolation.init import Change
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.lab_network import require_dhcp
@@ -26,6 +26,7 @@ from vmlab.hypervisor.libvirt.domain_xml import OnHost, domain_name
 from vmlab.hypervisor.libvirt.libvirt_root import hosts_places, require_daemon
 from vmlab.hypervisor.libvirt.marked import UNDO_SECONDS, URI, is_marked, make_network, name_of, serve
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
+from vmlab.hypervisor.protocols import LabNetwork
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import HELPER_CHANNEL
 from vmlab.model.results import NetworkCounts
@@ -43,7 +44,7 @@ class _OfOthers(HypervisorError):
 
 
 class HostsHypervisor(LibvirtHypervisor):
-    """`contract.Hypervisor` by ``qemu:///system``; to be used in `namespace.run_isolated` with the host's network."""
+    """`protocols.Hypervisor` by ``qemu:///system``; to be used in `namespace.run_isolated` with the host's network."""
 
     _start_flags = LibvirtHypervisor._start_flags | libvirt.VIR_DOMAIN_START_AUTODESTROY
     _seconds_to_clear = LibvirtHypervisor._seconds_to_clear + UNDO_SECONDS

@@ -16,10 +16,10 @@ import libvirt
 import libvirt_qemu
 
 from vmlab.hypervisor import frozen_guest
-from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.disks.running_disks import RunningDisks
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.frozen_guest import MemoryReserve, SharedState, read_state, released, write_state
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
@@ -30,6 +30,7 @@ from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name
 from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.hypervisor.libvirt.running_guest import DomainStatistics, LeverProving, StartedGuest
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
+from vmlab.hypervisor.protocols import SavedGuest
 from vmlab.hypervisor.settings_keeper import HugePages
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
@@ -47,7 +48,7 @@ _ASK = 10.0
 
 
 class LibvirtHypervisor:
-    """What of `contract.Hypervisor` both have in common; they add how libvirt is opened, and the lab's network.
+    """What of `protocols.Hypervisor` both have in common; they add how libvirt is opened, and the lab's network.
 
     `places` is where libvirt has what belongs to a domain, `disks` takes overlays and console logs, `lab` is the run's
     id. `watch` hears of the ends of domains. `kernel` is what KVM is probed with when `accelerator` is asked before

@@ -12,7 +12,7 @@ from typing import Any
 from lxml import etree
 
 from vmlab.hypervisor import frozen_guest, kvm_probe
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.kvm_probe import EMULATOR
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import Platform

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError, RefusedError, StoreError
 from vmlab.model.scenarios.host_settings import HostSettings

@@ -28,11 +28,11 @@ from vmlab.plan.scenario_file.wording import KnownKeys, problems_of
 from vmlab.plan.terms import CellPlan, Plan, WorkloadPlan
 from vmlab.system.entry_points import WORKLOADS
 from vmlab.system.entry_points import broken as left_out
-from vmlab.workloads.contract import AnyWorkload, WorkloadParams
 from vmlab.workloads.metrics import SHARES
 from vmlab.workloads.pace import DELIVERED
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Target, judgeable, limit_of
+from vmlab.workloads.workload import AnyWorkload, WorkloadParams
 
 _KEYS = {one.alias or name: one for name, one in Scenario.model_fields.items()}.keys()
 

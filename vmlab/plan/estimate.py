@@ -15,8 +15,8 @@ from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
-from vmlab.workloads.contract import Footprint
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.workload import Footprint
 
 BOOT_WRITES_BYTES = 48 * 2**20
 """What a guest writes from its boot until it is ready, and what its overlay needs for itself."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from vmlab.model.scenarios.scenario import Scenario
     from vmlab.model.scenarios.table import Table
     from vmlab.system.host_size import Cores
-    from vmlab.workloads.contract import WorkloadParams
     from vmlab.workloads.target_limits import Target
+    from vmlab.workloads.workload import WorkloadParams
 
 
 ForClaims = Literal["claims", "claims-once"]

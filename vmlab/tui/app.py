@@ -31,7 +31,7 @@ from vmlab.system.processes import has_job_control
 from vmlab.system.terminal import put_back, say
 from vmlab.telemetry.recorder_clock import answer_first
 from vmlab.tui.console_options import ConsoleOptions
-from vmlab.tui.contract import Proposal, Said
+from vmlab.tui.console_requests import Proposal, Said
 from vmlab.tui.driver import ParsedOnce, WaitingDriver
 from vmlab.tui.screens.base_screen import CHANGING, WATCHES, ConsoleScreen
 from vmlab.tui.screens.live_screen import LiveScreen
@@ -39,7 +39,7 @@ from vmlab.tui.widgets.glyphs import glyphs_for
 
 if TYPE_CHECKING:
     from vmlab.report.demo.chapters import Demo
-    from vmlab.tui.contract import Pick
+    from vmlab.tui.console_requests import Pick
 
 _MASK_SECONDS = 0.005
 _TONES: dict[SeverityLevel, str] = {"information": "accent", "warning": "warning", "error": "bad"}

@@ -19,8 +19,9 @@ from vmlab.model.asset import Asset, AssetForm
 from vmlab.model.errors import RefusedError, UsageError, WorkloadError, in_one_line
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.system.given_file import demand_given, open_given
-from vmlab.workloads.contract import Shell, StagingContext
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.shell import Shell
+from vmlab.workloads.workload import StagingContext
 
 MOST_BYTES = 2**30
 _UNPACK_SECONDS = 900.0

@@ -16,8 +16,9 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, IN_MEMORY, WORKLOADS_FOLDER
-from vmlab.workloads.contract import Progress, Shell, WorkloadContext
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import is_amount, last_object, line_object
+from vmlab.workloads.workload import Progress, WorkloadContext
 
 _PYTHON = ("/usr/bin/python3", "-I", "-S")
 

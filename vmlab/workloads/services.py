@@ -10,7 +10,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.roles import ROLES
 
 if TYPE_CHECKING:
-    from vmlab.workloads.contract import Shell
+    from vmlab.workloads.shell import Shell
 
 LAB_USER = "lab"
 """Owns the files of the share and receives the mail."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vmlab.model.quantities import Written, parse_bytes, parse_pace, parse_percent, parse_seconds, written
-from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.metrics import Metric
 from vmlab.workloads.pace import DELIVERED, PACE
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.workload import AnyWorkload
 
 Said = str | int | float
 """A limit as a scenario writes it."""

@@ -9,10 +9,10 @@ from pydantic import AfterValidator, ValidationInfo
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
-from vmlab.workloads.contract import Client, Collected, Finished, P, Workload, WorkloadContext
 from vmlab.workloads.metrics import ToolTime
 from vmlab.workloads.pace import PACE_METRICS
 from vmlab.workloads.verification import demand_success
+from vmlab.workloads.workload import Client, Collected, Finished, P, Workload, WorkloadContext
 
 _Names = TypeVar("_Names", bound="tuple[str, ...]")
 

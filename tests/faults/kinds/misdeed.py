@@ -8,17 +8,9 @@ from pydantic import Field
 
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Seconds
-from vmlab.workloads.contract import (
-    Client,
-    Collected,
-    Finished,
-    Footprint,
-    Workload,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import with_run_time
 from vmlab.workloads.verification import demand_success
+from vmlab.workloads.workload import Client, Collected, Finished, Footprint, Workload, WorkloadContext, WorkloadParams
 
 
 class MisdeedParams(WorkloadParams):

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.cache_proof import Qemu, direct_flags
 from vmlab.hypervisor.disks.data_disks import DataDisk, PoolDisk
+from vmlab.hypervisor.domain_spec import PoolImage
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, CacheFlags, CacheMode
 

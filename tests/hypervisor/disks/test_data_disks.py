@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.data_disks import DataDisk, DataDisks
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import HypervisorError, RefusedError

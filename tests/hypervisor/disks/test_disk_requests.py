@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.hypervisor.block_layer import BlockLayer
-from vmlab.hypervisor.contract import DiskRequests
 from vmlab.hypervisor.disks.running_disks import read_requests
+from vmlab.hypervisor.protocols import DiskRequests
 from vmlab.model.errors import HypervisorError
 
 ROOT = "/machine/peripheral/virtio-disk0/virtio-backend"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.contract import LogicalVolume
 from vmlab.hypervisor.disks.data_disks import DataDisks, VolumeDisk
+from vmlab.hypervisor.domain_spec import LogicalVolume
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.lvm import logical_volumes

@@ -12,8 +12,8 @@ import pytest
 from tests.hypervisor.conftest import Start, spec
 from vmlab.hypervisor.ceph import rbd
 from vmlab.hypervisor.ceph.rbd import into_host_network, provide_emulator, require_pool
-from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks.data_disks import DataDisks, PoolDisk
+from vmlab.hypervisor.domain_spec import PoolImage
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import CleanupIncomplete, HypervisorError, HypervisorUnavailable, RefusedError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.frozen_guest import (
     host_cpu_flags,
     keep_disk,

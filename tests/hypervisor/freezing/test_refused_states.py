@@ -10,7 +10,7 @@ import pytest
 
 from tests.hypervisor.conftest import Saved, spec
 from vmlab.hypervisor import frozen_guest, libvirt_hypervisor
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, RefusedError, SnapshotError, VmlabError
 from vmlab.model.names import RAM

@@ -18,12 +18,13 @@ from lxml import etree
 from tests.hypervisor.block_layer import BlockLayer
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, ON_FILE, SCHEMA, TCG
-from vmlab.hypervisor.contract import DiskRequests, DomainSpec
 from vmlab.hypervisor.disks.overlays import make_qcow2
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.levers.disk_allocation import PreallocationLever
 from vmlab.hypervisor.levers.disk_limit import limits_kept
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, all_levers, proofs
 from vmlab.hypervisor.libvirt.domain_xml import data_devices_xml, data_disk_xml, domain_xml
+from vmlab.hypervisor.protocols import DiskRequests
 from vmlab.model.scenarios.disk_levers import TRIMMED_BYTES
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES, GuestAttributes
 

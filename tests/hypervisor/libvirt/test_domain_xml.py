@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.contract import BootImage, PoolImage
+from vmlab.hypervisor.domain_spec import BootImage, PoolImage
 from vmlab.hypervisor.libvirt.domain_xml import (
     DiskSource,
     DomainFiles,

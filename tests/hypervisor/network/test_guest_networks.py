@@ -15,7 +15,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from tests.hypervisor.conftest import Start, spec
 from tests.hypervisor.programs.limits import BYTES, RATE
 from tests.hypervisor.programs.translation import ELASTIC, OWN
-from vmlab.hypervisor.contract import Translated
+from vmlab.hypervisor.domain_spec import Translated
 from vmlab.hypervisor.libvirt.domain_xml import nic_xml
 from vmlab.hypervisor.overlay_network import guest_networks, network_probe
 from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks, bucket_bytes

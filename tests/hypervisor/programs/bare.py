@@ -16,10 +16,11 @@ from typing import Any
 
 from tests.hypervisor.conftest import Saved, spec
 from tests.hypervisor.programs.made import WITH_KVM, made
-from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.hosts_hypervisor import HostsHypervisor
 from vmlab.hypervisor.libvirt.domain_xml import domain_name
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.model.errors import HypervisorError
 from vmlab.system.mounts import cgroups_in, hierarchies
 

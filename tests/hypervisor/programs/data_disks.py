@@ -11,8 +11,8 @@ import libvirt
 
 from tests.hypervisor.conftest import spec
 from vmlab.guests.image.building import ensure
-from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.model.errors import HypervisorError
 from vmlab.model.run import CACHE_MODES, CacheMode

@@ -17,7 +17,8 @@ from tests.hypervisor.programs.lab import answered
 from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import run_program
 from vmlab.guests.image.building import ensure
-from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.hypervisor.domain_spec import BootImage
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.model.errors import GuestLost, HypervisorError
 from vmlab.system import kernel
 from vmlab.system.removal import remove_file

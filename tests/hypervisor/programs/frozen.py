@@ -32,7 +32,7 @@ from vmlab.guests.agent import (
 )
 from vmlab.guests.image.building import ensure
 from vmlab.guests.ssh import RunKeys, SshShell
-from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.model.errors import HypervisorError
 
 PREPARED = "/srv/prepared"

@@ -12,7 +12,8 @@ import psutil
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
 from vmlab.guests.image.building import ensure
-from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.run import CACHE_MODES, CacheMode
 

@@ -16,7 +16,7 @@ from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.image.building import ensure
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 
 BLOCKS = 300
 # On the disk itself, so that nobody else has requests there; a random order, so that none are merged.

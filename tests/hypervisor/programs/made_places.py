@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.data_disks import DataDisk, DataDisks
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.levers.disk_place import find_place

@@ -10,7 +10,7 @@ import libvirt
 
 from tests.hypervisor.conftest import spec
 from vmlab.guests.image.building import ensure
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.levers.qemu_offers import uefi_loader
 from vmlab.system.rights import why_no_locked_memory

@@ -12,7 +12,7 @@ from vmlab.guests.channel import GuestShell
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.image.building import ensure
 from vmlab.guests.image.catalog import load as load_image
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.guest_set import GuestSet

@@ -19,7 +19,8 @@ from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import AgentCall, AgentShell, wait_for_agent
 from vmlab.guests.guest_setup import set_up_data_disk
 from vmlab.guests.image.building import ensure
-from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.model.run import CacheMode
 
 NUMBERS = 400_000

@@ -15,7 +15,7 @@ from pyroute2.nftables.main import NFTables
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.overlay import links
-from vmlab.hypervisor.contract import Translated
+from vmlab.hypervisor.domain_spec import Translated
 from vmlab.hypervisor.lab_network import fresh_namespace, link_index, make_bridge
 from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 from vmlab.model.errors import HypervisorError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.one_cell import Lab, working
-from vmlab.hypervisor.contract import DiskRequests
+from vmlab.hypervisor.protocols import DiskRequests
 from vmlab.model.cell_event import LeverProved
 from vmlab.model.errors import DeadlineExceeded
 from vmlab.model.run import Outcome

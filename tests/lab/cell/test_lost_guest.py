@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.hypervisor import obliging_agent
 from tests.fakes.image import small_image
 from tests.lab.one_cell import REPORT, Lab, lab_of
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.model.cell_event import (

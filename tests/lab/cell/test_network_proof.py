@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.runs import MemoryRun
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.overlay_network.guest_networks import bucket_bytes
 from vmlab.lab.cell.counter_proofs import NetworkCheck, fault_of, moved_bytes
 from vmlab.model.cell_event import NetworkProved

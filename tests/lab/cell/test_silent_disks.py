@@ -18,7 +18,7 @@ import pytest
 from tests.fakes.hypervisor import obliging_agent
 from tests.lab.one_cell import Lab, working
 from tests.waiting import until
-from vmlab.hypervisor.contract import DiskRequests
+from vmlab.hypervisor.protocols import DiskRequests
 from vmlab.lab.cell.cell_losses import Silence
 from vmlab.lab.provision.timing import USUAL
 from vmlab.model.cell_event import DiskSilent

@@ -13,9 +13,9 @@ from tests.lab.programs.faked_vmlab import roots
 from tests.priority import stay_nice
 from tests.waiting import until
 from vmlab.guests.image.catalog import Image
-from vmlab.hypervisor.contract import GuestDisk
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.protocols import GuestDisk
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import HostsStart

@@ -17,7 +17,7 @@ from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.hypervisor import lab_network as dhcp
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.lab.process import launcher
 from vmlab.model.cell_event import (
     CellEnded,
@@ -33,7 +33,7 @@ from vmlab.model.event import (
 )
 from vmlab.plan.terms import Overrides
 from vmlab.telemetry.source import Roots
-from vmlab.workloads.contract import RUN_DEADLINE, Completed
+from vmlab.workloads.shell import RUN_DEADLINE, Completed
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 OVERRIDES = Overrides(size="full", sets=("order=as written", "guests.quick.image=own"))

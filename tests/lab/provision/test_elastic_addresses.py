@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.shell import FakeShell
 from tests.lab.one_cell import HOST, Lab
-from vmlab.hypervisor.contract import Translated
+from vmlab.hypervisor.domain_spec import Translated
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.plan.planning import Plan, make_plan
 from vmlab.plan.scenario_file.loading import read

@@ -18,7 +18,7 @@ from tests.fakes.local_guest import LocalGuest
 from tests.fakes.store import FULL, FillableWriter
 from tests.lab.cell.test_lost_guest import EVENTS
 from tests.lab.one_cell import REPORT, scenario_plan
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.lab.process import launcher
 from vmlab.lab.process.prepared import PreparedRun, RunRequest
 from vmlab.lab.process.run_ending import Verdict

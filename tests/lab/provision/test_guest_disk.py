@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.disk import DIED, FakeDisk
 from tests.lab.runs import PASSED, MemoryRun
-from vmlab.hypervisor.contract import GuestDisk
+from vmlab.hypervisor.protocols import GuestDisk
 from vmlab.model.cell_event import PhaseEnded, PhaseStarted
 from vmlab.model.errors import RefusedError
 from vmlab.model.event import (

@@ -15,7 +15,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from tests.lab.one_cell import scenario_plan
 from vmlab.guests.helper_shell import HelperShell
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.integrity.digests import FileDigests
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.lab.provision.timing import USUAL

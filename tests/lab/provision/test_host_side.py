@@ -19,8 +19,9 @@ from vmlab.lab.cell.common_start import start_together
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import Outcome
-from vmlab.workloads.contract import Shell, StagingContext, WorkloadContext
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.shell import Shell
+from vmlab.workloads.workload import StagingContext, WorkloadContext
 
 Step = tuple[str, str]
 

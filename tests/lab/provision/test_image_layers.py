@@ -14,7 +14,8 @@ from tests.lab.runs import PASSED, MemoryRun, launched
 from vmlab.guests.image.catalog import IMAGES, Image
 from vmlab.guests.image.layers import layer_name
 from vmlab.guests.snapshots import list_snapshots
-from vmlab.hypervisor.contract import DomainSpec, GuestDisk
+from vmlab.hypervisor.domain_spec import DomainSpec
+from vmlab.hypervisor.protocols import GuestDisk
 from vmlab.integrity.digests import seal
 from vmlab.lab.process import launcher
 from vmlab.lab.run.attempts import MeasuredBefore

@@ -19,7 +19,7 @@ from tests.lab.one_cell import REPORT, Lab, scenario_plan
 from vmlab.guests import snapshots as frozen
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import Image
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.integrity.disk_reading import Findings
 from vmlab.integrity.long_work import LongWork
 from vmlab.lab.provision import disk_integrity

@@ -14,7 +14,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.snapshots import SnapshotRecipe
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.frozen_guest import layout
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.guest_set import GuestSet

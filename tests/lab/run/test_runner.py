@@ -22,8 +22,8 @@ from vmlab.model.errors import ExitCode, HypervisorError, WorkloadError
 from vmlab.model.event import Event
 from vmlab.model.run import DONE, SETTLING, Outcome
 from vmlab.plan.terms import Overrides
-from vmlab.workloads.contract import StagingContext
 from vmlab.workloads.kinds.cpu import Cpu
+from vmlab.workloads.workload import StagingContext
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

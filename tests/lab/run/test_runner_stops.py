@@ -26,7 +26,7 @@ from vmlab.model.errors import ExitCode, GuestError, HypervisorError, StoreError
 from vmlab.model.event import CommandReceived, Event
 from vmlab.model.run import Outcome
 from vmlab.store.outbox import Outbox
-from vmlab.workloads.contract import Shell
+from vmlab.workloads.shell import Shell
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

@@ -9,7 +9,7 @@ from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole, compared
 from tests.waiting import until
 from vmlab.model.places import runs_folder
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 
 

@@ -31,7 +31,7 @@ from vmlab.plan.terms import HostFacts
 from vmlab.store.life import LOCK
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import Console
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.compare_screen import CompareScreen

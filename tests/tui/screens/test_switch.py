@@ -25,7 +25,7 @@ from vmlab.model.errors import CommandFailed
 from vmlab.model.event import Event, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.live_feed import RunArrived, RunFound
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.charts.chart_board import _GUTTER, ChartBoard

@@ -15,7 +15,7 @@ from tests.tui.conftest import RECORDED
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole, compared, replayed
 from tests.waiting import until
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.screens.base_screen import SMALLEST
 from vmlab.tui.state.charts import CPU
 from vmlab.tui.widgets.charts.chart_board import ChartBoard

@@ -19,7 +19,7 @@ from vmlab.report.demo.duration import FOLDER
 from vmlab.report.words import NOT_MEASURED
 from vmlab.store.runs import STORE, write_tag
 from vmlab.telemetry.host.host_figures import headlines
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.compared import ComparedSides, Entry, SideRow, compared_sides
 from vmlab.tui.widgets.charts.raster import PLAIN_LINES

@@ -12,7 +12,7 @@ from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import ROOMY, StillConsole, compared, replayed, store_of
 from tests.waiting import until
 from vmlab.model.places import runs_folder
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.widgets.charts.side_charts import SideBars
 from vmlab.tui.widgets.painted import Painted

@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, WorkloadContext
 from vmlab.workloads.kinds.cpu import Cpu, CpuParams
+from vmlab.workloads.workload import Finished, WorkloadContext
 
 
 @pytest.fixture

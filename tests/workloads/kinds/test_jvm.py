@@ -23,8 +23,8 @@ from tests.fakes.shell import FakeShell, says
 from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, WorkloadContext
 from vmlab.workloads.kinds.jvm import MEMBERS, Jvm, JvmParams, score_name
+from vmlab.workloads.workload import Finished, WorkloadContext
 
 ASKED = JvmParams(operations=4, warmup=1, threads=2, heap=2**28)
 SOURCES = PAYLOAD / "root/usr/lib/vmlab/jvm/source/members"

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, WorkloadContext
 from vmlab.workloads.kinds.memory import Memory, MemoryParams
+from vmlab.workloads.workload import Finished, WorkloadContext
 
 ASKED = MemoryParams(total=2**30, block=1024, threads=2)
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from tests.fakes.shell import FakeShell
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, WorkloadContext
 from vmlab.workloads.kinds.stream import Stream, StreamParams
+from vmlab.workloads.workload import Finished, WorkloadContext
 
 ASKED = StreamParams(array=8_000_000, runs=4, threads=2)
 

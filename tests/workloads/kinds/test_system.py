@@ -14,10 +14,10 @@ from tests.fakes.shell import FakeShell, says
 from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, WorkloadContext
 from vmlab.workloads.kinds import system
 from vmlab.workloads.kinds.system import BUFFERS, System, SystemParams
 from vmlab.workloads.payload.copy_source import content
+from vmlab.workloads.workload import Finished, WorkloadContext
 
 ASKED = SystemParams(runs=2_000_000, cycles=200, passes=20)
 OWN = "/data/vmlab-small"

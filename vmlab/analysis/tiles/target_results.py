@@ -17,9 +17,9 @@ from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import fields_of
 from vmlab.model.run import RUN_TIME, Outcome
-from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, Said, Target, targets_of
+from vmlab.workloads.workload import AnyWorkload
 
 
 def target_documents(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> list[TargetDocument]:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from vmlab.hypervisor.contract import PoolImage
+from vmlab.hypervisor.domain_spec import PoolImage
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc, require_isolation
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.system import kernel

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.data_disks import AnyDataDisk, DataDisk, PoolDisk
+from vmlab.hypervisor.domain_spec import PoolImage
 from vmlab.hypervisor.open_files import descriptors_on, opened_by
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CACHE_FLAGS, CacheFlags, CacheMode

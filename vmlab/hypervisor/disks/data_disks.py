@@ -22,10 +22,10 @@ from typing import Any
 
 import libvirt
 
-from vmlab.hypervisor.contract import DomainSpec, LogicalVolume, PoolImage
 from vmlab.hypervisor.disks import loop_devices, made_file_systems, user_folder
 from vmlab.hypervisor.disks.made_file_systems import MadeFileSystem
 from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct, seconds_to_make
+from vmlab.hypervisor.domain_spec import DomainSpec, LogicalVolume, PoolImage
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_devices_xml, data_disk_xml

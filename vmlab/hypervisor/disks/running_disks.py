@@ -20,17 +20,18 @@ from typing import Any, TypeVar
 
 from lxml import etree
 
-from vmlab.hypervisor.contract import DiskLatency, DiskRequests, DomainSpec
 from vmlab.hypervisor.disks import cache_switch
 from vmlab.hypervisor.disks.cache_proof import Qemu
 from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, definitions_in
 from vmlab.hypervisor.disks.data_disks import IN_USER_FOLDER, DataDisk, DataDisks
 from vmlab.hypervisor.disks.overlays import require_direct
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, Monitor, device_in
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.hypervisor.libvirt.running_guest import StartedGuest
+from vmlab.hypervisor.protocols import DiskLatency, DiskRequests
 from vmlab.model.errors import HypervisorError
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CACHE_FLAGS, CacheMode
@@ -49,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunningDisks:
-    """`contract.GuestDisks`. `lookup` gives libvirt's domain by a guest's name, `guests` what it was started as."""
+    """`protocols.GuestDisks`. `lookup` gives libvirt's domain by a guest's name, `guests` what it was started as."""
 
     _places: Places
     _data_disks: DataDisks

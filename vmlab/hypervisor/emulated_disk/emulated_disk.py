@@ -23,13 +23,13 @@ from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from vmlab.hypervisor.contract import GuestDisk
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.emulated_disk.disk_model import ProofFigure, prove
 from vmlab.hypervisor.emulated_disk.disk_process import LIFT, PATIENCE, SERVED, SET, DiskProcess, StallWatch
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.protocols import GuestDisk
 from vmlab.model.errors import HypervisorError, RefusedError, VmlabError, in_one_line
 from vmlab.model.scenarios.disk_profiles import DiskProfile
 from vmlab.system import kernel

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from lxml import etree
 
-from vmlab.hypervisor.contract import DiskRequests, DomainSpec
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.levers.guest_lever import GuestLever, RunningQemu
+from vmlab.hypervisor.protocols import DiskRequests
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace

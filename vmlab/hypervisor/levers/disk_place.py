@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vmlab.hypervisor.contract import LogicalVolume
+from vmlab.hypervisor.domain_spec import LogicalVolume
 from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
 from vmlab.hypervisor.open_files import descriptors_on, file_below, opened_by
 from vmlab.model.results import LeverProof

@@ -25,9 +25,9 @@ from typing import Any, NoReturn
 
 import libvirt
 
-from vmlab.hypervisor.contract import CAUSE_SECONDS
 from vmlab.hypervisor.isolation.init import Change, Children
 from vmlab.hypervisor.libvirt.libvirt_root import Places
+from vmlab.hypervisor.protocols import CAUSE_SECONDS
 from vmlab.model.errors import GuestLost
 from vmlab.model.visible import visible_line
 
@@ -131,7 +131,7 @@ class DomainWatch:
                 guest.reporting.cancel()
 
     async def until_lost(self, names: Collection[str]) -> NoReturn:
-        """See `contract.Hypervisor.until_lost`."""
+        """See `protocols.Hypervisor.until_lost`."""
         await self._losses.until_lost(names)
 
     async def standstill(self, names: Collection[str]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from vmlab.hypervisor.contract import BootImage, DomainSpec, PoolImage
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec, PoolImage
 from vmlab.hypervisor.levers.guest_lever import all_levers
 from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL, LAB_NAMESPACE, routed_bridge_of
 from vmlab.model.run import Accelerator, CacheMode

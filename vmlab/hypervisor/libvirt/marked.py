@@ -22,8 +22,8 @@ import libvirt
 from lxml import etree
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.contract import LabNetwork
 from vmlab.hypervisor.libvirt.domain_xml import mark, marked_for, node
+from vmlab.hypervisor.protocols import LabNetwork
 from vmlab.integrity.long_work import fill
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import LAB_NAMESPACE, NETWORK

@@ -12,7 +12,7 @@ from typing import Any
 
 import libvirt
 
-from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, proofs
 from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles
@@ -56,7 +56,7 @@ class LeverProving:
     async def prove(
         self, specs: Sequence[DomainSpec], keys: Collection[str], inside: Mapping[str, Mapping[str, str]]
     ) -> list[LeverProof]:
-        """For each guest, see `guest_lever.proofs`, and for `inside` `contract.Hypervisor.prove_levers`."""
+        """For each guest, see `guest_lever.proofs`, and for `inside` `protocols.Hypervisor.prove_levers`."""
         what = "proving its settings"
         asked = ((spec, keys, inside.get(spec.name, {})) for spec in specs)
         found = await asyncio.gather(*(call(f"{one[0].name}: {what}", _ASK, self._proofs, *one) for one in asked))

@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from vmlab.hypervisor.contract import LogicalVolume
+from vmlab.hypervisor.domain_spec import LogicalVolume
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.units import format_bytes

@@ -21,7 +21,7 @@ from lxml import etree
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from vmlab.hypervisor.contract import DomainSpec, Translated
+from vmlab.hypervisor.domain_spec import DomainSpec, Translated
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.lab_network import add_bridge, bring_up, fresh_namespace, link_index, refusals, remove_link
 from vmlab.hypervisor.overlay_network.translation import put_translation, remove_translation, translated

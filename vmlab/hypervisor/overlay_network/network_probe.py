@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from vmlab.hypervisor.contract import Translated
+from vmlab.hypervisor.domain_spec import Translated
 from vmlab.hypervisor.isolation.namespace import in_fresh_network
 from vmlab.hypervisor.lab_network import LOOPBACK
 from vmlab.hypervisor.overlay_network.guest_networks import put_limit

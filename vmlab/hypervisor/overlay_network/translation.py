@@ -25,7 +25,7 @@ from pyroute2 import IPRoute
 from pyroute2.nftables.expressions import genex, ipv4addr, verdict
 from pyroute2.nftables.main import NFTables
 
-from vmlab.hypervisor.contract import Translated
+from vmlab.hypervisor.domain_spec import Translated
 from vmlab.hypervisor.lab_network import add_bridge, remove_link
 from vmlab.model.names import BRIDGE, BRIDGE_MAC
 

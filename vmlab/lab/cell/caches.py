@@ -16,8 +16,8 @@ from vmlab.model.scenarios.repetition import Warm
 from vmlab.plan.terms import GuestPlan, WorkloadPlan
 from vmlab.system import kernel
 from vmlab.system.descriptors import closed_after
-from vmlab.workloads.contract import Shell
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.shell import Shell
 
 _EMPTY = "sync; echo 3 > /proc/sys/vm/drop_caches || exit"
 _LOAD = r"""for one in {programs}; do

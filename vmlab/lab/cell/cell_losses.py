@@ -19,7 +19,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from vmlab.hypervisor.contract import DiskRequests, DomainSpec, GuestDisk, Hypervisor
+from vmlab.hypervisor.domain_spec import DomainSpec
+from vmlab.hypervisor.protocols import DiskRequests, GuestDisk, Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.provision.guest_set import GuestSet

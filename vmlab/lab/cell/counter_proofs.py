@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from vmlab.hypervisor.contract import DiskRequests, DomainSpec, Hypervisor
+from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.levers.disk_limit import is_limited, limits_kept
+from vmlab.hypervisor.protocols import DiskRequests, Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet

@@ -28,8 +28,8 @@ from vmlab.model.run import RUN_TIME
 from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan
 from vmlab.store.kept_file import CpuNeeds
-from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.workload import AnyWorkload
 
 SHARE = 1 / 3
 """Of the least CPU time of the same work, below which it was not done."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vmlab.hypervisor.contract import Hypervisor
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, HostsStart, StartSkew, start_together
 from vmlab.lab.cell.counter_proofs import LimitCheck, NetworkCheck, fault_of

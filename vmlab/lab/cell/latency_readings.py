@@ -7,7 +7,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
-from vmlab.hypervisor.contract import DiskLatency, DomainSpec, Hypervisor
+from vmlab.hypervisor.domain_spec import DomainSpec
+from vmlab.hypervisor.protocols import DiskLatency, Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.cell_event import DiskLatencyRead

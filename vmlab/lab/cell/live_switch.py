@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
-from vmlab.hypervisor.contract import GuestDisk
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
+from vmlab.hypervisor.protocols import GuestDisk
 from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents

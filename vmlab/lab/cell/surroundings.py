@@ -9,7 +9,8 @@ from pathlib import Path
 from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
-from vmlab.hypervisor.contract import BootImage, GuestDisk, Hypervisor
+from vmlab.hypervisor.domain_spec import BootImage
+from vmlab.hypervisor.protocols import GuestDisk, Hypervisor
 from vmlab.lab.cell.cell_events import Emit, KeepsRaw
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_switch import HostKsm
@@ -23,7 +24,7 @@ from vmlab.plan.terms import CellPlan, Plan
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.recorder import ReadTimes
 from vmlab.telemetry.standstill import StandstillWatch
-from vmlab.workloads.contract import Shell
+from vmlab.workloads.shell import Shell
 
 ReadAt = Callable[[float], Awaitable[ReadTimes | None]]
 

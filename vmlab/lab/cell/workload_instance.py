@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
-from vmlab.hypervisor.contract import Hypervisor
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.cell_event import (
     RoundEnded,
@@ -29,9 +29,9 @@ from vmlab.model.results import CpuUse
 from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.system.kvm_device import in_virtual_machine
-from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 from vmlab.workloads.metrics import Reading, demand_tool_time
 from vmlab.workloads.verification import last_words, read_from_a_guest
+from vmlab.workloads.workload import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from vmlab.guests.image import added, catalog
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.image.catalog import Image
 from vmlab.guests.image.layers import require_layer
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import Lacking
 from vmlab.model.asset import Asset

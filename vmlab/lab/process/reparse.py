@@ -28,9 +28,9 @@ from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 from vmlab.system.file_system import demand_usable
-from vmlab.workloads.contract import AnyWorkload, Collected
 from vmlab.workloads.metrics import demand_not_longer
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.workload import AnyWorkload, Collected
 
 _KINDS = (RunStarted, CellStarted, CellWithdrawn, WorkloadEnded, MeasurementTaken, FiguresRemade, CellEnded)
 

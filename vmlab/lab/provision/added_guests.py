@@ -21,7 +21,7 @@ from vmlab.guests.added_guest import (
 from vmlab.guests.channel import GuestShell
 from vmlab.guests.guest_setup import look_at_boot
 from vmlab.guests.image.added import AddedImage, System
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.lab.provision.timing import Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import GuestError

@@ -20,8 +20,9 @@ from vmlab.guests.guest_setup import look_at_boot, set_up_data_disk, start_servi
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.ssh import RunKeys, SshShell
-from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec, Translated
 from vmlab.hypervisor.levers.guest_lever import early_among, files_inside
+from vmlab.hypervisor.protocols import Hypervisor, SavedGuest
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all

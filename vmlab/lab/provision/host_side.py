@@ -14,7 +14,7 @@ from vmlab.lab.provision.guest_set import positions
 from vmlab.lab.provision.timing import Timing
 from vmlab.model.names import HOST_PLACE
 from vmlab.plan.terms import CellPlan, GuestPlan
-from vmlab.workloads.contract import Shell
+from vmlab.workloads.shell import Shell
 
 
 @dataclass(frozen=True, slots=True)

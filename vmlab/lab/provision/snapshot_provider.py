@@ -22,8 +22,9 @@ from vmlab.guests.guest_setup import start_services, wait_for_boot
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
 from vmlab.guests.snapshots import Snapshot, SnapshotRecipe, discard, find, image_digest, make
-from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
+from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.frozen_guest import layout
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.cell_event import SnapshotMade, SnapshotProgressed
@@ -33,8 +34,9 @@ from vmlab.model.event import Event, Notice
 from vmlab.model.names import DISK
 from vmlab.model.roles import ROLES
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
-from vmlab.workloads.contract import Shell, Side, StagingContext
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.shell import Shell
+from vmlab.workloads.workload import Side, StagingContext
 
 _CHANGES_NO_GUEST = ("reports", "__pycache__")
 """Folders of workloads: parsers of what tools print, and what Python compiles."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vmlab.hypervisor.contract import CAUSE_SECONDS
+from vmlab.hypervisor.protocols import CAUSE_SECONDS
 from vmlab.store.outbox import HANG_SECONDS, PATIENCE_SECONDS
-from vmlab.workloads.contract import Client
+from vmlab.workloads.workload import Client
 
 
 @dataclass(frozen=True, slots=True)

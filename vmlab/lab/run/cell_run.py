@@ -40,8 +40,9 @@ from vmlab.model.names import DISK, HOST_PLACE
 from vmlab.model.results import CacheProof, Provision
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
-from vmlab.workloads.contract import Shell, WorkloadContext
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.shell import Shell
+from vmlab.workloads.workload import WorkloadContext
 
 
 class CellRun:

@@ -16,8 +16,8 @@ from vmlab.guests.host_shell import BareShell, HostShell
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.bare_init import BareOrder
 from vmlab.hypervisor.bare_place import bare_place, copy_image
-from vmlab.hypervisor.contract import BootImage, GuestDisk, Hypervisor
 from vmlab.hypervisor.disks.host_files import host_data, marked_folder, mounted_root, root_with_data
+from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.cgroups import prefix_of
@@ -26,6 +26,7 @@ from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.lab_network import far_host_network
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
+from vmlab.hypervisor.protocols import GuestDisk, Hypervisor
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn
@@ -48,7 +49,7 @@ from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.speed_trace import PERIOD
 from vmlab.telemetry.standstill import StandstillWatch
-from vmlab.workloads.contract import Shell
+from vmlab.workloads.shell import Shell
 
 
 def cpu_words(cpus: Sequence[int], cores: Cores, taken: Collection[int] = ()) -> str:

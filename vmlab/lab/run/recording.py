@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.namespace import host_proc
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.lab.cell.disturbance import JUDGED
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import shielded

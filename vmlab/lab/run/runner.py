@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.guests.image.catalog import load as load_image
-from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.protocols import Hypervisor
 from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_switch import HostKsm

@@ -11,8 +11,8 @@ from vmlab.model.scenarios.host_settings import HOST_SETTINGS
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.changes import CHANGEABLE_SIZES, PLAIN
 from vmlab.plan.scenario_file.variables import MOST_CHARACTERS, NAME, SIGN
-from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.workload import AnyWorkload
 
 Schema = dict[str, Any]
 

@@ -3,14 +3,15 @@
 from vmlab.model.errors import GuestError, WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
-from vmlab.workloads.contract import (
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
+from vmlab.workloads.shell import Completed, Shell
+from vmlab.workloads.verification import demand_equal, demand_success, demand_within, read_from_a_guest
+from vmlab.workloads.workload import (
     Client,
     Collected,
-    Completed,
     Finished,
     Footprint,
     Progress,
-    Shell,
     Side,
     StagingContext,
     Stored,
@@ -18,8 +19,6 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
-from vmlab.workloads.verification import demand_equal, demand_success, demand_within, read_from_a_guest
 
 __all__ = [
     "RUN_TIME",

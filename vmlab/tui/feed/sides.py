@@ -24,7 +24,7 @@ from vmlab.model.event import CellPlaced
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import all_tags
 from vmlab.store.samples import HostReaders, series
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.run_tables import document_of
 
 _MOST_CURVES = 16

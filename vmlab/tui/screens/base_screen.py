@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
 from vmlab.system.text_width import wrapped
-from vmlab.tui.contract import console_of
+from vmlab.tui.console_requests import console_of
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.painted import Line, Painted
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
 from vmlab.telemetry.host.host_figures import HostFigure, headlines
-from vmlab.tui.contract import Pick, Proposal
+from vmlab.tui.console_requests import Pick, Proposal
 from vmlab.tui.feed.sides import COLOURS, Course, PickedSide, course_of, sides_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides

@@ -13,7 +13,7 @@ from vmlab.report.demo.chapters import Demo
 from vmlab.report.demo.so_far import SideSoFar, so_far
 from vmlab.report.run.tiles_board import cells_of_most_tiles
 from vmlab.report.words import cells_words
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_WAIT

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.run import RUNNING, Phase
-from vmlab.tui.contract import Proposal
+from vmlab.tui.console_requests import Proposal
 from vmlab.tui.screens.base_screen import OF_A_RUN, SPAN_KEY
 from vmlab.tui.screens.commanding_screen import CommandingScreen
 from vmlab.tui.state.history import HOUR, History

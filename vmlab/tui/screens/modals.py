@@ -19,7 +19,7 @@ from textual.widgets import Button, Label
 
 from vmlab.model.visible import visible
 from vmlab.system.text_width import exactly, wrapped
-from vmlab.tui.contract import Said, console_of
+from vmlab.tui.console_requests import Said, console_of
 from vmlab.tui.screens.base_screen import CHANGING, WATCHES, ConsoleScreen, DismissedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.painted import Line, Painted, line_width

@@ -10,7 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.past import past_times
 from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.feed.run_tables import document_of, measured_of

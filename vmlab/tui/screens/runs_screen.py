@@ -26,7 +26,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import RunSummary, store_of
 from vmlab.system.text_width import exactly
-from vmlab.tui.contract import Pick
+from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.kept_verdicts import KeptVerdicts
 from vmlab.tui.feed.run_facts import SORTS, RunFacts, RunFactsList, RunRow, kept_marks, rows_of
 from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine

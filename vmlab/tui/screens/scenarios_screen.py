@@ -20,7 +20,7 @@ from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
 from vmlab.system.text_width import exactly, left, wrapped
 from vmlab.tui.commands import start
-from vmlab.tui.contract import Proposal
+from vmlab.tui.console_requests import Proposal
 from vmlab.tui.feed.planner import Planned, grouped, own_file, planned, scenario_names, scenarios
 from vmlab.tui.feed.run_facts import has_words
 from vmlab.tui.screens.filtered_screen import FilteredScreen, FilterLine

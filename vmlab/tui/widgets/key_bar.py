@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from textual.events import Click
 
 from vmlab.system.text_width import width_of, wrapped
-from vmlab.tui.contract import console_of
+from vmlab.tui.console_requests import console_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 if TYPE_CHECKING:

@@ -13,16 +13,6 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    Progress,
-    StagingContext,
-    Stored,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.programs import (
     Folder,
@@ -37,6 +27,16 @@ from vmlab.workloads.programs import (
 from vmlab.workloads.services import LAB_USER
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_one_report
+from vmlab.workloads.workload import (
+    Client,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    Stored,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 _MIB = 2**20
 STAGES = ("putc", "put_block", "rewrite", "getc", "get_block", "seeks")

@@ -13,15 +13,6 @@ from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.image_name import Packages
 from vmlab.model.units import Seconds
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    Shell,
-    StagingContext,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import SHARES, Metric, ToolTime, with_run_time
 from vmlab.workloads.pace import DELIVERED
 from vmlab.workloads.programs import ask, command, install
@@ -34,8 +25,10 @@ from vmlab.workloads.reports.found_figures import (
     said_lines,
 )
 from vmlab.workloads.sent_file import SentFile
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import is_amount, last_object, read_from_a_guest
+from vmlab.workloads.workload import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 MOST_KEPT = 4 * 2**20
 """Bytes that a command may print: what it keeps for its record."""

@@ -9,12 +9,6 @@ from pydantic import Field
 
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.lever import Threads
-from vmlab.workloads.contract import (
-    Footprint,
-    Progress,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.reports.sysbench_report import (
     IntervalCount,
@@ -26,6 +20,7 @@ from vmlab.workloads.reports.sysbench_report import (
 )
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal
+from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
 
 _EVENT_SECONDS = {"kvm": 0.0022, "tcg": 0.014}
 """One event of max_prime 50,000: measured under TCG, and on the host itself, which KVM is close to."""

@@ -14,22 +14,22 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
-from vmlab.workloads.contract import (
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
+from vmlab.workloads.programs import Contents, ask, command, install, own_seed, told_progress
+from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
+from vmlab.workloads.shell import Shell
+from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.verification import is_amount, last_object, objects
+from vmlab.workloads.workload import (
     Client,
     Finished,
     Footprint,
     Progress,
-    Shell,
     StagingContext,
     Stored,
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
-from vmlab.workloads.programs import Contents, ask, command, install, own_seed, told_progress
-from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
-from vmlab.workloads.tool_workload import ToolWorkload
-from vmlab.workloads.verification import is_amount, last_object, objects
 
 _BLOCK = 4096
 _ROUNDED = 0.001

@@ -11,16 +11,6 @@ from pydantic import Field, model_validator
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Pace, Seconds
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    Progress,
-    StagingContext,
-    Stored,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.programs import (
     Contents,
@@ -49,6 +39,16 @@ from vmlab.workloads.reports.fio_report import (
     parse_fio,
 )
 from vmlab.workloads.tool_workload import ToolWorkload
+from vmlab.workloads.workload import (
+    Client,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    Stored,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 _BLOCK_SECONDS = {"kvm": 0.0001, "tcg": 0.001}
 _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}

@@ -14,17 +14,6 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Pace
-from vmlab.workloads.contract import (
-    Client,
-    Collected,
-    Finished,
-    Footprint,
-    Progress,
-    Shell,
-    StagingContext,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import (
     DELIVERED,
@@ -49,8 +38,19 @@ from vmlab.workloads.reports.ab_report import (
     parse_percentiles,
 )
 from vmlab.workloads.services import ACCESS_LOG, selects, selects_since
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_success, is_amount, last_object
+from vmlab.workloads.workload import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 _REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
 """Measured on two idle cores under TCG; its figure for KVM is a guess."""

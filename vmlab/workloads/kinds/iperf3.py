@@ -10,16 +10,6 @@ from pydantic import AfterValidator, Field, model_validator
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import BitRate, Bytes, Seconds
-from vmlab.workloads.contract import (
-    Client,
-    Collected,
-    Finished,
-    Footprint,
-    Shell,
-    Workload,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.reports.iperf3_report import (
     Iperf3Report,
@@ -30,7 +20,9 @@ from vmlab.workloads.reports.iperf3_report import (
     parse_iperf3,
     rate_reached,
 )
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import demand_equal, demand_success
+from vmlab.workloads.workload import Client, Collected, Finished, Footprint, Workload, WorkloadContext, WorkloadParams
 
 _FIRST_PORT = 20_000
 """Above what the image's servers use and below the ports that the kernel gives to clients."""

@@ -13,17 +13,12 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.lever import Threads
 from vmlab.model.units import Bytes
-from vmlab.workloads.contract import (
-    Footprint,
-    Progress,
-    Shell,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.programs import told_progress
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal, figures_by_name, number_of
+from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
 
 FOLDER = "/usr/lib/vmlab/jvm"
 """Sources and, compiled when the image is built, classes."""

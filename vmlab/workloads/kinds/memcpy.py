@@ -12,15 +12,10 @@ from pydantic import Field, model_validator
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
-from vmlab.workloads.contract import (
-    Footprint,
-    Progress,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_one_report
+from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
 
 Method = Literal["memcpy", "dumb", "mcblock"]
 

@@ -10,17 +10,6 @@ from pydantic import Field, model_validator
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Pace
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    Progress,
-    Shell,
-    StagingContext,
-    Stored,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.pace import (
     DELIVERED,
@@ -42,8 +31,19 @@ from vmlab.workloads.reports.sysbench_report import (
     parse_target_rate,
 )
 from vmlab.workloads.services import DATABASE
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal
+from vmlab.workloads.workload import (
+    Client,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    Stored,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 _SOCKET_FOLDER = "/var/run/postgresql"
 """Where the server listens on its own guest, network or not."""

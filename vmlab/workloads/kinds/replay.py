@@ -12,22 +12,22 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import NETWORK, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads import query_log
-from vmlab.workloads.contract import (
+from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
+from vmlab.workloads.programs import ask, command, install, told_progress
+from vmlab.workloads.services import selects, sql
+from vmlab.workloads.shell import Shell
+from vmlab.workloads.verification import demand_equal, demand_success, last_object
+from vmlab.workloads.workload import (
     Client,
     Collected,
     Finished,
     Footprint,
     Progress,
-    Shell,
     StagingContext,
     Workload,
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
-from vmlab.workloads.programs import ask, command, install, told_progress
-from vmlab.workloads.services import selects, sql
-from vmlab.workloads.verification import demand_equal, demand_success, last_object
 
 _DATABASE = "replay"
 _PORT = 3306

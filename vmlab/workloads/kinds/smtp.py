@@ -13,15 +13,6 @@ from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Pace, Seconds
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    Progress,
-    StagingContext,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import (
     DELIVERED,
@@ -40,6 +31,15 @@ from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_success, is_amount, last_object
+from vmlab.workloads.workload import (
+    Client,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 _CLOCK_PORT = 40025
 _MESSAGE_SECONDS = {"kvm": 0.01, "tcg": 0.1}

@@ -12,16 +12,11 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.lever import Threads
 from vmlab.model.units import Bytes
-from vmlab.workloads.contract import (
-    Footprint,
-    Progress,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.programs import told_progress
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, last_object, number_of
+from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
 
 PROGRAM = "/usr/lib/vmlab/stream"
 """Compiled when the image is built, from ``stream.c`` of its payload."""

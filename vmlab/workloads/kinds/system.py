@@ -11,15 +11,6 @@ from pydantic import Field
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER
 from vmlab.model.run import RUN_TIME
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    Progress,
-    StagingContext,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import (
     Folder,
@@ -34,6 +25,15 @@ from vmlab.workloads.programs import (
 )
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal, figures_by_name, number_of
+from vmlab.workloads.workload import (
+    Client,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 PROGRAM = "/usr/lib/vmlab/system"
 """Compiled when the image is built, from the sources in ``system/`` of its payload."""

@@ -32,9 +32,9 @@ from pydantic import (
 from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.model.visible import cut
-from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.metrics import Metric, Unit
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, only_document
+from vmlab.workloads.workload import WorkloadParams
 
 _LONGEST = 1000
 _LONGEST_LINE = 4096

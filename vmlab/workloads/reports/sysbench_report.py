@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Progress
 from vmlab.workloads.verification import R, demand_equal, demand_one_report, labelled, read_labelled, said
+from vmlab.workloads.workload import Progress
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"

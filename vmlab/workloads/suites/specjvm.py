@@ -15,19 +15,12 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.assets import asset_folder, asset_of, packed, unpack
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    Shell,
-    StagingContext,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.kinds.jvm import SETTINGS, prepare_java, score_name
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
+from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal
+from vmlab.workloads.workload import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 _MIB = 2**20
 GROUPS: tuple[str, ...] = (

@@ -18,18 +18,11 @@ from vmlab.model.errors import DeadlineExceeded, WorkloadError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.assets import asset_folder, asset_of, packed, unpack
-from vmlab.workloads.contract import (
-    Client,
-    Finished,
-    Footprint,
-    StagingContext,
-    WorkloadContext,
-    WorkloadParams,
-)
 from vmlab.workloads.metrics import Metric, ToolTime, Unit, with_run_time
 from vmlab.workloads.programs import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal
+from vmlab.workloads.workload import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 _BEFORE_A_PASS = 3.0
 """Run empties the buffers and sleeps before each pass."""

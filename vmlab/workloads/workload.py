@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict
 
@@ -32,50 +32,9 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.scenario_part import Described
 from vmlab.workloads.metrics import Metric, Reading, ToolTime
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """A command that ended: exit status, and its text output, decoded as UTF-8 with replacement."""
-
-    status: int
-    stdout: str
-    stderr: str
-
+from vmlab.workloads.shell import Shell
 
 Side = Literal["source", "target"]
-
-RUN_DEADLINE = 300.0
-"""Seconds that a command in a guest may take where nothing else is said.
-
-A dead guest is noticed within seconds by other means, so that this ends only what hangs. On a host that is emulated
-itself, with four guests on one processor, a command took more than two minutes.
-"""
-
-
-class Shell(Protocol):
-    """A place where commands run: a guest over SSH, or the host inside the guest image's root file system."""
-
-    @property
-    def name(self) -> str:
-        """The guest's name in the scenario, or ``host``."""
-        ...
-
-    @property
-    def address(self) -> str:
-        """Its own IPv4 address in the lab's network; see `WorkloadContext.peer_address` for where others reach it."""
-        ...
-
-    async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
-    ) -> Completed:
-        """Run `argv` as root, without a shell between. Raises GuestError when it exits non-zero and `check` holds,
-        and DeadlineExceeded after `deadline` seconds."""
-        ...
-
-    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Write a file, with its parent folders made where missing."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

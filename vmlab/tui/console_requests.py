@@ -1,4 +1,4 @@
-"""What screens and widgets know of the console that they are on; `app`, which has it, loads them."""
+"""What screens and widgets ask of the console that they are on; `app`, which has it, loads them."""
 
 from __future__ import annotations
 
