@@ -11,7 +11,7 @@ from tests.plan.test_planning import HOST
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, command_scenario, guest_size
 from vmlab.plan.planning import Overrides, make_plan
-from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.scenario_file.yaml_text import parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples/command"
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples/command"
 
 def test_it_compares_what_the_options_vary() -> None:
     overrides = Overrides(cache=("none", "writeback"))
-    file = command_scenario("sysbench cpu run", GuestSize(2, 2**30), overrides, 6)
+    file = command_scenario("sysbench cpu run", GuestSize(2, 2**30), (), overrides, 6)
     assert file.text == (
         "name: command\n"
         "guests:\n  vm: {vcpus: 2, memory: 1024 MiB}\n"
@@ -34,21 +34,21 @@ def test_it_compares_what_the_options_vary() -> None:
 
 
 def test_what_varies_nothing_runs_once_and_a_number_of_repeats_holds() -> None:
-    assert command_scenario("make", USUAL_GUEST, Overrides(), 6).scenario.repeats == 1
-    assert command_scenario("make", USUAL_GUEST, Overrides(repeats=3), 6).scenario.repeats == 3
-    assert command_scenario("make", USUAL_GUEST, Overrides(tiles=(1, 2), repeats=9), 6).scenario.repeats == 9
+    assert command_scenario("make", USUAL_GUEST, (), Overrides(), 6).scenario.repeats == 1
+    assert command_scenario("make", USUAL_GUEST, (), Overrides(repeats=3), 6).scenario.repeats == 3
+    assert command_scenario("make", USUAL_GUEST, (), Overrides(tiles=(1, 2), repeats=9), 6).scenario.repeats == 9
 
 
 @pytest.mark.parametrize("text", ["a 'b' \"c\" # d: e", "echo ${HOME} $HOME $${x}", "é\n\tx\\n", "[1, 2]", "on", "7"])
 def test_any_text_of_a_shell_comes_back_as_it_is(text: str) -> None:
-    file = command_scenario(text, USUAL_GUEST, Overrides(), 6)
+    file = command_scenario(text, USUAL_GUEST, (), Overrides(), 6)
     assert file.scenario.workloads["command"].params["run"] == text
     assert parse(file.text, "x", {}).value["workloads"]["command"]["run"] == text
 
 
 def test_no_text_is_no_command() -> None:
     with pytest.raises(ScenarioError, match=r"workloads\.command\.run: needs a command for a shell"):
-        make_plan(command_scenario(" ", USUAL_GUEST, Overrides(), 6), Overrides(), HOST)
+        make_plan(command_scenario(" ", USUAL_GUEST, (), Overrides(), 6), Overrides(), HOST)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -65,6 +65,35 @@ def test_the_printed_scenario_has_what_the_options_change(capsys: pytest.Capture
     assert (code, found["axes"], found["guests"]["vm"]["data"]) == (0, {"cache": ["none", "writeback"]}, "1 GiB")
     assert found["workloads"]["command"] == {"kind": "command", "on": "vm", "run": "make", "timeout": "90 s"}
     assert (found["repeats"], found["seed"], found["provision"], found["allow"]) == (3, 7, "cold", {"noise": True})
+
+
+def test_its_guest_has_the_packages_that_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = printed(capsys, "--with", "redis-tools,redis-server", "--with", "redis-tools")
+    file = read(Path("x"), out, {})
+    assert (code, file.scenario.workloads["command"].params["packages"]) == (0, ["redis-server", "redis-tools"])
+    (guest,) = make_plan(file, Overrides(), HOST).cells[0].guests
+    assert guest.resources.packages == ("redis-server", "redis-tools")
+    assert "packages" not in printed(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("cache-modes", "--with", "zip"), "--guest, --with and --print-scenario are for --command"),
+        (("--command", "make", "--with", "Zip"), "--with Zip needs the name of a package of Debian's"),
+        (("--command", "make", "--with", "zip,"), "--with '' needs the name of a package of Debian's"),
+        (
+            ("--command", "make", "--print-scenario", "--with", ",".join(f"p{n}" for n in range(10, 75))),
+            "<vmlab run --command>:8:15: workloads.command.packages: needs at most 64 entries",
+        ),
+    ],
+)
+def test_packages_that_make_no_scenario_are_one_line(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
+    assert ended("run", *words) == 2
+    said = capsys.readouterr()
+    assert (said.out, len(said.err.splitlines())) == ("", 1) and line in said.err
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,23 @@ import functools
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from vmlab.cli.diagnostics import parsed
+from vmlab.model.errors import UsageError
 from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_CELLS, MOST_TILES
+from vmlab.model.scenarios.image_name import check_package
 from vmlab.model.scenarios.scenario import HYPERVISORS, SIZES
+from vmlab.model.visible import visible_line
 from vmlab.plan.changes import assignments_of
 from vmlab.plan.ordering import LONGEST_LOOP, USUAL_LOOP
 from vmlab.plan.scenario_file.variables import given
 from vmlab.plan.terms import FOR_CLAIMS, Overrides
+
+Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def tile_counts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -96,6 +101,22 @@ def assignments(ctx: click.Context, param: click.Parameter, values: tuple[str, .
         raise click.BadParameter("@ needs the name of a file: @FILE", ctx, param)
     every = (assignments_of(Path(value[1:])) if value.startswith("@") else [value] for value in values)
     return tuple(chain.from_iterable(every))
+
+
+def _packages(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Each once and in order, as a plan has them. Raises UsageError for what is no package's name."""
+    found = {name for value in values for name in names_in(value)}
+    for name in sorted(found):
+        try:
+            check_package(name)
+        except ValueError as error:
+            raise UsageError(f"--with {visible_line(name[:40]) or repr(name)} {error}") from error
+    return tuple(sorted(found))
+
+
+def packages_option(help: str) -> Callable[[Command], Command]:
+    """``--with``: packages of Debian's on top of vmlab's own image."""
+    return click.option("--with", "packages", metavar="PACKAGES", multiple=True, callback=_packages, help=help)
 
 
 variables_option = click.option(

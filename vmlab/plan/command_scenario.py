@@ -35,20 +35,24 @@ def guest_size(text: str) -> GuestSize:
     return GuestSize(int(found[1]), parse_bytes(found[2]))
 
 
-def command_scenario(text: str, guest: GuestSize, overrides: Overrides, repeats: int) -> ScenarioFile:
+def command_scenario(
+    text: str, guest: GuestSize, packages: tuple[str, ...], overrides: Overrides, repeats: int
+) -> ScenarioFile:
     """The scenario, with the axes of the overrides; so many `repeats` where it compares something, and none are given.
 
-    Raises ScenarioError for what the workload does not take, and UsageError for variables, which it does not have.
+    Its guest has the `packages` of Debian's besides. Raises ScenarioError for what the workload does not take, and
+    UsageError for variables, which it does not have.
     """
     axes: dict[str, Any] = {"cache": overrides.cache, "tiles": overrides.tiles}
     given = {name: list(values) for name, values in axes.items() if values is not None}
     compares = any(len(values) > 1 for values in given.values())
     usual = repeats if compares else 1
     memory = f"{guest.memory // 2**20} MiB" if guest.memory % 2**20 == 0 else f"{guest.memory} B"
+    besides = {"packages": list(packages)} if packages else {}
     values = {
         "name": _WORKLOAD,
         "guests": {_GUEST: {"vcpus": guest.vcpus, "memory": memory}},
-        "workloads": {_WORKLOAD: {"kind": "command", "on": _GUEST, "run": text}},
+        "workloads": {_WORKLOAD: {"kind": "command", "on": _GUEST, **besides, "run": text}},
         **({"axes": given} if given else {}),
         "repeats": overrides.repeats if isinstance(overrides.repeats, int) else usual,
     }

@@ -12,6 +12,7 @@ from typing import TypeVar, get_args
 import click
 
 from vmlab.cli.diagnostics import say
+from vmlab.cli.options import packages_option
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.progress import shown_work
 from vmlab.guests.image.added import System, list_added
@@ -26,7 +27,6 @@ from vmlab.guests.snapshots import SNAPSHOTS, list_snapshots, size_limit
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.jsonable import picked
 from vmlab.model.quantities import format_bytes
-from vmlab.model.scenarios.image_name import check_package
 from vmlab.model.visible import visible_line
 
 _FILE = click.Path(path_type=Path)
@@ -38,23 +38,8 @@ def image() -> None:
     """The disks that guests start from: build vmlab's own, carry it to another host, add one of yours."""
 
 
-def _packages(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Each once and in order, as a plan has them."""
-    for name in given:
-        try:
-            check_package(name)
-        except ValueError as error:
-            raise UsageError(f"--with {visible_line(name[:40])} {error}") from error
-    return tuple(sorted(set(given)))
-
-
-def _with(help: str) -> Callable[[Command], Command]:
-    """The option that means a layer in place of the image."""
-    return click.option("--with", "packages", metavar="PACKAGE", multiple=True, callback=_packages, help=help)
-
-
 @image.command()
-@_with("Build a layer with this package of Debian's on top of it, if that is missing; repeatable.")
+@packages_option("Build a layer with this package of Debian's on top of it, if that is missing; repeatable.")
 @click.option("--force", is_flag=True, help="Build again even if it exists; with --with the layer alone.")
 def build(packages: tuple[str, ...], force: bool) -> None:
     """Build the image from this machine's Debian sources, if it is missing."""
@@ -145,7 +130,7 @@ def _kept(packages: tuple[str, ...]) -> Image:
 
 @image.command("export")
 @click.option("-o", "--output", type=_FILE, required=True, help="File to write; an existing one is replaced.")
-@_with("The layer with these packages instead of the image; repeatable.")
+@packages_option("The layer with these packages instead of the image; repeatable.")
 def export_command(output: Path, packages: tuple[str, ...]) -> None:
     """Write the image that guests start from to one file, for a host that cannot build it."""
     found = _kept(packages)
@@ -164,7 +149,7 @@ def import_command(file: Path) -> None:
 
 
 @image.command("licences")
-@_with("The layer with these packages instead of the image; repeatable.")
+@packages_option("The layer with these packages instead of the image; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print the packages as JSON.")
 def licences_command(packages: tuple[str, ...], as_json: bool) -> None:
     """List the packages in vmlab's own image, each with its version and licences, as Debian names them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 
 import click
 from click.core import ParameterSource
@@ -21,6 +22,7 @@ from vmlab.cli.options import (
     concurrent_option,
     hosts_option,
     overrides_options,
+    packages_option,
     quiet_option,
     verbose_option,
     wait_option,
@@ -44,7 +46,7 @@ from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.life import checked_note
 
-_OF_THE_COMMAND = ("scenario", "command", "guest", "print_scenario")
+_OF_THE_COMMAND = ("scenario", "command", "guest", "packages", "print_scenario")
 _ALLOWED = ("allow_overcommit", "allow_unsafe", "allow_noise", "allow_equal_weight")
 _CHANGED = ("tiles", "cache", "hosts", "repeats", "for_seconds", "again", "sets", "variables", "seed")
 _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "cold"}
@@ -59,6 +61,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
     callback=parsed(guest_size),
     help="With --command: the size of its guest [default: 1x512MiB].",
 )
+@packages_option("With --command: Debian's packages for its guest, such as redis-server,redis-tools; repeatable.")
 @click.option(
     "--print-scenario", is_flag=True, help="With --command: print the scenario that it makes, and start nothing."
 )
@@ -83,6 +86,7 @@ def run(
     scenario: str | None,
     command: str | None,
     guest: GuestSize | None,
+    packages: tuple[str, ...],
     print_scenario: bool,
     overrides: Overrides,
     spread: bool,
@@ -104,7 +108,7 @@ def run(
     """
     if print_scenario:
         _demand_printable(click.get_current_context())
-        write_text(_asked(scenario, command, guest, overrides, printed=True).text)
+        write_text(_asked(scenario, command, guest, packages, overrides, printed=True).text)
         return
     if (spread and overrides.hosts is None) or (unlike and not spread):
         raise UsageError("--spread is for --hosts, and --unlike for --spread")
@@ -114,7 +118,7 @@ def run(
     detail = Detail.asked(verbose=verbose, quiet=quiet)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
-            file = _asked(scenario, command, guest, overrides)
+            file = _asked(scenario, command, guest, packages, overrides)
             overrides = with_repeats_here(file, overrides)
             if name is not None:
                 demand_free(name)
@@ -137,17 +141,23 @@ def run(
 
 
 def _asked(
-    scenario: str | None, command: str | None, guest: GuestSize | None, overrides: Overrides, *, printed: bool = False
+    scenario: str | None,
+    command: str | None,
+    guest: GuestSize | None,
+    packages: tuple[str, ...],
+    overrides: Overrides,
+    *,
+    printed: bool = False,
 ) -> ScenarioFile:
     """The scenario that is named, or that a command makes. Raises UsageError for neither and for both."""
-    if command is None and (guest is not None or printed):
-        raise UsageError("--guest and --print-scenario are for --command")
+    if command is None and (guest is not None or packages or printed):
+        raise UsageError("--guest, --with and --print-scenario are for --command")
     if (command is None) == (scenario is None):
         raise UsageError("name a scenario, or give a command with --command, and not both")
     if command is None:
         return load_valid(scenario or "", overrides.variables)
-    once = command_scenario(command, guest or USUAL_GUEST, overrides, 1)
-    file = command_scenario(command, guest or USUAL_GUEST, overrides, repeats_needed(once.scenario).difference)
+    made = partial(command_scenario, command, guest or USUAL_GUEST, packages, overrides)
+    file = made(repeats_needed(made(1).scenario).difference)
     if printed:
         file = as_changed(file, overrides)
     validate_all(file)
