@@ -33,7 +33,7 @@ from vmlab.model.names import DATA_FOLDER, HOST_ADDRESS
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
-from vmlab.workloads.workload import WorkloadContext
+from vmlab.workloads.workload_steps import WorkloadContext
 
 NAME = "hand"
 GUESTS = ("near", "far")

@@ -1,6 +1,6 @@
 """Staging of both sides of a site, as the engine does it."""
 
-from vmlab.workloads.workload import AnyWorkload, StagingContext, WorkloadContext
+from vmlab.workloads.workload_steps import AnyWorkload, StagingContext, WorkloadContext
 
 
 async def stage_both(workload: AnyWorkload, context: WorkloadContext) -> None:

@@ -23,7 +23,7 @@ from vmlab.guests.held_client import HeldClient
 from vmlab.guests.windows_shell import WindowsShell
 from vmlab.workloads.kinds.fio import Fio, FioParams
 from vmlab.workloads.programs import windows_report
-from vmlab.workloads.workload import WorkloadContext
+from vmlab.workloads.workload_steps import WorkloadContext
 
 _WINE = ("/usr/lib/wine/wine64",)
 _WINESERVER = ("/usr/lib/wine/wineserver64",)

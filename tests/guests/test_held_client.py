@@ -18,7 +18,7 @@ from vmlab.guests.host_shell import HostChannel
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.workloads.shell import Completed
-from vmlab.workloads.workload import Client
+from vmlab.workloads.workload_steps import Client
 
 
 class LocalPlace:

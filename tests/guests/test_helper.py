@@ -22,7 +22,7 @@ from vmlab.guests.held_client import HeldClient, start_line_program
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.payload.helper_frames import MARK, MOST, packed, take
 from vmlab.model.errors import DeadlineExceeded, GuestError
-from vmlab.workloads.workload import Client
+from vmlab.workloads.workload_steps import Client
 
 PATIENCE = 60.0
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from vmlab.guests.payload.helper import main; main()"

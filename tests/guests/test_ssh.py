@@ -13,7 +13,7 @@ from vmlab.guests import ssh
 from vmlab.guests.held_client import HeldClient
 from vmlab.guests.ssh import SshShell
 from vmlab.model.errors import DeadlineExceeded, GuestError
-from vmlab.workloads.workload import Client
+from vmlab.workloads.workload_steps import Client
 
 SOON = 60.0
 LOOPBACK = "127.0.0.1"

@@ -17,7 +17,7 @@ from vmlab.guests.added_guest import missing_on_windows
 from vmlab.guests.held_client import HeldClient, TrueStart
 from vmlab.guests.windows_shell import WindowsShell, windows_command
 from vmlab.model.errors import GuestError
-from vmlab.workloads.workload import Client
+from vmlab.workloads.workload_steps import Client
 
 
 @dataclass

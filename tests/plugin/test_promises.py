@@ -13,7 +13,7 @@ from vmlab.report.exports.export_format import export_formats
 from vmlab.system.entry_points import EXPORTS, HOST_FIGURES, WORKLOADS, entries
 from vmlab.telemetry.host.host_figures import figure_sources
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import Workload
+from vmlab.workloads.workload_steps import Workload
 
 PROMISED = Path(__file__).with_name("promised_v1.txt")
 MODULES = ("workload", "export", "host_figure")

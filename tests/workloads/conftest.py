@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.shell import FakeShell
-from vmlab.workloads.workload import WorkloadContext
+from vmlab.workloads.workload_steps import WorkloadContext
 
 
 @pytest.fixture

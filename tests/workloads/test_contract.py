@@ -10,7 +10,7 @@ from vmlab.workloads.kinds.cpu import Cpu, CpuParams
 from vmlab.workloads.metrics import Reading
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.verification import last_words, read_from_a_guest
-from vmlab.workloads.workload import Collected, Finished
+from vmlab.workloads.workload_steps import Collected, Finished
 
 CPU = Cpu(CpuParams(threads=1))
 

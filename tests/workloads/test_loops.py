@@ -13,7 +13,7 @@ from vmlab.workloads.kinds.http import Http, HttpParams
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 from vmlab.workloads.kinds.smtp import Smtp, SmtpParams
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import WorkloadContext
+from vmlab.workloads.workload_steps import WorkloadContext
 
 
 def test_later_rounds_have_tags_of_their_own_and_the_first_keeps_its_one(context: WorkloadContext) -> None:

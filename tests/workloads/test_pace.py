@@ -22,7 +22,7 @@ from vmlab.workloads.pace import delivered_percent, demand_not_early, due_operat
 from vmlab.workloads.payload import smtp_client
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.reports.sysbench_report import parse_queue
-from vmlab.workloads.workload import Finished, Progress, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, Progress, WorkloadContext
 
 Json = dict[str, Any]
 ENDED: Json = {"ended": "all", "requests": 4, "bytes": 400, "seconds": 2.0, "last_began": 1.5}

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 ELASTIC = "198.19.1.11"
 PARAMS: dict[str, dict[str, Any]] = {

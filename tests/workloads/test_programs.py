@@ -7,7 +7,7 @@ from vmlab.model.errors import GuestError, WorkloadError
 from vmlab.workloads import registry
 from vmlab.workloads.programs import ask, command, install
 from vmlab.workloads.verification import line_object, objects
-from vmlab.workloads.workload import Workload
+from vmlab.workloads.workload_steps import Workload
 
 
 async def test_a_program_is_installed_where_its_command_looks_for_it(source: FakeShell) -> None:

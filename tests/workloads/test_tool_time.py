@@ -17,7 +17,15 @@ from vmlab.model.results import CpuUse
 from vmlab.workloads.kinds.bonnie import BonnieParams
 from vmlab.workloads.metrics import ToolTime, demand_not_longer, demand_tool_time, with_run_time
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import AnyWorkload, Client, Collected, Finished, Footprint, Workload, WorkloadContext
+from vmlab.workloads.workload_steps import (
+    AnyWorkload,
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Workload,
+    WorkloadContext,
+)
 
 Amounts = dict[str, Any]
 BUSY = CpuUse(1000.0, 0.0)

@@ -18,7 +18,7 @@ from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import UNREADABLE
-from vmlab.workloads.workload import Client, Finished
+from vmlab.workloads.workload_steps import Client, Finished
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from vmlab.workloads.metrics import SHARES
 from vmlab.workloads.pace import DELIVERED
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Target, judgeable, limit_of
-from vmlab.workloads.workload import AnyWorkload, WorkloadParams
+from vmlab.workloads.workload_steps import AnyWorkload, WorkloadParams
 
 _KEYS = {one.alias or name: one for name, one in Scenario.model_fields.items()}.keys()
 

@@ -16,7 +16,7 @@ from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import Footprint
+from vmlab.workloads.workload_steps import Footprint
 
 BOOT_WRITES_BYTES = 48 * 2**20
 """What a guest writes from its boot until it is ready, and what its overlay needs for itself."""

@@ -25,7 +25,7 @@ from vmlab.system.host_size import Cores, lack_of_cpus, last_cpus
 from vmlab.system.mounts import cpu_list
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.services import needed_programs, program_words
-from vmlab.workloads.workload import WorkloadParams
+from vmlab.workloads.workload_steps import WorkloadParams
 
 COPIED_BYTES = 128 * 2**20
 """What a guest on the host takes of its disk for its own /etc and /var: 90 MiB of the image, and what its servers add.

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.scenario_file.problems import Place, Problem
-from vmlab.workloads.workload import WorkloadParams
+from vmlab.workloads.workload_steps import WorkloadParams
 
 _KEY = "packages"
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vmlab.model.scenarios.table import Table
     from vmlab.system.host_size import Cores
     from vmlab.workloads.target_limits import Target
-    from vmlab.workloads.workload import WorkloadParams
+    from vmlab.workloads.workload_steps import WorkloadParams
 
 
 ForClaims = Literal["claims", "claims-once"]

@@ -21,7 +21,7 @@ from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.system.given_file import demand_given, open_given
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
-from vmlab.workloads.workload import StagingContext
+from vmlab.workloads.workload_steps import StagingContext
 
 MOST_BYTES = 2**30
 _UNPACK_SECONDS = 900.0

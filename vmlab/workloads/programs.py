@@ -18,7 +18,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, IN_MEMORY, WORKLOADS_FOLDER
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import is_amount, last_object, line_object
-from vmlab.workloads.workload import Progress, WorkloadContext
+from vmlab.workloads.workload_steps import Progress, WorkloadContext
 
 _PYTHON = ("/usr/bin/python3", "-I", "-S")
 

@@ -18,7 +18,7 @@ from vmlab.model.errors import VmlabError, WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.system.entry_points import WORKLOADS, Entry, Loaded, said
 from vmlab.workloads.metrics import Metric
-from vmlab.workloads.workload import AnyWorkload, Workload, WorkloadParams
+from vmlab.workloads.workload_steps import AnyWorkload, Workload, WorkloadParams
 
 _STEPS = ("stored", "staged_by", "stage", "rehearse", "prepare", "client", "progress")
 _AFTER = ("settle", "collect", "renew", "figures", "tool_time", "readings")

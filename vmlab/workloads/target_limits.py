@@ -13,7 +13,7 @@ from vmlab.model.quantities import Written, parse_bytes, parse_pace, parse_perce
 from vmlab.workloads.metrics import Metric
 from vmlab.workloads.pace import DELIVERED, PACE
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import AnyWorkload
+from vmlab.workloads.workload_steps import AnyWorkload
 
 Said = str | int | float
 """A limit as a scenario writes it."""

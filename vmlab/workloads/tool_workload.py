@@ -12,7 +12,7 @@ from vmlab.model.run import RUN_TIME
 from vmlab.workloads.metrics import ToolTime
 from vmlab.workloads.pace import PACE_METRICS
 from vmlab.workloads.verification import demand_success
-from vmlab.workloads.workload import Client, Collected, Finished, P, Workload, WorkloadContext
+from vmlab.workloads.workload_steps import Client, Collected, Finished, P, Workload, WorkloadContext
 
 _Names = TypeVar("_Names", bound="tuple[str, ...]")
 

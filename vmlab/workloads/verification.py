@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard, TypeVar
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.workload import Finished
+from vmlab.workloads.workload_steps import Finished
 
 R = TypeVar("R")
 

@@ -10,7 +10,15 @@ from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Seconds
 from vmlab.workloads.metrics import with_run_time
 from vmlab.workloads.verification import demand_success
-from vmlab.workloads.workload import Client, Collected, Finished, Footprint, Workload, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 
 class MisdeedParams(WorkloadParams):

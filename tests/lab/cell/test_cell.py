@@ -25,7 +25,7 @@ from vmlab.model.run import Outcome
 from vmlab.telemetry.domains.neighbours import NeighbourCounters
 from vmlab.telemetry.host_counters import HostCounters
 from vmlab.workloads.kinds.cpu import Cpu
-from vmlab.workloads.workload import WorkloadContext
+from vmlab.workloads.workload_steps import WorkloadContext
 
 
 async def test_a_cell_that_goes_well_has_all_phases_figures_and_raw_output(

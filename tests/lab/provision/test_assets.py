@@ -18,7 +18,7 @@ from vmlab.model.asset import Asset
 from vmlab.plan.planning import HostFacts, Overrides
 from vmlab.store.reader import RunReader
 from vmlab.workloads.suites.unixbench import Unixbench, UnixbenchParams
-from vmlab.workloads.workload import StagingContext, WorkloadContext
+from vmlab.workloads.workload_steps import StagingContext, WorkloadContext
 
 ASSET = Asset("unixbench", "/opt/unixbench", "5" * 64, 1000)
 HOST = HostFacts(2**36, 2**36, 2**40, 2, "tcg", assets={"unixbench": ASSET})

@@ -21,7 +21,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import Outcome
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
-from vmlab.workloads.workload import StagingContext, WorkloadContext
+from vmlab.workloads.workload_steps import StagingContext, WorkloadContext
 
 Step = tuple[str, str]
 

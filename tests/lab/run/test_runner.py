@@ -23,7 +23,7 @@ from vmlab.model.event import Event
 from vmlab.model.run import DONE, SETTLING, Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.workloads.kinds.cpu import Cpu
-from vmlab.workloads.workload import StagingContext
+from vmlab.workloads.workload_steps import StagingContext
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 

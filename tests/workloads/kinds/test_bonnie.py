@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.bonnie import Bonnie, BonnieParams
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 ASKED = BonnieParams(size=2**30, chunk=65_536, characters=2**20)
 

@@ -15,7 +15,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.command import MOST_KEPT, Command, CommandParams
 from vmlab.workloads.metrics import Reading
 from vmlab.workloads.sent_file import GivenFile
-from vmlab.workloads.workload import Finished, StagingContext, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, StagingContext, WorkloadContext
 
 GET = {"get_rate": {"find": '"GET","([0-9.]+)"', "unit": "1/s", "better": "higher"}}
 OUT = '"SET","99000.00"\n"GET","101000.00"\n'

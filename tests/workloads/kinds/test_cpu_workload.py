@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.cpu import Cpu, CpuParams
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.filecopy import Filecopy, FilecopyParams
 from vmlab.workloads.shell import Completed
-from vmlab.workloads.workload import Finished, Progress, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, Progress, WorkloadContext
 
 TREE = {"files": 2, "bytes": 1000, "digest": "abc"}
 MANIFEST = "d0000/f000000.bin\t400\t11\nd0000/f000001.bin\t600\t22\n"

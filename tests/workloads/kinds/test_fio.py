@@ -12,7 +12,7 @@ from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.fio import Fio, FioParams
 from vmlab.workloads.reports.fio_report import demand_work, parse_fio
-from vmlab.workloads.workload import Collected, Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Collected, Finished, WorkloadContext
 
 MIB = 2**20
 COMMON: dict[str, Any] = {"engine": "posixaio", "size": 32 * MIB, "depth": 16, "jobs": 2, "end_fsync": True}

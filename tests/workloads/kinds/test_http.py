@@ -12,7 +12,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.http import Http, HttpParams
 from vmlab.workloads.services import parse_selects
 from vmlab.workloads.shell import Completed
-from vmlab.workloads.workload import Finished, Progress, StagingContext, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, Progress, StagingContext, WorkloadContext
 
 PAGE = {"status": 200, "length": 30000, "generator": "WordPress 6.1.1", "complete": True}
 

@@ -13,7 +13,7 @@ from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.iperf3 import Iperf3, Iperf3Params
 from vmlab.workloads.reports.iperf3_report import parse_iperf3
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 TCP = Iperf3Params.model_validate({"time": "2 s", "streams": 2})
 REVERSE = Iperf3Params.model_validate({"time": "2 s", "omit": "1 s", "reverse": True})

@@ -24,7 +24,7 @@ from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.jvm import MEMBERS, Jvm, JvmParams, score_name
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 ASKED = JvmParams(operations=4, warmup=1, threads=2, heap=2**28)
 SOURCES = PAYLOAD / "root/usr/lib/vmlab/jvm/source/members"

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.memcpy import Memcpy, MemcpyParams
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 ASKED = MemcpyParams(array=64 * 2**20, runs=3)
 

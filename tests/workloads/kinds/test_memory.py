@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.memory import Memory, MemoryParams
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 ASKED = MemoryParams(total=2**30, block=1024, threads=2)
 

@@ -8,7 +8,7 @@ from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 SERVED = "40\n0\n345\n1000\n1000\n"
 """Commits before the start, open sessions, commits, and the rows of both tables."""

@@ -11,7 +11,7 @@ from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.replay import Replay, ReplayParams
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 QUERIES = 64
 """Of the log's first two connections."""

@@ -9,7 +9,7 @@ from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.smtp import Smtp, SmtpParams, drain_seconds
-from vmlab.workloads.workload import Finished, Progress, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, Progress, WorkloadContext
 
 CLOCKS = {"ahead": 0.5, "uncertainty": 0.001}
 SENT = {"ended": "all", "accepted": 20, "seconds": 9.0, "sending": 5.0, "burst": 2.0, "clock": 1000.0}

@@ -13,7 +13,7 @@ from tests.fakes.shell import FakeShell
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.stream import Stream, StreamParams
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 ASKED = StreamParams(array=8_000_000, runs=4, threads=2)
 

@@ -22,7 +22,7 @@ from vmlab.workloads.assets import asset_folder, packed, read_assets
 from vmlab.workloads.suites import unixbench
 from vmlab.workloads.suites.specjvm import Specjvm, SpecjvmParams, groups_of
 from vmlab.workloads.suites.unixbench import OPTIONS, TESTS, Unixbench, UnixbenchParams, built, parse_unixbench, passes
-from vmlab.workloads.workload import Finished, StagingContext, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, StagingContext, WorkloadContext
 
 UNIX = Unixbench(UnixbenchParams(iterations=4, copies=2))
 JAVA = Specjvm(SpecjvmParams(benchmarks=("compress", "crypto.aes", "scimark.monte_carlo"), iterations=2))

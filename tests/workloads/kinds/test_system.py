@@ -17,7 +17,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds import system
 from vmlab.workloads.kinds.system import BUFFERS, System, SystemParams
 from vmlab.workloads.payload.copy_source import content
-from vmlab.workloads.workload import Finished, WorkloadContext
+from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
 ASKED = SystemParams(runs=2_000_000, cycles=200, passes=20)
 OWN = "/data/vmlab-small"

@@ -19,7 +19,7 @@ from vmlab.model.jsonable import fields_of
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, Said, Target, targets_of
-from vmlab.workloads.workload import AnyWorkload
+from vmlab.workloads.workload_steps import AnyWorkload
 
 
 def target_documents(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> list[TargetDocument]:

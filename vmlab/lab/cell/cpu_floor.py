@@ -29,7 +29,7 @@ from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan
 from vmlab.store.kept_file import CpuNeeds
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import AnyWorkload
+from vmlab.workloads.workload_steps import AnyWorkload
 
 SHARE = 1 / 3
 """Of the least CPU time of the same work, below which it was not done."""

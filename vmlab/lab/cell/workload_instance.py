@@ -31,7 +31,7 @@ from vmlab.plan.terms import WorkloadPlan
 from vmlab.system.kvm_device import in_virtual_machine
 from vmlab.workloads.metrics import Reading, demand_tool_time
 from vmlab.workloads.verification import last_words, read_from_a_guest
-from vmlab.workloads.workload import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
+from vmlab.workloads.workload_steps import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 
 
 @contextmanager

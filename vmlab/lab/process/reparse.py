@@ -30,7 +30,7 @@ from vmlab.store.writer import RunWriter
 from vmlab.system.file_system import demand_usable
 from vmlab.workloads.metrics import demand_not_longer
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import AnyWorkload, Collected
+from vmlab.workloads.workload_steps import AnyWorkload, Collected
 
 _KINDS = (RunStarted, CellStarted, CellWithdrawn, WorkloadEnded, MeasurementTaken, FiguresRemade, CellEnded)
 

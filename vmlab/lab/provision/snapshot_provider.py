@@ -36,7 +36,7 @@ from vmlab.model.roles import ROLES
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
-from vmlab.workloads.workload import Side, StagingContext
+from vmlab.workloads.workload_steps import Side, StagingContext
 
 _CHANGES_NO_GUEST = ("reports", "__pycache__")
 """Folders of workloads: parsers of what tools print, and what Python compiles."""

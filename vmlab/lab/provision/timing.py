@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vmlab.hypervisor.protocols import CAUSE_SECONDS
 from vmlab.store.outbox import HANG_SECONDS, PATIENCE_SECONDS
-from vmlab.workloads.workload import Client
+from vmlab.workloads.workload_steps import Client
 
 
 @dataclass(frozen=True, slots=True)

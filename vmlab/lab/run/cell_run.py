@@ -42,7 +42,7 @@ from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
-from vmlab.workloads.workload import WorkloadContext
+from vmlab.workloads.workload_steps import WorkloadContext
 
 
 class CellRun:

@@ -12,7 +12,7 @@ from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.changes import CHANGEABLE_SIZES, PLAIN
 from vmlab.plan.scenario_file.variables import MOST_CHARACTERS, NAME, SIGN
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.workload import AnyWorkload
+from vmlab.workloads.workload_steps import AnyWorkload
 
 Schema = dict[str, Any]
 

@@ -18,7 +18,7 @@ from vmlab.model.scenarios.scenario import Guest
 from vmlab.plan.scenario_file.problems import meant, shorten
 from vmlab.plan.tuning.screening_design import FEWEST_LEVERS
 from vmlab.workloads.kinds.fio import FioParams
-from vmlab.workloads.workload import WorkloadParams
+from vmlab.workloads.workload_steps import WorkloadParams
 
 Keys = Mapping[str, Any]
 """Keys of a guest with values as a scenario writes them; None leaves a choice to the guest's kernel."""

@@ -6,7 +6,7 @@ from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.shell import Completed, Shell
 from vmlab.workloads.verification import demand_equal, demand_success, demand_within, read_from_a_guest
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Collected,
     Finished,

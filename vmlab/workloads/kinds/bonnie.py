@@ -27,7 +27,7 @@ from vmlab.workloads.programs import (
 from vmlab.workloads.services import LAB_USER
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_one_report
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Finished,
     Footprint,

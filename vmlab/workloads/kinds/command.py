@@ -28,7 +28,7 @@ from vmlab.workloads.sent_file import SentFile
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import is_amount, last_object, read_from_a_guest
-from vmlab.workloads.workload import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 MOST_KEPT = 4 * 2**20
 """Bytes that a command may print: what it keeps for its record."""

@@ -20,7 +20,7 @@ from vmlab.workloads.reports.sysbench_report import (
 )
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal
-from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Footprint, Progress, WorkloadContext, WorkloadParams
 
 _EVENT_SECONDS = {"kvm": 0.0022, "tcg": 0.014}
 """One event of max_prime 50,000: measured under TCG, and on the host itself, which KVM is close to."""

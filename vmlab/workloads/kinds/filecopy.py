@@ -20,7 +20,7 @@ from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import is_amount, last_object, objects
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Finished,
     Footprint,

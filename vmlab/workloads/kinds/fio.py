@@ -39,7 +39,7 @@ from vmlab.workloads.reports.fio_report import (
     parse_fio,
 )
 from vmlab.workloads.tool_workload import ToolWorkload
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Finished,
     Footprint,

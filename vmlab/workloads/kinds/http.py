@@ -41,7 +41,7 @@ from vmlab.workloads.services import ACCESS_LOG, selects, selects_since
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_success, is_amount, last_object
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Collected,
     Finished,

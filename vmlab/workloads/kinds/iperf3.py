@@ -22,7 +22,15 @@ from vmlab.workloads.reports.iperf3_report import (
 )
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import demand_equal, demand_success
-from vmlab.workloads.workload import Client, Collected, Finished, Footprint, Workload, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
 
 _FIRST_PORT = 20_000
 """Above what the image's servers use and below the ports that the kernel gives to clients."""

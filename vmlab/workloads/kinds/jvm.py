@@ -18,7 +18,7 @@ from vmlab.workloads.programs import told_progress
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal, figures_by_name, number_of
-from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Footprint, Progress, WorkloadContext, WorkloadParams
 
 FOLDER = "/usr/lib/vmlab/jvm"
 """Sources and, compiled when the image is built, classes."""

@@ -15,7 +15,7 @@ from vmlab.model.units import Bytes
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_one_report
-from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Footprint, Progress, WorkloadContext, WorkloadParams
 
 Method = Literal["memcpy", "dumb", "mcblock"]
 

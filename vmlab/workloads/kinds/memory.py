@@ -15,7 +15,7 @@ from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.reports.sysbench_report import IntervalCount, MemoryReport, Report, demand_threads, parse_sysbench
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal
-from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Footprint, Progress, WorkloadContext, WorkloadParams
 
 _BLOCK_SECONDS = {"kvm": 0.16e-6, "tcg": 2e-6}
 _BYTES_PER_SECOND = {"kvm": 20e9, "tcg": 2e9}

@@ -34,7 +34,7 @@ from vmlab.workloads.services import DATABASE
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Finished,
     Footprint,

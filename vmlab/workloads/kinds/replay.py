@@ -17,7 +17,7 @@ from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import selects, sql
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import demand_equal, demand_success, last_object
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Collected,
     Finished,

@@ -31,7 +31,7 @@ from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, demand_success, is_amount, last_object
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Finished,
     Footprint,

@@ -16,7 +16,7 @@ from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.programs import told_progress
 from vmlab.workloads.tool_workload import ToolWorkload
 from vmlab.workloads.verification import demand_equal, last_object, number_of
-from vmlab.workloads.workload import Footprint, Progress, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Footprint, Progress, WorkloadContext, WorkloadParams
 
 PROGRAM = "/usr/lib/vmlab/stream"
 """Compiled when the image is built, from ``stream.c`` of its payload."""

@@ -25,7 +25,7 @@ from vmlab.workloads.programs import (
 )
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal, figures_by_name, number_of
-from vmlab.workloads.workload import (
+from vmlab.workloads.workload_steps import (
     Client,
     Finished,
     Footprint,

@@ -34,7 +34,7 @@ from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, pa
 from vmlab.model.visible import cut
 from vmlab.workloads.metrics import Metric, Unit
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, only_document
-from vmlab.workloads.workload import WorkloadParams
+from vmlab.workloads.workload_steps import WorkloadParams
 
 _LONGEST = 1000
 _LONGEST_LINE = 4096

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.verification import R, demand_equal, demand_one_report, labelled, read_labelled, said
-from vmlab.workloads.workload import Progress
+from vmlab.workloads.workload_steps import Progress
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"

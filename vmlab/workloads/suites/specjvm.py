@@ -20,7 +20,7 @@ from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal
-from vmlab.workloads.workload import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 _MIB = 2**20
 GROUPS: tuple[str, ...] = (

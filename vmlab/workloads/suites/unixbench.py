@@ -22,7 +22,7 @@ from vmlab.workloads.metrics import Metric, ToolTime, Unit, with_run_time
 from vmlab.workloads.programs import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
 from vmlab.workloads.verification import demand_equal
-from vmlab.workloads.workload import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
+from vmlab.workloads.workload_steps import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 _BEFORE_A_PASS = 3.0
 """Run empties the buffers and sleeps before each pass."""
