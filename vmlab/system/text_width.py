@@ -57,6 +57,14 @@ def shortened(text: str, width: int) -> str:
     return text if width_of(text) <= width else first_columns(text, max(0, width - 1)) + "…"
 
 
+def ends_of(text: str, width: int) -> str:
+    """`text`; where it is wider than `width`, its beginning and a longer part of its end."""
+    if width_of(text) <= width:
+        return text
+    begin = max(0, width - 1) // 3
+    return f"{first_columns(text, begin)}…{last_columns(text, width - 1 - begin)}" if width > 1 else ""
+
+
 def left(text: str, width: int) -> str:
     """`text` with spaces behind it up to `width` columns."""
     return text + " " * (width - width_of(text))

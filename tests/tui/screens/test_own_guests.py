@@ -15,7 +15,8 @@ from tests.waiting import until
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.feed.live_feed import HostSampled
 from vmlab.tui.screens.domain_screen import DomainScreen
-from vmlab.tui.widgets.charts.chart_board import ChartBoard, means_of
+from vmlab.tui.widgets.charts.chart_board import ChartBoard
+from vmlab.tui.widgets.charts.raster import means_of
 
 BUSY: dict[str, float] = {
     "disk_util_percent[sda]": 98.0,

@@ -142,7 +142,6 @@ async def test_live_is_empty(size: tuple[int, int]) -> None:
             "iowait",
             "await",
             "cached",
-            "KSM",
             "ressure",
         )
         await until(lambda: all(word in screen_text(pilot.app) for word in words), "hint and charts are there")

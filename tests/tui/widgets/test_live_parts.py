@@ -10,7 +10,7 @@ import pytest
 
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.run.tiles_board import TargetBar
-from vmlab.tui.screens.domain_screen import _ends_of
+from vmlab.system.text_width import ends_of
 from vmlab.tui.state.history import Gauge, History, bridged, cpu_use, outside_share
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.chart_head import axis_begin, axis_line, columns_of, with_users
@@ -83,8 +83,8 @@ def test_the_axis_has_its_ends_and_the_words_that_fit() -> None:
     ("values", "spark"), [((0.0, 50.0, 100.0, 900.0), "▁▅██"), ((math.nan, 1.0), " ▂"), ((), "")], ids=str
 )
 def test_a_small_history_has_a_character_a_value(values: tuple[float, ...], spark: str) -> None:
-    assert FANCY.spark(values, 100.0) == spark
-    assert Glyphs(plain=True).spark(values, 100.0).isascii()
+    assert FANCY.spark(values, 100.0) == [spark]
+    assert "".join(Glyphs(plain=True).spark(values, 100.0, 2)).isascii()
 
 
 def cards(tiles: int, width: int, height: int) -> list[str] | None:
@@ -242,10 +242,22 @@ def test_a_reading_that_misses_a_tick_draws_no_comb_and_a_longer_pause_a_gap() -
     assert [value == value for value in kept] == [False, True, False, False, False, True, False]
 
 
+def test_what_was_read_of_guests_stands_for_two_ticks_in_which_they_were_not_read() -> None:
+    history, shown = History(), []
+    for mono, cpu in enumerate((50.0, math.nan, math.nan, math.nan), start=1):
+        history.take(busy(mono, {"t1-a": cpu}, cpu_lab_percent=30.0 + mono))
+        assert history.last is not None
+        shown.append(history.last.get("guest_cpu_percent[t1-a]"))
+        assert history.last.get("cpu_lab_percent") == 30.0 + mono, "what was read is this tick's"
+    assert shown[:3] == [50.0] * 3 and math.isnan(shown[3])
+    history.take(busy(5, {"t1-b": math.nan}))
+    assert history.last is not None and math.isnan(history.last.get("guest_cpu_percent[t1-b]")), "another guest"
+
+
 def test_a_long_path_keeps_its_beginning_and_more_of_its_end() -> None:
     path = "/var/lib/libvirt/images/customers/database-of-accounts.qcow2"
     for width in (2, 3, 10, 20, 40):
-        told = _ends_of(path, width)
+        told = ends_of(path, width)
         begin, _, end = told.partition("…")
         assert len(told) == width and path.startswith(begin) and path.endswith(end) and len(end) >= len(begin)
-    assert _ends_of(path, len(path)) == path
+    assert ends_of(path, len(path)) == path

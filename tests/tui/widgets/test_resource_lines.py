@@ -34,7 +34,7 @@ VALUES = {
     "pressure_cpu_some_percent": 86.0,
 }
 NAMES = SampleNames.of(tuple(VALUES))
-RESOURCES = ["CPU", "Disk", "Memory", "KSM", "Network"]
+RESOURCES = ["CPU", "Disk", "Memory", "Network"]
 
 
 class _Board(App[None]):
@@ -60,7 +60,7 @@ async def drawn(shown: Charted, size: tuple[int, int] = (80, 12)) -> list[str]:
 
 
 async def test_each_resource_has_its_figure_its_course_its_scale_and_its_limit_in_one_line() -> None:
-    heading, *rows = await drawn(Charted(history()))
+    heading, *rows = await drawn(Charted(history()), (80, 9))
     assert spark_width(80) * 2 >= 60, "a minute at least, at a sample a second"
     assert heading.split() == [f"-{2 * spark_width(80)}", "s", "now", "up", "to", "limit"]
     found = {row.split()[0]: row for row in rows if row and row.split()[0] in RESOURCES}
@@ -69,7 +69,6 @@ async def test_each_resource_has_its_figure_its_course_its_scale_and_its_limit_i
         ("CPU", "CPU 96 %", "100 % 95 %"),
         ("Disk", "Disk 45 %", "100 % 90 %"),
         ("Memory", "Memory 6.0 GiB", "24.0 GiB"),
-        ("KSM", "KSM 0 MiB", "1.0 MiB"),
         ("Network", "Network 2.0 MB/s", "2.0 MB/s"),
     ):
         words = " ".join(found[name].split())
@@ -81,6 +80,23 @@ async def test_each_resource_has_its_figure_its_course_its_scale_and_its_limit_i
     assert "speed" not in text, "it was not recorded"
 
 
+async def test_ksm_has_a_line_once_it_saves_memory() -> None:
+    rows = await drawn(Charted(history(100, ksm_saved_bytes=5e5)))
+    assert [row.split()[0] for row in rows if row and row.split()[0] in (*RESOURCES, "KSM")] == [
+        *RESOURCES[:3],
+        "KSM",
+        RESOURCES[3],
+    ]
+
+
+async def test_room_that_is_left_over_is_for_higher_sparklines_with_both_ends_of_their_scale() -> None:
+    low, high = [await drawn(Charted(history()), (110, height)) for height in (9, 20)]
+    assert [sum(row.endswith(" 0 %") for row in rows) for rows in (low, high)] == [0, 2]
+    at = next(place for place, row in enumerate(high) if row.startswith("Disk"))
+    top, middle, bottom = (row[19:-15].strip() for row in high[at : at + 3])
+    assert not top and set(middle) == {"▄"} and set(bottom) == {"█"}, "45 of 100 %"
+
+
 @pytest.mark.parametrize("height", [6, 8, 12, 19])
 async def test_every_resource_is_there_however_few_lines_there_are(height: int) -> None:
     rows = await drawn(Charted(history()), (80, height))
@@ -89,16 +105,16 @@ async def test_every_resource_is_there_however_few_lines_there_are(height: int) 
 
 
 async def test_what_was_not_read_is_a_gap_and_an_emulated_disk_without_work_has_no_figure() -> None:
-    rows = await drawn(Charted(history(100, memory_used_bytes=math.nan)))
+    rows = await drawn(Charted(history(100, memory_used_bytes=math.nan)), (80, 9))
     (memory,) = (row for row in rows if row.startswith("Memory"))
     assert f"{NO_FIGURE} GiB" in memory
-    rows = await drawn(Charted(history(), ordered=(EMULATED_DISK,), counted=((0.0, 50.0),)))
+    rows = await drawn(Charted(history(), ordered=(EMULATED_DISK,), counted=((0.0, 50.0),)), (80, 9))
     place = next(number for number, row in enumerate(rows) if row.startswith("Disk"))
     assert "45" not in rows[place] and rows[place + 1].split() == ["emulated", "disk", "no", "workload", "runs"]
     assert "▅  " in rows[place], "what counted is drawn, and then a gap"
 
 
-@pytest.mark.parametrize("size", [(110, 22), (120, 24), (79, 34), (94, 40), (200, 34)], ids=str)
+@pytest.mark.parametrize("size", [(110, 40), (120, 44), (79, 50), (94, 40), (200, 34)], ids=str)
 async def test_charts_keep_their_places_and_have_both_ends_of_their_scale(size: tuple[int, int]) -> None:
     titles = ("CPU %", "Memory GiB", "Disk %", "Disk ms", "Disk MB/s", "Pressure %", "KSM MiB", "Lab network MB/s")
 

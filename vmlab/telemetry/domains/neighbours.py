@@ -87,8 +87,8 @@ def described(guests: Sequence[Neighbour]) -> str:
     growth, unknown_memory = sum(one.growth_bytes for one in guests), sum(not one.memory_bytes for one in guests)
     resident = format_bytes(sum(one.resident_bytes for one in guests))
     return (
-        f"{named(guests)}: {_least(f'{vcpus}', 'number of', unknown_vcpus, len(guests))} vCPUs, {resident} of memory, "
-        f"which may grow by {_least(format_bytes(growth), 'amount', unknown_memory, len(guests))}"
+        f"{named(guests)}: {_least(f'{vcpus}', 'number of', unknown_vcpus, len(guests))} vCPU{'s' * (vcpus != 1)}, "
+        f"{resident} of memory, which may grow by {_least(format_bytes(growth), 'amount', unknown_memory, len(guests))}"
     )
 
 

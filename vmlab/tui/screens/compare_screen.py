@@ -15,13 +15,14 @@ from vmlab.tui.console_requests import Pick, Proposal
 from vmlab.tui.feed.sides import COLOURS, Course, PickedSide, course_of, sides_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
-from vmlab.tui.widgets.charts.side_charts import Overlay, OverlayChart, PhaseLines, Phases, SideBars
+from vmlab.tui.widgets.charts.side_charts import Overlay, OverlayChart, PhaseLines, Phases, SideBars, rows_of_bars
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.side_table import SideTable
 
 _ROOMY = (110, 34)
 """Columns and rows from which on bars and phases are drawn."""
-_SENTENCE_ROWS = 5
+_HIGH = 40
+"""Rows from which on phases are drawn, and notes stand before the host's figures."""
 _CHART_ROWS = 11
 HINT = (
     "Nothing to compare yet.",
@@ -116,18 +117,20 @@ class CompareScreen(ConsoleScreen):
         compared = self._compared
         bars = self.query_one(SideBars)
         roomy = self._is_roomy and bool(compared.labels)
+        high = self.size.height >= _HIGH
         self.set_class(roomy, "-roomy")
-        self.query_one(PhaseLines).display = bars.display = roomy
+        bars.display = roomy
+        self.query_one(PhaseLines).display = roomy and high
+        rows = compared.rows if roomy and high else compared.narrow
         if roomy:
-            height = min(self.size.height // 2, len(compared.bars) * (len(compared.labels) + 1) + _SENTENCE_ROWS)
-            bars.styles.height = height
+            height = rows_of_bars(compared, self.size.width, self.size.height * (5 if high else 4) // 10)
+            bars.styles.height = height + bars.gutter.height
             bars.show(compared)
-            rest = self.size.height - height - _CHART_ROWS - len(compared.labels) - 2
+            rest = self.size.height - height - _CHART_ROWS - (len(compared.labels) + 1 if high else 0) - 1
             self.query_one(SideTable).styles.max_height = max(3, rest)
             # The answer comes first: over the bars, or where there is no room for them over the table.
-            compared = compared._replace(rows=compared.rows[compared.times :], sentence="")
-        else:
-            compared = compared._replace(rows=compared.narrow)
+            rows, compared = rows[compared.times :], compared._replace(sentence="")
+        compared = compared._replace(rows=rows)
         self.query_one(SideTable).show(compared)
 
     @property

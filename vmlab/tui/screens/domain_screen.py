@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.units import format_bytes
-from vmlab.system.text_width import exactly, first_columns, last_columns, left, width_of
+from vmlab.system.text_width import ends_of, exactly, left, width_of
 from vmlab.telemetry.host.host_figures import Terms
 from vmlab.tui.screens.base_screen import SPAN_KEY, ConsoleScreen
 from vmlab.tui.state.charts import Chart, domain_charts
@@ -29,7 +29,7 @@ _REDRAW_SECONDS = 0.5
 class DomainCharts(ChartBoard):
     """The same charts as the host's, of one guest."""
 
-    charts_from = 0
+    has_lines = False
     panels: tuple[Panel, ...] = ()
 
     def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
@@ -185,7 +185,7 @@ def _who(state: DomainState, width: int) -> list[Line]:
 def _disks(state: DomainState, width: int) -> list[Line]:
     name = max([width_of(disk.target) for disk in state.domain.disks], default=0) + 1
     lines: list[Line] = [
-        [(f" {'disk':<{name}} {'cache':<22} {'format':<8}   MB/s   req/s   await  queue  file", "quiet")]
+        [(f" {'disk':<{name}} {'cache':<22} {'format':<8}   MB/s   req/s await ms  queue  file", "quiet")]
     ]
     for disk in state.domain.disks:
         get = state.disks[disk.target].__getitem__
@@ -193,22 +193,14 @@ def _disks(state: DomainState, width: int) -> list[Line]:
         requests = get("domain_disk_reads_per_second") + get("domain_disk_writes_per_second")
         await_ms, queue = get("domain_disk_await_ms"), get("domain_disk_queue_depth")
         proof = {True: " O_DIRECT", False: "", None: ""}[disk.o_direct]
-        numbers = f"{short(moved / 1e6):>7} {short(requests):>7} {short(await_ms):>7} {short(queue):>6}"
+        numbers = f"{short(moved / 1e6):>7} {short(requests):>7} {short(await_ms):>8} {short(queue):>6}"
         where = f"{disk.file}{f' on {disk.holder}' if disk.holder else ''}"
         lines.append(
             [
                 (f" {left(disk.target, name)} ", "accent"),
                 (f"{exactly(disk.cache_words + proof, 22)} ", "two"),
                 (f"{exactly(disk.format, 8)}{numbers}  ", "plain"),
-                (_ends_of(where, width - name - 65), "quiet"),
+                (ends_of(where, width - name - 66), "quiet"),
             ]
         )
     return lines
-
-
-def _ends_of(text: str, width: int) -> str:
-    """`text`; where it is wider, its beginning and a longer part of its end, which says more of a path."""
-    if width_of(text) <= width:
-        return text
-    begin = max(0, width - 1) // 3
-    return f"{first_columns(text, begin)}…{last_columns(text, width - 1 - begin)}" if width > 1 else ""

@@ -223,7 +223,7 @@ class ScenariosScreen(FilteredScreen):
 
     def _map_lines(self) -> list[Line]:
         board = self.query_one("#map", TextBoard)
-        width = board.size.width or 60
+        width = _text_width(board)
         is_planned = self._planned is not None and self._planned.name == self._name
         summary = self._summaries.get(self._name or "", "")
         if self._planned is not None and is_planned:
@@ -248,7 +248,7 @@ class ScenariosScreen(FilteredScreen):
         return list(published_lines(reference, width, room))
 
     def _plan_lines(self) -> list[Line]:
-        width = self.query_one("#plan", TextBoard).size.width or 60
+        width = _text_width(self.query_one("#plan", TextBoard))
         lines: list[Line] = []
         made = self._planned
         if made is not None:
@@ -315,3 +315,8 @@ def _plan_of(name: str, choices: tuple[Choice, ...], proposal: Proposal | None) 
 def _shown(name: str) -> str:
     """The name of a scenario as it is shown: a file of the user's own is known by its path."""
     return Path(name).name
+
+
+def _text_width(board: TextBoard) -> int:
+    """The columns of its text: the last one is left to the scroll bar, which comes with more lines than it has."""
+    return max(20, board.outer_size.width - 1) if board.outer_size.width else 60

@@ -19,12 +19,16 @@ KEPT = 600
 HOUR = 3600
 """The same where the host is watched for long."""
 
+_MISSED = 2
+"""Ticks in a row that a reading may miss without a gap in what is drawn, and with the figures of the one before."""
+
 
 class History:
     """Samples in order of time. `version` grows with every change, so that a viewer knows what it has drawn."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._samples: deque[Sample] = deque(maxlen=kept)
+        self._last: Sample | None = None
         self.version = 0
         self._drawn: dict[Terms, deque[float]] = {}
         self.taken = 0
@@ -36,6 +40,7 @@ class History:
             self.clear()
         # As bare numbers: an hour of a host with many CPUs and guests takes a fourth of what objects would.
         self._samples.append(sample._replace(values=array("d", sample.values)))
+        self._last = None
         for terms, values in self._drawn.items():
             values.append(value_of(sample, terms))
         self.version += 1
@@ -45,6 +50,7 @@ class History:
         """Forget everything, as when a recording is played from an earlier moment."""
         self._samples.clear()
         self._drawn.clear()
+        self._last = None
         self.version += 1
 
     def __len__(self) -> int:
@@ -52,8 +58,27 @@ class History:
 
     @property
     def last(self) -> Sample | None:
-        """The newest sample; None where there is none."""
-        return self._samples[-1] if self._samples else None
+        """The newest sample, with the guests' values of up to `_MISSED` ticks before where it has none of them.
+
+        libvirt answers at moments of its own, and figures that come and go with each tick cannot be read.
+        """
+        if self._last is None and self._samples:
+            self._last = self._complete(self._samples[-1])
+        return self._last
+
+    def _complete(self, last: Sample) -> Sample:
+        places = _guests(last.layout.names)
+        for back in range(1, min(_MISSED, len(self._samples) - 1) + 1):
+            if any(not math.isnan(last.values[place]) for place in places):
+                break
+            before = self._samples[-1 - back]
+            if before.layout.names != last.layout.names:
+                break
+            values = list(last.values)
+            for place in places:
+                values[place] = before.values[place]
+            last = last._replace(values=values)
+        return last
 
     def newest(self, count: int) -> list[Sample]:
         """The newest `count` samples, oldest first."""
@@ -89,10 +114,6 @@ class History:
 def value_of(sample: Sample, terms: Terms) -> float:
     """The sum of `terms` in one sample; NaN where it lacks one of them."""
     return sum([sample.get(name) * sign for name, sign in terms])
-
-
-_MISSED = 2
-"""Ticks in a row that a reading may miss without a gap in what is drawn."""
 
 
 def bridged(values: Sequence[float]) -> list[float]:
@@ -201,6 +222,12 @@ def _sum_of(sample: Sample, metric: str) -> float:
     """In percent of all CPUs; NaN where no instance has a figure."""
     known = [share for place in _places(sample.layout.names, metric) if (share := sample.values[place]) == share]
     return sum(known) / sample.get("cpu_count") if known else math.nan
+
+
+@lru_cache(maxsize=16)
+def _guests(names: tuple[str, ...]) -> tuple[int, ...]:
+    """The places of what is read of the lab's guests."""
+    return tuple(place for place, name in enumerate(names) if name.startswith("guest_"))
 
 
 @lru_cache(maxsize=16)

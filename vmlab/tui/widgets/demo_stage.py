@@ -116,10 +116,12 @@ class SoFarPane(Shown[SoFar]):
         tiles = [one.tiles for one in sides[0].tiles]
         limits = {bar.name: bar.limit for side in sides for one in side.tiles for bar in one.bars}
         airy = height >= len(sides) * (len(limits) + 4) + 2
-        name = max([_NAME, *(len(f"{_workload(bar)} ({limit})") + 2 for bar, limit in limits.items())])
+        of_twenty = limits and all(bar.endswith(_P95) for bar in limits)
+        known = ("slowest of 20, limit" if width >= _BROAD else "slowest (limit)") if of_twenty else ""
+        words = [known, *(f"  {_workload(bar)} ({limit})" for bar, limit in limits.items())]
+        name = max([_NAME, *(len(text) + (width >= _BROAD) for text in words)])
         each = max(_VALUE, min(_MOST_VALUE, (width - name) // max(1, len(tiles))))
         heads = [f"{count} tile{'s' * (count > 1)}" for count in tiles]
-        known = "slowest of 20" if limits and all(bar.endswith(_P95) for bar in limits) else ""
         yield [(left(known, name), "quiet"), *((right(head, each), "title") for head in heads)]
         for side in sides:
             if airy:
@@ -146,8 +148,10 @@ class SoFarPane(Shown[SoFar]):
 
 
 _P95 = " p95"
-_NAME, _VALUE, _MOST_VALUE = 17, 8, 14
+_NAME, _VALUE, _MOST_VALUE = 16, 9, 14
 """Columns of a workload with its limit, and of a figure."""
+_BROAD = 49
+"""Columns from which on words are written out."""
 
 
 def _workload(bar: str) -> str:

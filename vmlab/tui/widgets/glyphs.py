@@ -63,14 +63,18 @@ class Glyphs(NamedTuple):
         done_text = "█" * whole + _EIGHTHS[rest]
         return done_text, "░" * (width - len(done_text))
 
-    def spark(self, values: Sequence[float], top: float) -> str:
-        """A small chart of one row, a character for each value from 0 to `top`; blank where there is none."""
+    def spark(self, values: Sequence[float], top: float, rows: int = 1) -> list[str]:
+        """A small chart of so many `rows`, a character for each value from 0 to `top`; blank where there is none."""
         steps = _PLAIN_SPARK if self.plain else _SPARK
         last = len(steps) - 1
-        return "".join(
-            " " if value != value else steps[min(last, max(0, math.ceil(value / top * last - 0.01)))]
-            for value in values
-        )
+        most = rows * last
+        levels = [-1 if v != v else min(most, max(0, math.ceil(v / top * most - 0.01))) for v in values]
+        # The lowest row is there for all that is known, and so for 0.
+        belows = ((row * last, row * last if row else -1) for row in range(rows - 1, -1, -1))
+        return [
+            "".join([" " if level <= least else steps[min(last, level - below)] for level in levels])
+            for below, least in belows
+        ]
 
     def ascii(self, text: str) -> str:
         """`text` as this terminal can show it, as wide as it was: a question mark for each column of a letter."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from vmlab.report.writers.text import paragraph
-from vmlab.system.text_width import left, shortened, width_of, wrapped
+from vmlab.system.text_width import ends_of, left, shortened, width_of, wrapped
 from vmlab.tui.state.compared import ComparedSides, SideRow
 from vmlab.tui.widgets.painted import Line, Piece, Shown, hint_lines, line_width
 from vmlab.tui.widgets.tables.result_board import struck_pieces
@@ -17,6 +17,7 @@ _BASE, _TITLE = " (base)", "title"
 _FIGURE, _DIFFERENCE = 9, 11
 """Columns of a figure at least, and of a difference without its interval."""
 _LEAST, _GAP = 16, 4
+_LEAST_NAME = 18
 _WIDEST = 40
 """Columns of a side at most: figures that belong together are read together."""
 
@@ -38,7 +39,9 @@ class SideTable(Shown[ComparedSides]):
             return
         rows = self.shown.rows
         yield from ([(line, _TITLE)] for line in wrapped(self.shown.sentence, max(20, width - 1)))
-        name = max(18, *(width_of(row.label) + 1 for row in rows if row.entries), 0)
+        name = max(_LEAST_NAME, *(width_of(row.label) + 1 for row in rows if row.entries), 0)
+        # A difference that is cut would read as another figure, and a name as long as that says enough.
+        name = min(name, max(_LEAST_NAME, width - self._least_room()))
         bands = self._bands(width - name)
         for number, sides in enumerate(bands):
             widths = self._widths(width - name, sides)
@@ -80,7 +83,12 @@ class SideTable(Shown[ComparedSides]):
     def _row(self, row: SideRow, name: int, sides: Sequence[int], widths: Sequence[int]) -> list[Piece]:
         if not row.entries:
             return [(shortened(row.label, name + sum(widths)), row.tone)]
-        return [(left(row.label, name), "plain"), *self._entries(row, sides, widths)]
+        return [(left(ends_of(row.label, name - 1), name), "plain"), *self._entries(row, sides, widths)]
+
+    def _least_room(self) -> int:
+        """The columns of the baseline and another side, with its differences whole."""
+        differences = [width_of(entry.difference) for row in self.shown.rows for entry in row.entries]
+        return self._base(_WIDEST, 2) + self._figure(_WIDEST) + max(differences, default=0) + 2
 
     def _bands(self, room: int) -> list[list[int]]:
         """The sides that stand beside each other, by their numbers: the baseline with as many others as there is room

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from vmlab.model.sample import Sample
 from vmlab.system.text_width import right
 from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.telemetry.host.host_figures import Terms
-from vmlab.tui.state.charts import CPU, CPU_SPEED, IN_PANELS, Chart, chart_of, is_of_disk, resources, title_of
+from vmlab.tui.state.charts import CPU, CPU_SPEED, IN_PANELS, KSM, Chart, chart_of, is_of_disk, resources, title_of
 from vmlab.tui.state.history import History, cpu_use
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
@@ -28,7 +29,9 @@ from vmlab.tui.widgets.charts.raster import (
     Cell,
     Rows,
     lines,
+    mark_behind,
     mark_column,
+    means_of,
     pairs,
     plain_lines,
     stack,
@@ -43,7 +46,12 @@ Times = Sequence[tuple[float, float]] | None
 EACH: tuple[Panel, ...] = tuple((chart,) for chart in IN_PANELS)
 _NARROWEST = 24
 _GAP = 1
-_LEAST_ROWS = 5
+_LEAST_ROWS, _LEAST_RASTER = 5, 2
+_MOST_ACROSS = 4
+_LEAST_OF_ALL = {False: 20, True: 14}
+"""Rows from which on all charts have room, by whether so many are side by side."""
+_CHARTS_ON, _HIGH = (150, 40), 48
+"""Columns or rows of a screen from which on there are charts; and rows from which on they are wider than high."""
 _AXIS_FROM = 14
 """Rows from which on one is for the time axis."""
 _GUTTER = 5
@@ -74,11 +82,12 @@ class Charted(NamedTuple):
 class ChartBoard(Shown[Charted]):
     """Draws the newest part of a `History`. Two samples go into a column, so a chart of 38 columns shows 76 of them.
 
-    A board of fewer rows than `charts_from` has a line for each resource in place of charts.
+    On a low screen, and on a board of few rows, a line for each resource stands in place of charts.
     """
 
     DEFAULT_CSS = "ChartBoard { scrollbar-size: 0 0; }"
-    charts_from = 20
+    has_lines = True
+    """Whether there may be lines in place of charts."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -110,7 +119,7 @@ class ChartBoard(Shown[Charted]):
     def span_seconds(self) -> float:
         """How much time a chart covers from left to right."""
         width, height = self.size
-        drawn = spark_width(width) if self._has_lines else self._grid(width, height)[1] - _GUTTER
+        drawn = spark_width(width) if self._draws_lines else self._grid(width, height)[1] - _GUTTER
         return self._column_seconds(drawn) * drawn
 
     def _stretch(self, drawn: int) -> int:
@@ -118,12 +127,16 @@ class ChartBoard(Shown[Charted]):
         return max(1, math.ceil(len(self.shown.history) / (2 * drawn))) if self.is_whole and drawn > 0 else 1
 
     @property
-    def _has_lines(self) -> bool:
-        return self.size.height < self.charts_from and not self.panels
+    def _draws_lines(self) -> bool:
+        """By the screen where guests take and give rows as a run goes on: what is drawn keeps its kind and place."""
+        (columns, rows), (width, height) = self.screen.size, self.size
+        is_low = columns < _CHARTS_ON[0] and rows < _CHARTS_ON[1]
+        least = _LEAST_OF_ALL[most_across(width) >= _MOST_ACROSS]
+        return self.has_lines and not self.panels and (is_low or height < least)
 
     def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
         """Charts side by side, columns of each, and which ones there are: the same ones in the same places, always."""
-        across = 4 if width >= 120 or height < 28 else 2
+        across = _MOST_ACROSS if width >= 120 or self.screen.size.height < _HIGH else 2
         across = across if across <= most_across(width) else min(2, most_across(width))
         panels = EACH
         if self.panels:
@@ -139,7 +152,7 @@ class ChartBoard(Shown[Charted]):
         if width <= _GUTTER or not height:
             return
         self._drawn = self.shown.history.version
-        if self._has_lines:
+        if self._draws_lines:
             self.put([self._strip(line, width) for line in self._resources(width, height)])
             return
         across, each, panels = self._grid(width, height)
@@ -161,17 +174,23 @@ class ChartBoard(Shown[Charted]):
         for resource in resources(self.shown.ordered):
             chart, terms = resource.chart, resource.terms
             values = pairs(self._values(chart, terms, room), odd=self._unpaired(room))
+            if chart is KSM and not any(value > 0 for value in values):
+                continue
             last = self._last(chart)
             scale = self._scale(chart, [values]) if not isinstance(chart.top, str) else self._whole_scale(chart)
             now = math.nan if last is None else sum(last.get(name) * sign for name, sign in terms)
-            spark = right(self.glyphs.spark(values, scale.top), room)
-            for column in self._marked_columns(room, self._unpaired(room)):
-                spark = f"{spark[:column]}{'|' if self.glyphs.plain else '│'}{spark[column + 1 :]}"
             use = cpu_use(last) if chart is CPU and last is not None else None
+            spark = partial(self._spark, values, scale.top, room)
             rows.append(Row(resource, scale, now, spark, last, use, is_paused=last is not self.shown.history.last))
         found = [heading(axis_begin(self.span_seconds), axis), *rows_of(rows, width, height - 1)]
         self.heads = {line[0][0]: "".join(text for text, _ in line) for line in found[1:] if line}
         return found
+
+    def _spark(self, values: Sequence[float], top: float, room: int, rows: int) -> list[str]:
+        sparks = [right(spark, room) for spark in self.glyphs.spark(values, top, rows)]
+        for column in self._marked_columns(room, self._unpaired(room)):
+            sparks = [f"{one[:column]}{'|' if self.glyphs.plain else '│'}{one[column + 1 :]}" for one in sparks]
+        return sparks
 
     def notify_style_update(self) -> None:
         """A new theme has new colours."""
@@ -251,9 +270,10 @@ class ChartBoard(Shown[Charted]):
         if chart is CPU and self.shown.history.last is not None:
             head = with_users(head, cpu_use(self.shown.history.last), width)
         self._keep_head(chart, scale, head)
+        head = head[: max(1, height - _LEAST_RASTER)]
         rows = self._raster(chart, values, scale.top, room, max(1, height - len(head)))
         for column in self._marked:
-            _mark(rows, column, "|" if self.glyphs.plain else _MARK)
+            mark_behind(rows, column, "|" if self.glyphs.plain else _MARK)
         for column in self._marked_columns(room, odd if chart.stacked else 0):
             mark_column(rows, column, "|" if self.glyphs.plain else "│")
         if any(series.idle for series in drawn):
@@ -336,28 +356,9 @@ class ChartBoard(Shown[Charted]):
         return stack(values, top, width, height, idle)
 
 
-def means_of(values: list[float], count: int, taken: int) -> list[float]:
-    """The means of `count` values each, of those that are known. `taken` values came so far, so that a group stays one
-    as time goes on.
-    """
-    if count == 1:
-        return values
-    first = taken - len(values)
-    groups = groupby(enumerate(values, first), lambda numbered: numbered[0] // count)
-    known = ([value for _, value in group if value == value] for _, group in groups)
-    return [math.fsum(group) / len(group) if group else math.nan for group in known]
-
-
 def _sums(values: Sequence[Sequence[float]]) -> list[float]:
     """What areas that lie on each other come to, at each moment."""
     return [math.fsum(v for v in column if v == v) for column in zip(*values, strict=True)]
-
-
-def _mark(rows: Rows, column: int, sign: str) -> None:
-    """A line down a chart, behind what is drawn."""
-    for row in rows:
-        if column < len(row) and row[column] == (" ", None, None):
-            row[column] = (sign, None, None)
 
 
 def _say_idle(rows: Rows) -> None:

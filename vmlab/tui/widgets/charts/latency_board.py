@@ -146,12 +146,12 @@ class LatencyBoard(Painted):
         return line
 
     def _axis(self, columns: Sequence[LatencyColumn], wide: int, each: int) -> Line:
-        """The names of the parts, each under its first reading, as far as there is room."""
+        """The names of the parts, each under its first reading where it has room: a part of one says another thing."""
         text = ""
         for _, readings in itertools.groupby(columns, key=lambda column: column.part):
             words = [column.word for column in readings]
             room = len(words) * wide
-            text += left(words[0][:room], room + 1)
+            text += left(words[0] if len(words[0]) <= room else "", room + 1)
         return [(" " * _SCALE, "plain"), *[(left(text[:each], each + _GAP), "quiet")] * len(OPERATIONS)]
 
     def _table(self, width: int) -> Iterator[Line]:

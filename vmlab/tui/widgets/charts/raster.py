@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 
 Cell = tuple[str, int | None, int | None]
 Rows = list[list[Cell]]
@@ -165,3 +166,22 @@ def _both(a: float, b: float, larger: bool) -> float:
     if math.isnan(a) or math.isnan(b):
         return b if math.isnan(a) else a
     return max(a, b) if larger else (a + b) / 2
+
+
+def means_of(values: list[float], count: int, taken: int) -> list[float]:
+    """The means of `count` values each, of those that are known. `taken` values came so far, so that a group stays one
+    as time goes on.
+    """
+    if count == 1:
+        return values
+    first = taken - len(values)
+    groups = groupby(enumerate(values, first), lambda numbered: numbered[0] // count)
+    known = ([value for _, value in group if value == value] for _, group in groups)
+    return [math.fsum(group) / len(group) if group else math.nan for group in known]
+
+
+def mark_behind(rows: Rows, column: int, sign: str) -> None:
+    """A line down a chart, behind what is drawn."""
+    for row in rows:
+        if column < len(row) and row[column] == (" ", None, None):
+            row[column] = (sign, None, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from vmlab.model.sample import Sample
@@ -17,10 +17,12 @@ _NAME, _FIGURE, _UNIT = 8, 5, 5
 _SCALE, _LIMIT = 9, 6
 _LEFT = _NAME + _FIGURE + 1 + _UNIT
 _INDENT = "  "
+_HIGHER = 2
+"""Lines of a sparkline besides its first at most."""
 
 
 class Row(NamedTuple):
-    """What stands of a resource: its figure `now`, its sparkline, and the sample that its facts are from.
+    """What stands of a resource: its figure `now`, its sparkline in so many lines, and the sample of its facts.
 
     `use` says for whom the CPUs work. It `is_paused` while what it shows does not count.
     """
@@ -28,7 +30,7 @@ class Row(NamedTuple):
     resource: Resource
     scale: Scale
     now: float
-    spark: str
+    spark: Callable[[int], list[str]]
     last: Sample | None
     use: CpuUse | None
     is_paused: bool = False
@@ -45,7 +47,10 @@ def heading(begin: str, axis: Sequence[Piece]) -> Line:
 
 
 def rows_of(rows: Sequence[Row], width: int, height: int) -> list[Line]:
-    """Each resource with its facts below, in `height` lines: facts give way first, those of the last resource first."""
+    """Each resource with its facts below, in `height` lines: facts give way first, those of the last resource first.
+
+    Room that is left over is for higher sparklines, all of the same height.
+    """
     facts = [list(_facts(row, width)) for row in rows]
     room = height - len(rows)
     kept = [0] * len(rows)
@@ -56,26 +61,35 @@ def rows_of(rows: Sequence[Row], width: int, height: int) -> list[Line]:
                 room -= 1
     lines: list[Line] = []
     for row, found, count in zip(rows, facts, kept, strict=True):
-        lines += [_line(row), *found[:count]]
+        lines += [*_drawn(row, 1 + min(_HIGHER, room // len(rows))), *found[:count]]
     if len(lines) < height:
         lines += [*[[]] * (height - len(lines) - 1), [("─" * width, "quiet")]]
     return lines[:height]
 
 
-def _line(row: Row) -> Line:
+def _drawn(row: Row, rows: int) -> list[Line]:
+    """A resource in so many lines: its figures in the first, and in the others its sparkline with the scale's end."""
     resource, scale = row.resource, row.scale
     is_full = resource.limit is not None and row.now >= resource.limit
     text, unit = ("", "") if row.is_paused else (figure(row.now, resource.chart.unit, scale), scale.unit)
     # The end of a scale such as the host's memory comes with the first figures.
     top = "" if row.last is None and isinstance(resource.chart.top, str) else f"{scale.text(scale.top)} {scale.unit}"
     limit = "" if resource.limit is None else f"{resource.limit:.0f} %"
-    return [
-        (exactly(resource.name, _NAME), "title"),
-        (f"{text:>{_FIGURE}} ", "bad" if is_full else "plain"),
-        (f"{unit:<{_UNIT}}", "quiet"),
-        (row.spark, resource.chart.series[0].tone),
-        (f"{top:>{_SCALE}}{limit:>{_LIMIT}}", "quiet"),
+    first, *others = row.spark(rows)
+    tone = resource.chart.series[0].tone
+    lines: list[Line] = [
+        [
+            (exactly(resource.name, _NAME), "title"),
+            (f"{text:>{_FIGURE}} ", "bad" if is_full else "plain"),
+            (f"{unit:<{_UNIT}}", "quiet"),
+            (first, tone),
+            (f"{top:>{_SCALE}}{limit:>{_LIMIT}}", "quiet"),
+        ]
     ]
+    for place, other in enumerate(others, start=2):
+        end = f"0 {scale.unit}" if place == rows else ""
+        lines.append([(" " * _LEFT, "plain"), (other, tone), (f"{end:>{_SCALE}}", "quiet")])
+    return lines
 
 
 def _facts(row: Row, width: int) -> Iterator[Line]:

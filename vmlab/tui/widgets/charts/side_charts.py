@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from vmlab.model.quantities import format_seconds
 from vmlab.model.sample import unit_of
-from vmlab.system.text_width import exactly, first_columns, left, width_of, wrapped
+from vmlab.system.text_width import ends_of, exactly, first_columns, left, width_of, wrapped
 from vmlab.tui.state.compared import ComparedSides, Entry, SideRow
 from vmlab.tui.widgets.charts.axis_scale import scale_for
 from vmlab.tui.widgets.charts.raster import PLAIN_LINES, Cell, Rows, lines, plain_lines
@@ -38,9 +38,9 @@ class SideBars(Shown[ComparedSides]):
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The sentence, then a line for each side of each figure."""
-        for text in wrapped(self.shown.sentence, max(20, width - 1)):
+        for text in _sentence(self.shown, width):
             yield [(text, "title")]
-        airy = len(self.shown.bars) * (len(self.shown.labels) + 1) + 2 <= height
+        airy = _rows(self.shown, width, airy=True) <= height
         for row in self.shown.bars:
             if airy:
                 yield []
@@ -72,7 +72,7 @@ class SideBars(Shown[ComparedSides]):
         for place, bar in enumerate(row.entries):
             tone = TONES[place % len(TONES)]
             yield [
-                (f"{exactly('' if place else row.label, name)} ", "plain"),
+                (f"{left('' if place else ends_of(row.label, name), name)} ", "plain"),
                 (f"{exactly(self.shown.labels[place], _SIDE)} ", tone),
                 *self._bar(bar, row.top, room, tone if bar.counts else "rest"),
                 *struck_pieces(f"{bar.text:>{_FIGURE}} ", "plain"),
@@ -91,6 +91,21 @@ class SideBars(Shown[ComparedSides]):
             place = min(max(low, round(bar.mean / top * room)), high - 1)
             text = text[:place] + self._mark + text[place + 1 :]
         return [(left(first_columns(text, room), room), tone)]
+
+
+def rows_of_bars(compared: ComparedSides, width: int, most: int) -> int:
+    """The rows that bars take, with a blank line before each figure if that fits into `most`; never more than these."""
+    every = (_rows(compared, width, airy=airy) for airy in (True, False))
+    return next((rows for rows in every if rows <= most), most)
+
+
+def _sentence(compared: ComparedSides, width: int) -> list[str]:
+    return wrapped(compared.sentence, max(20, width - 1))
+
+
+def _rows(compared: ComparedSides, width: int, *, airy: bool) -> int:
+    lines = sum((len(row.entries) or 1) + airy for row in compared.bars)
+    return len(_sentence(compared, width)) + lines + 1
 
 
 Curve = tuple[Sequence[float], Sequence[float]]

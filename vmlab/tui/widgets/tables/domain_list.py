@@ -49,14 +49,14 @@ _REQUESTS = ("disk_reads_per_second", "disk_writes_per_second")
 _NETWORK = ("network_receive_bytes_per_second", "network_transmit_bytes_per_second")
 _FIELDS = (
     _Field("CPU%", 5, 0, lambda state: whole(_sum(state, "cpu_percent"))),
-    _Field("steal", 6, 0, lambda state: whole(_sum(state, "vcpu_delay_percent"))),
+    _Field("steal%", 7, 0, lambda state: whole(_sum(state, "vcpu_delay_percent"))),
     _Field("RSS", 7, 100, lambda state: _memory(_sum(state, "memory_resident_bytes"))),
     _Field("KSM", 7, 130, lambda state: _memory(_sum(state, "ksm_merged_bytes"))),
     _Field("MB/s", 7, 0, lambda state: short(_moved_bytes(state) / 1e6)),
     _Field("req/s", 7, 90, lambda state: short(_sum(state, *_REQUESTS))),
-    _Field("await", 7, 0, lambda state: short(_sum(state, "disk_await_ms"))),
+    _Field("await ms", 9, 0, lambda state: short(_sum(state, "disk_await_ms"))),
     _Field("queue", 6, 130, lambda state: short(_sum(state, "disk_queue_depth"))),
-    _Field("net", 6, 140, lambda state: short(_sum(state, *_NETWORK) / 1e6)),
+    _Field("net MB/s", 9, 140, lambda state: short(_sum(state, *_NETWORK) / 1e6)),
 )
 _NARROW, _WIDE = (12, 9), (16, 11)
 """Columns of the cache modes and of what is taken, on less than 100 columns and from there on."""

@@ -123,12 +123,12 @@ class Cards:
         now = values[-1] if values and not guest.is_gone else math.nan
         text = whole(now) if small.unit == "%" else short(now / small.one)
         late = small is DELAY and now >= _LATE_PERCENT
-        spark = right(self._glyphs.spark(bridged(values)[-room:], self._tops[small.label]), room)
+        (spark,) = self._glyphs.spark(bridged(values)[-room:], self._tops[small.label])
         return [
             (f"{small.label:<5}", "quiet"),
             (f"{text:>5}", "warning" if late else "plain"),
             (f" {small.unit:<5}", "quiet"),
-            (spark, small.tone),
+            (right(spark, room), small.tone),
         ]
 
     def _largest(self, small: _Small, guests: Sequence[GuestView]) -> float:
