@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import struct
 import subprocess
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -19,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.store.stories import Story
 from vmlab.model.results import RawOutput
 from vmlab.store.runs import tags_folder
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 RUN = "20261121-143000-tile-7f3a"
 MEMORY = 2 * 2**30
 """Bytes of address space; the program has about 700 MiB before it reads anything."""
@@ -44,27 +43,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(folder: Path, *arguments: str, files: int = 1024) -> tuple[int, str]:
-    """The exit code of a command and what it told, within a minute and the limit of memory."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-
-    argv = [sys.executable, "-m", "vmlab", *arguments]
-    done = subprocess.run(
-        argv,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        preexec_fn=limit,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert len(done.stderr.splitlines()) <= 2, done.stderr
-    return done.returncode, done.stderr
+    """The exit code of a command and what it told, within four minutes and the limit of memory."""
+    limits = {resource.RLIMIT_AS: MEMORY, resource.RLIMIT_NOFILE: files}
+    done = forked.ended(*arguments, env=os.environ, cwd=folder, limits=limits)
+    words = done.stderr.decode()
+    assert "Traceback" not in words, words
+    assert len(words.splitlines()) <= 2, words
+    return done.returncode, words
 
 
 def special(folder: Path, kind: str) -> str:

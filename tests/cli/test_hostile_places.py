@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
+from tests import forked
 from tests.store.stories import Story
 from vmlab.model.errors import ExitCode
 from vmlab.system.removal import make_marked
@@ -183,6 +184,9 @@ def _ended(place: Place, folder: Path, command: tuple[str, ...]) -> subprocess.C
         "PYTHONDONTWRITEBYTECODE": "1",
         **place.environment(folder),
     }
+    # The others say nothing of how the program starts and ends; the console asks for a terminal as it starts.
+    if command and not place.redirection and not place.nobody:
+        return forked.ended(*command, env=environment, cwd=CHECKOUT)
     program = ["-c", AS_NOBODY] if place.nobody else ["-m", "vmlab"]
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {place.redirection}', "sh", sys.executable, *program, *command],

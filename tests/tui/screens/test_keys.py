@@ -143,12 +143,14 @@ def moves_of(pane: Widget) -> dict[str, str]:
 
 
 @EACH
-async def test_every_key_that_moves_does_so_wherever_there_is_room(
+async def test_keys_are_those_bound_the_focus_is_seen_and_what_moves_does_so_wherever_there_is_room(
     made: Callable[[StillConsole], Place], wanted: State
 ) -> None:
     app = StillConsole()
     async with app.run_test(size=wanted.size) as pilot:
         await wanted.make(made(app))
+        assert {key: one.binding.action for key, one in app.screen.active_bindings.items()} == keys_of(app)
+        await focus_is_seen(app.screen)
         base, moved = app.screen, list[str]()
         assert [pane.id for pane in base.focus_chain] == wanted.panes.split()
         for pane in base.focus_chain:
@@ -168,6 +170,22 @@ async def test_every_key_that_moves_does_so_wherever_there_is_room(
                 await until(lambda: where(pane) != before, f"{key} ({action}) moves in {pane}")  # noqa: B023
                 moved.append(str(pane.id))
         assert list(dict.fromkeys(moved)) == wanted.room.split()
+
+
+async def focus_is_seen(base: Screen[object]) -> None:
+    """Where there are several panes, the one with the focus looks another; Textual's own draw it themselves."""
+    panes = base.focus_chain
+
+    def has_focus(pane: Widget) -> bool:
+        base.set_focus(pane)
+        return pane.has_focus
+
+    for pane, other in zip(panes, [*panes[1:], *panes[:1]], strict=True) if len(panes) > 1 else ():
+        assert isinstance(pane, Painted | Input | Button)
+        if isinstance(pane, Painted):
+            await until(lambda: has_focus(other), f"{other} has the focus")  # noqa: B023
+            before = pane.ground
+            await until(lambda: has_focus(pane) and pane.ground != before, f"{pane} with the focus looks another")  # noqa: B023
 
 
 def has_room(pane: Widget, action: str) -> bool:
@@ -210,14 +228,6 @@ def seen(app: StillConsole) -> tuple[object, ...]:
     return app.screen, app.focused, app.focused and where(app.focused), len(app.told), screen_text(app), fields
 
 
-@EACH
-async def test_the_keys_are_those_that_the_classes_bind(made: Callable[[StillConsole], Place], wanted: State) -> None:
-    app = StillConsole()
-    async with app.run_test(size=wanted.size):
-        await wanted.make(made(app))
-        assert {key: one.binding.action for key, one in app.screen.active_bindings.items()} == keys_of(app)
-
-
 @pytest.mark.parametrize(
     ("made", "wanted"),
     [(one, one) for one in STATES if one.make in (no_run, runs, choices, no_scenario, results, help_shown)],
@@ -244,29 +254,6 @@ async def test_a_key_that_moves_says_so_where_nothing_lies_further_on(
                 await pilot.press(key)
                 await until(lambda: len(app.told) > told, f"{key} ({action}) in {pane} says why it moves nothing")  # noqa: B023
                 assert where(pane) == before
-
-
-@EACH
-async def test_where_there_are_several_panes_the_one_with_the_focus_is_seen(
-    made: Callable[[StillConsole], Place], wanted: State
-) -> None:
-    app = StillConsole()
-    async with app.run_test(size=wanted.size):
-        await wanted.make(made(app))
-        base, panes = app.screen, app.screen.focus_chain
-        assert [pane.id for pane in panes] == wanted.panes.split()
-
-        def has_focus(pane: Widget) -> bool:
-            base.set_focus(pane)
-            return pane.has_focus
-
-        # Textual's own draw their focus themselves.
-        for pane, other in zip(panes, [*panes[1:], panes[0]], strict=True) if len(panes) > 1 else ():
-            assert isinstance(pane, Painted | Input | Button)
-            if isinstance(pane, Painted):
-                await until(lambda: has_focus(other), f"{other} has the focus")  # noqa: B023
-                before = pane.ground
-                await until(lambda: has_focus(pane) and pane.ground != before, f"{pane} with the focus looks another")  # noqa: B023
 
 
 async def test_help_tells_no_key_of_the_framework(state: Path) -> None:
