@@ -97,6 +97,17 @@ def test_guests_that_waited_for_a_cpu_took_longer_to_start(said: tuple[ToolTime,
         demand_tool_time("tool", time, time.seconds + 2.1 * granted, [half, BUSY])
 
 
+def test_a_processor_that_is_slower_than_expected_is_so_around_the_work_too(said: tuple[ToolTime, float]) -> None:
+    time, granted = said
+    expected = time.seconds / 2
+    demand_tool_time("tool", time, time.seconds + 1.9 * granted, [BUSY], expected=expected)
+    for use in (BUSY, CpuUse(1e6, 1e6)):
+        with pytest.raises(WorkloadError, match="around the work"):
+            demand_tool_time("tool", time, time.seconds + 2.1 * granted, [use], expected=expected)
+    with pytest.raises(WorkloadError, match="around the work"):
+        demand_tool_time("tool", time, time.seconds + 1.1 * granted, [BUSY], expected=10 * time.seconds)
+
+
 def test_what_stood_still_is_no_fault_of_the_tool(said: tuple[ToolTime, float]) -> None:
     """The cell is invalid for that, and has not failed: the tool's clock may have stood still as well."""
     time, granted = said

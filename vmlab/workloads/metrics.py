@@ -82,18 +82,27 @@ def demand_not_longer(tool: str, time: ToolTime | None, seconds: float) -> None:
 
 
 def demand_tool_time(
-    tool: str, time: ToolTime | None, seconds: float, used: Iterable[CpuUse] = (), lost: float = 0.0
+    tool: str,
+    time: ToolTime | None,
+    seconds: float,
+    used: Iterable[CpuUse] = (),
+    lost: float = 0.0,
+    expected: float | None = None,
 ) -> None:
     """Raises WorkloadError where a tool accounts for more time than its client ran, or for much less.
 
     `used` is what the guests of both its sides did while the client ran for `seconds`; none where that is not known.
     For `lost` of these seconds something stood still: the tool's clock perhaps as well, and that is no fault of its.
+    Work that is nothing but CPU time is `expected` to take so many seconds: a processor that takes longer for it is as
+    much slower around it.
     """
     demand_not_longer(tool, time, seconds)
     if time is None:
         return
     alone = max(_LEAST, _TIMES * time.around)
     slower = [1 + one.waited / max(one.ran, alone) for one in used] or [1 + _WAITED_UNSEEN]
+    if expected is not None:
+        slower.append(time.seconds / expected)
     granted = alone * max(slower) + lost
     if seconds - time.seconds > granted:
         raise WorkloadError(

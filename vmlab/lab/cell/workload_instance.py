@@ -270,7 +270,8 @@ class WorkloadInstance:
             accelerator = "tcg" if in_virtual_machine() else await self.hypervisor.accelerator()
         time = self._workload.tool_time(collected.values, collected.raw, accelerator)
         used = self._used.values() if len(self._used) == len(self.virtual) else ()
-        demand_tool_time(self.plan.kind, time, seconds, used, lost)
+        expected = self._workload.footprint(accelerator).seconds if self._workload.needs_cpu else None
+        demand_tool_time(self.plan.kind, time, seconds, used, lost, expected)
 
     def say_round_ended(self) -> None:
         """Emit RoundEnded with the figures that were collected."""
