@@ -116,6 +116,11 @@ def value_of(sample: Sample, terms: Terms) -> float:
     return sum([sample.get(name) * sign for name, sign in terms])
 
 
+def newest_known(values: Sequence[float]) -> float:
+    """The newest of `values`, or the one that is known of up to `_MISSED` ticks before; else NaN."""
+    return next((value for value in reversed(values[-1 - _MISSED :]) if value == value), math.nan)
+
+
 def bridged(values: Sequence[float]) -> list[float]:
     """`values`, where up to `_MISSED` missing ones in a row have that of the tick behind them.
 

@@ -82,7 +82,7 @@ class DomainList(RowList):
         self.retitle(f"{_TITLE}  host: {'; '.join(host)}" if host else _TITLE)
         width = max(60, self.size.width or 78)
         fields = [field for field in _FIELDS if width >= field.least]
-        name = 12 + max(0, min(8, (width - 78) // 6))
+        name = 12 + max(0, min(8, (width - 78) // 12))
         cache, takes = _NARROW if width < 100 else _WIDE
         rest = width - name - 1 - sum(field.width for field in fields) - cache - takes - 3
         heads = "".join(f"{field.head:>{field.width}}" for field in fields)

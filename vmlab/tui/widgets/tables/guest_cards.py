@@ -9,7 +9,7 @@ from typing import NamedTuple
 from vmlab.model.run import DONE, RUNNING, SETTLING
 from vmlab.system.text_width import exactly, right
 from vmlab.telemetry.host.host_figures import Terms
-from vmlab.tui.state.history import History, bridged
+from vmlab.tui.state.history import History, bridged, newest_known
 from vmlab.tui.state.views import GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import clock, short, whole
 from vmlab.tui.widgets.glyphs import Glyphs, tone_of
@@ -120,7 +120,7 @@ class Cards:
         values = self._history.values(small.terms(guest.key), _MOST_SAMPLES)
         if small is DELAY and guest.vcpus > 1:
             values = [value / guest.vcpus for value in values]
-        now = values[-1] if values and not guest.is_gone else math.nan
+        now = math.nan if guest.is_gone else newest_known(values)
         text = whole(now) if small.unit == "%" else short(now / small.one)
         late = small is DELAY and now >= _LATE_PERCENT
         (spark,) = self._glyphs.spark(bridged(values)[-room:], self._tops[small.label])
