@@ -68,6 +68,7 @@ def _cases(of_one: Iterable[str], of_several: Iterable[str]) -> list[tuple[str, 
 @pytest.mark.parametrize(("name", "medium"), _cases(media.OF_ONE, media.OF_SEVERAL))
 def test_what_a_command_says(name: str, medium: str, told: media.Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", media.without_drawing)
+    monkeypatch.setattr("vmlab.report.page.drawing._lay_out", lambda _figure: None)
     check(name, medium, told(*(media.OF_ONE | media.OF_SEVERAL)[medium], *unpacked(name)))
 
 

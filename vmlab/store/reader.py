@@ -77,6 +77,8 @@ class RunReader:
         self.path = path
         self.host = host
         """The one of a fleet whose view this is; None where it is that of the whole run."""
+        self._layouts = dict[tuple[Any, ...], SampleLayout]()
+        """By the rows that they were read from: each cell asks for them, and a run may have hundreds."""
         try:
             there = path.is_file()
         except OSError as error:
@@ -243,7 +245,10 @@ class RunReader:
         """All layouts of samples by their id."""
         rows = self._held_rows("SELECT id, names, units FROM layouts")
         with self._store_errors():
-            return {row: SampleLayout(names_of(names), names_of(units)) for row, names, units in rows}
+            for row in rows:
+                if row not in self._layouts:
+                    self._layouts[row] = SampleLayout(*map(names_of, row[1:]))
+            return {row[0]: self._layouts[row] for row in rows}
 
     def sample_count(self) -> int:
         """How many samples there are, those without a time among them, which no other method gives."""

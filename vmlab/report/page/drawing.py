@@ -50,6 +50,8 @@ _WIDTH = 5.0
 """Inches of 72 points: a chart is about as wide as the screen of a phone, and is made larger elsewhere."""
 _DPI = 200
 """Of a picture in pixels."""
+_SVG_DPI = 72
+"""With which matplotlib draws SVG, whose pixel is a point."""
 _LONGEST = 26
 _OVER: Any = ("data", "axes fraction")
 _MARK: dict[str, Any] = {
@@ -316,6 +318,7 @@ def _svg(figure: Figure, prefix: str) -> etree._Element:
     for axes in figure.axes:
         axes.patch.set_alpha(0)
     FigureCanvasSVG(figure)
+    _lay_out(figure)
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     root = etree.fromstring(text.getvalue().encode(), etree.XMLParser(resolve_entities=False))
@@ -326,6 +329,14 @@ def _svg(figure: Figure, prefix: str) -> etree._Element:
     root.set("role", "img")
     del root.attrib["width"], root.attrib["height"]
     return root
+
+
+def _lay_out(figure: Figure) -> None:
+    """Do so once: `savefig` draws what is still to be laid out twice, the first time for the layout alone."""
+    if (layout := figure.get_layout_engine()) is not None:
+        figure.dpi = _SVG_DPI
+        layout.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def _rename(root: etree._Element, prefix: str) -> None:
