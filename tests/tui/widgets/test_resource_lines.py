@@ -90,7 +90,7 @@ async def test_ksm_has_a_line_once_it_saves_memory() -> None:
 
 
 async def test_room_that_is_left_over_is_for_higher_sparklines_with_both_ends_of_their_scale() -> None:
-    low, high = [await drawn(Charted(history()), (110, height)) for height in (9, 20)]
+    low, high = [await drawn(Charted(history()), (110, height)) for height in (20, 30)]
     assert [sum(row.endswith(" 0 %") for row in rows) for rows in (low, high)] == [0, 2]
     at = next(place for place, row in enumerate(high) if row.startswith("Disk"))
     top, middle, bottom = (row[19:-15].strip() for row in high[at : at + 3])

@@ -50,8 +50,8 @@ _LEAST_ROWS, _LEAST_RASTER = 5, 2
 _MOST_ACROSS = 4
 _LEAST_OF_ALL = {False: 20, True: 14}
 """Rows from which on all charts have room, by whether so many are side by side."""
-_CHARTS_ON, _HIGH = (150, 40), 48
-"""Columns or rows of a screen from which on there are charts; and rows from which on they are wider than high."""
+_CHARTS_ON, _TALL, _HIGH = (150, 40), 30, 48
+"""Columns or rows of a screen with charts; rows from which on sparklines may be higher, and charts are wider."""
 _AXIS_FROM = 14
 """Rows from which on one is for the time axis."""
 _GUTTER = 5
@@ -182,7 +182,8 @@ class ChartBoard(Shown[Charted]):
             use = cpu_use(last) if chart is CPU and last is not None else None
             spark = partial(self._spark, values, scale.top, room)
             rows.append(Row(resource, scale, now, spark, last, use, is_paused=last is not self.shown.history.last))
-        found = [heading(axis_begin(self.span_seconds), axis), *rows_of(rows, width, height - 1)]
+        most = 3 if self.screen.size.height >= _TALL else 1
+        found = [heading(axis_begin(self.span_seconds), axis), *rows_of(rows, width, height - 1, most)]
         self.heads = {line[0][0]: "".join(text for text, _ in line) for line in found[1:] if line}
         return found
 

@@ -17,8 +17,6 @@ _NAME, _FIGURE, _UNIT = 8, 5, 5
 _SCALE, _LIMIT = 9, 6
 _LEFT = _NAME + _FIGURE + 1 + _UNIT
 _INDENT = "  "
-_HIGHER = 2
-"""Lines of a sparkline besides its first at most."""
 
 
 class Row(NamedTuple):
@@ -46,10 +44,10 @@ def heading(begin: str, axis: Sequence[Piece]) -> Line:
     return [(f"{begin:>{_LEFT - 1}} ", "quiet"), *axis, (f"{'up to':>{_SCALE}}{'limit':>{_LIMIT}}", "quiet")]
 
 
-def rows_of(rows: Sequence[Row], width: int, height: int) -> list[Line]:
+def rows_of(rows: Sequence[Row], width: int, height: int, most: int) -> list[Line]:
     """Each resource with its facts below, in `height` lines: facts give way first, those of the last resource first.
 
-    Room that is left over is for higher sparklines, all of the same height.
+    Room that is left over is for higher sparklines, of `most` lines each and all of the same height.
     """
     facts = [list(_facts(row, width)) for row in rows]
     room = height - len(rows)
@@ -61,7 +59,7 @@ def rows_of(rows: Sequence[Row], width: int, height: int) -> list[Line]:
                 room -= 1
     lines: list[Line] = []
     for row, found, count in zip(rows, facts, kept, strict=True):
-        lines += [*_drawn(row, 1 + min(_HIGHER, room // len(rows))), *found[:count]]
+        lines += [*_drawn(row, min(most, 1 + room // len(rows))), *found[:count]]
     if len(lines) < height:
         lines += [*[[]] * (height - len(lines) - 1), [("─" * width, "quiet")]]
     return lines[:height]
