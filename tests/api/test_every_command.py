@@ -84,6 +84,7 @@ ANSWERED = {
         "interval": "record_host.interval",
         "keep": "record_host.keep_seconds",
         "most": "record_host.keep_bytes",
+        "blktrace": "record_host.blktrace",
         "as_json": DOCUMENT,
     },
     "advise": {

@@ -81,6 +81,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, tags_of
 from vmlab.store.samples import HostReaders
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
+from vmlab.telemetry.domains.traced_disks import OF_TRACE
 from vmlab.telemetry.host.disk import METRICS as OF_HOST_DISK
 from vmlab.telemetry.sample_summary import seconds_within, summarise
 
@@ -365,7 +366,9 @@ def _below(domains: Iterable[Domain]) -> list[str]:
 
 def _domain(domain: Domain, found: Found) -> DomainDocument:
     disks = [
-        carried(DomainDiskDocument, disk, figures=_figures(found, OF_DISK, f"{domain.name}/{disk.target}"))
+        carried(
+            DomainDiskDocument, disk, figures=_figures(found, (*OF_DISK, *OF_TRACE), f"{domain.name}/{disk.target}")
+        )
         for disk in domain.disks
     ]
     figures = _figures(found, METRICS, domain.name)

@@ -134,14 +134,16 @@ def record_host(
     interval: float = _AS_USUAL.interval,
     keep_seconds: float = _AS_USUAL.keep_seconds,
     keep_bytes: int = _AS_USUAL.keep_bytes,
+    blktrace: bool = False,
 ) -> str:
     """Begin to record this host and its own guests, as ``vmlab record --detach`` does; the run's id.
 
     It ends after `seconds`, or with `stop_run`. A sample is taken every `interval` seconds; the newest `keep_seconds`
-    are kept, of at most `keep_bytes` on the disk. Raises VmlabError, with one line, for what makes no sense, and where
-    the state folder cannot be written.
+    are kept, of at most `keep_bytes` on the disk. `blktrace` traces the requests to the guests' disks, which takes
+    root. Raises VmlabError, with one line, for what makes no sense, and where the state folder cannot be written or
+    nothing can be traced.
     """
-    return start_recording(RecordingRequest(seconds, interval, keep_seconds, keep_bytes)).id
+    return start_recording(RecordingRequest(seconds, interval, keep_seconds, keep_bytes, blktrace)).id
 
 
 def resume_run(

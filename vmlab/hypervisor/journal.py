@@ -26,7 +26,7 @@ _MOST_BYTES = 16 * 2**20
 """Bytes of the largest journal; a run's has some hundred lines for each cell."""
 
 Kind = Literal[
-    "cgroups", "partition", "loop", "folder", "file", "outside", "setting", "rbd", "volume", "libvirt", "log"
+    "cgroups", "partition", "loop", "folder", "file", "outside", "setting", "rbd", "volume", "libvirt", "log", "trace"
 ]
 
 
@@ -35,9 +35,9 @@ class JournalEntry:
     """One thing that was made, or a setting of the host that was changed.
 
     `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, also of a file in a folder of the user's
-    (``outside``), an image in a pool of Ceph, a logical volume, the lab whose mark is in the host's libvirt, the name
-    of a domain there whose log is kept, a setting's file below /sys or /proc/sys. A setting also has the state that it
-    `was` in before the run, and the value `ours`, which the run gave it.
+    (``outside``), an instance of the kernel's tracing, an image in a pool of Ceph, a logical volume, the lab whose mark
+    is in the host's libvirt, the name of a domain there whose log is kept, a setting's file below /sys or /proc/sys. A
+    setting also has the state that it `was` in before the run, and the value `ours`, which the run gave it.
     """
 
     kind: Kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from vmlab.hypervisor import trace_instance
 from vmlab.hypervisor.disks import loop_devices, user_folder
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
@@ -32,9 +33,9 @@ def sweep(
 
     Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
     `removal.mark`, files in folders of the user's that have its name, loop devices that carry its mark, logical volumes
-    that have its name and its tag, images in Ceph pools whose names begin with it, and in the host's libvirt what
-    carries it, with the logs of such domains. All else is not the lab's: it stays, and its entry is closed. Only for
-    runs whose processes are gone.
+    that have its name and its tag, images in Ceph pools whose names begin with it, the instance of tracing that has its
+    name, and in the host's libvirt what carries it, with the logs of such domains. All else is not the lab's: it stays,
+    and its entry is closed. Only for runs whose processes are gone.
 
     Raises CleanupIncomplete, naming what could not be removed, after everything else was.
     """
@@ -48,6 +49,7 @@ def sweep(
         "volume": lambda words: _remove_volume(words, owner),
         "libvirt": lambda lab: _undo_in_libvirt(lab) if lab == owner else [],
         "log": lambda domain: hosts_places().forget(domain) if _is_domain_of(owner, domain) else [],
+        "trace": lambda name: trace_instance.remove(name, owner, roots),
         "loop": lambda mark: loop_devices.marked(mark, clear=True) if mark == loop_devices.mark_of(owner) else [],
     }
     journal = Journal(journal_path)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.domains.traced_disks import TracedDisks
 from vmlab.telemetry.guests import Ask, Guests
 from vmlab.telemetry.host.host_figures import Readings, Watched, host_groups
 from vmlab.telemetry.recorder_clock import HostClocks, Tick, Ticker, share_cpu, take_precedence
@@ -37,7 +38,8 @@ class Recorder:
     `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. What is sampled is
     `watched`, whose `notify` gets one line for each group that cannot be read. `guests` asks for libvirt's bulk
     statistics; it returns at once, and the answer may never come. Every `speed` seconds a probe traces the speed of the
-    CPUs; 0 for none. `domains` reads the host's own guests. Raises ValueError for an interval outside these bounds.
+    CPUs; 0 for none. `domains` reads the host's own guests, `traced` the trace of their disks. Raises ValueError for an
+    interval outside these bounds.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Recorder:
         *,
         speed: float = 0.0,
         domains: Domains | None = None,
+        traced: TracedDisks | None = None,
         clocks: HostClocks | None = None,
     ) -> None:
         if not _FASTEST <= interval <= _SLOWEST:
@@ -67,6 +70,8 @@ class Recorder:
             groups.append(self._guests)
         if domains is not None:
             groups.append(domains)
+        if traced is not None:
+            groups.append(traced)
         self._speed = CpuSpeed(watched.notify, period=speed) if speed else None
         if self._speed is not None:
             groups.append(self._speed)

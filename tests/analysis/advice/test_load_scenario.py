@@ -23,12 +23,13 @@ from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.telemetry.domains.domain_rates import OF_DISK
+from vmlab.telemetry.domains.traced_disks import OF_TRACE
 
 NAME = "nobody-here-has-this-name"
 DISKS = {target: DomainDisk(target, f"/no/{target}", "raw", "none", True, "sda", "file") for target in ("vda", "vdb")}
 BY_LIBVIRT = Domain(NAME, "libvirt", 71, "uuid", 2, 2**30, "kvm", tuple(DISKS.values()))
 BY_PROCESS = Domain(NAME, "process", 71, "", 2, 2**30, "kvm", tuple(DISKS.values()))
-IDLE = (0.0,) * len(OF_DISK)
+IDLE = (0.0,) * (len(OF_DISK) + len(OF_TRACE))
 BUSY = (80.0, 40.0, 80 * 4096.0, 40 * 8192.0, 10.0, 1.25, 10.0, 0.4, 0.05)
 """80 reads of 4 KiB and 5 ms, 40 writes of 8 KiB and 20 ms, 10 flushes of 5 ms, in the order of `OF_DISK`."""
 
@@ -106,6 +107,71 @@ def test_where_too_little_is_known_one_line_says_so(
     told = capsys.readouterr()
     assert why in told.err and len(told.err.splitlines()) == 1 and told.out == ""
     assert not output.exists()
+
+
+def traced(reads: float, writes: float, times: float = 1.0) -> tuple[float, ...]:
+    """The load of `BUSY` as the block device had it, with these shares in sequence, in `times` as many requests."""
+    return (
+        *(80.0 * times, 80.0 * times * reads, 80 * 4096.0, 0.4),
+        *(40.0 * times, 40.0 * times * writes, 40 * 8192.0, 0.8),
+    )
+
+
+def access(file: ScenarioFile) -> dict[str, dict[str, object]]:
+    return {name: dict(point.sets) for name, point in file.scenario.axes["access"].points.items()}
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "expected"),
+    [
+        (0.97, 0.93, {"sequential": ("read", "write")}),
+        (0.01, 0.2, {"random": ("randread", "randwrite")}),
+        (0.9, 0.1, {"recorded": ("read", "randwrite")}),
+        (0.9, 0.5, {"random": ("read", "randwrite"), "sequential": ("read", "write")}),
+        (0.5, 0.5, {"random": ("randread", "randwrite"), "sequential": ("read", "write")}),
+    ],
+)
+def test_a_trace_tells_the_order_of_requests(
+    tmp_path: Path, reads: float, writes: float, expected: dict[str, tuple[str, str]]
+) -> None:
+    metrics, busy = (*OF_DISK, *OF_TRACE), (*BUSY, *traced(reads, writes))
+    _, file = copied(recording(tmp_path / "r.sqlite", metrics=metrics, busy=busy))
+    assert access(file) == {
+        name: {"workloads.reads.rw": own[0], "workloads.writes.rw": own[1]} for name, own in expected.items()
+    }
+    shares = [
+        f"Of {90 * 80} reads",
+        f"{100 * reads:.1f} % began",
+        f"Of {90 * 40} writes",
+        f"{100 * writes:.1f} % began",
+    ]
+    words = " ".join(line.removeprefix("# ") for line in file.text.splitlines() if line.startswith("#"))
+    assert all(one in words for one in shares)
+    assert ("at random and once in sequence" in words) == (len(expected) > 1)
+    recorded = file.scenario.recorded
+    assert recorded is not None and recorded.phases["load"].flushes == 10, "libvirt's figures stay those of the load"
+
+
+@pytest.mark.parametrize("times", [0.5, 2.0])
+def test_requests_that_the_host_split_or_merged_tell_no_order(tmp_path: Path, times: float) -> None:
+    metrics, busy = (*OF_DISK, *OF_TRACE), (*BUSY, *traced(1, 1, times))
+    _, file = copied(recording(tmp_path / "r.sqlite", metrics=metrics, busy=busy))
+    assert set(access(file)) == {"random", "sequential"}
+    words = " ".join(line.removeprefix("# ") for line in file.text.splitlines())
+    assert f"the guest asked for {90 * 80}, so that they were split or merged" in words
+
+
+def test_a_qemu_without_libvirt_is_copied_by_its_trace(tmp_path: Path) -> None:
+    _, file = copied(recording(tmp_path / "r.sqlite", BY_PROCESS, OF_TRACE, traced(0, 0)))
+    recorded = file.scenario.recorded
+    assert recorded is not None
+    (phase,) = recorded.phases.values()
+    assert phase.reads is not None and phase.writes is not None and phase.flushes is None
+    assert (phase.reads.rate, phase.reads.size, phase.writes.rate, phase.writes.size) == (80, 4096, 40, 8192)
+    assert phase.reads.latency == pytest.approx(0.005)
+    assert phase.writes.latency == pytest.approx(0.02)
+    assert set(access(file)) == {"random"}
+    assert "Nothing tells how often it flushed" in file.text
 
 
 def test_a_recording_of_less_than_a_minute_is_refused_in_one_line(

@@ -43,7 +43,7 @@ def way(rate: float, size: int, latency: float, in_flight: int | None = None) ->
 
 
 def written(load: Recorded, xml: str = WEB01) -> tuple[str, ScenarioFile]:
-    text = copied_scenario(guest_of_xml(xml, "x.xml", "a test"), Trial(ROOMY), load_work(load))
+    text = copied_scenario(guest_of_xml(xml, "x.xml", "a test"), Trial(ROOMY), load_work(load, {}))
     return text, read(Path("try.yaml"), text, {})
 
 
@@ -147,7 +147,7 @@ def test_the_disk_whose_load_it_is_becomes_the_data_disk() -> None:
 def test_a_guest_of_which_nothing_but_the_recording_is_left() -> None:
     disk = DomainDisk("vda", "/no/db.img", "qcow2", "none", protocol="file")
     guest = recorded_guest("web01", "the recording", (2, 2**30), "kvm", {"vda": disk})
-    text = copied_scenario(guest, Trial(ROOMY), load_work(recorded(load=DAY)))
+    text = copied_scenario(guest, Trial(ROOMY), load_work(recorded(load=DAY), {}))
     vm = read(Path("try.yaml"), text, {}).scenario.guests["vm"]
     assert (vm.vcpus, vm.memory_bytes, vm.cache, vm.data_format) == (2, 2**30, "none", "qcow2")
 

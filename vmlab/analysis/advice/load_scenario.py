@@ -8,13 +8,15 @@ from pathlib import Path
 
 from vmlab.analysis.advice.advice import LEAST_SECONDS, advise, demand_recording
 from vmlab.analysis.advice.recorded_load import load_ticks, phases_of
+from vmlab.analysis.advice.traced_load import traced_orders, traced_ticks
 from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RunDocument
 from vmlab.model.domain import UNKNOWN
 from vmlab.model.errors import UsageError, VmlabError
 from vmlab.model.quantities import format_seconds
+from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import Recorded
 from vmlab.model.visible import visible_line, visible_values
-from vmlab.plan.copied_guest.copied_load import load_work, recorded_guest
+from vmlab.plan.copied_guest.copied_load import TracedOrder, load_work, recorded_guest
 from vmlab.plan.copied_guest.copied_scenario import copied_scenario
 from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
 from vmlab.plan.copied_guest.guest_sources import found_guest
@@ -24,6 +26,8 @@ from vmlab.plan.scenario_file.problems import meant, shorten
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
 
+_TRACED = "disk_traced_reads_per_second"
+_TRACED_DEPTHS = ("disk_traced_read_depth", "disk_traced_write_depth")
 _Disk = tuple[DomainDocument, DomainDiskDocument]
 
 
@@ -38,7 +42,13 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
     _demand_long_enough(document)
     domain, one = _named(document, disk) if disk else _busiest(document)
     name = disk_name(domain, one)
-    phases = phases_of(load_ticks((sample for _, sample in samples(reader)), domain.name, one.target))
+    ticks, flushes_known = load_ticks(_samples(reader), domain.name, one.target), True
+    orders: dict[str, TracedOrder] = {}
+    if _TRACED in one.figures:
+        orders = traced_orders(_samples(reader), domain.name, one.target)
+        if not ticks:
+            ticks, flushes_known = traced_ticks(_samples(reader), domain.name, one.target), False
+    phases = phases_of(ticks)
     if not phases:
         raise UsageError(_why_none(domain, one, name))
     advice = next(
@@ -51,7 +61,12 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
         advice=advice,
         phases=phases,
     )
-    return name, copied_scenario(_guest(document.run.id, domain, one), trial, load_work(recorded))
+    work = load_work(recorded, orders, flushes_known=flushes_known)
+    return name, copied_scenario(_guest(document.run.id, domain, one), trial, work)
+
+
+def _samples(reader: RunReader) -> Iterator[Sample]:
+    return (sample for _, sample in samples(reader))
 
 
 def _demand_long_enough(document: RunDocument) -> None:
@@ -96,15 +111,19 @@ def _busiest(document: RunDocument) -> _Disk:
 
 
 def _under_way(one: _Disk) -> float:
-    depth = one[1].figures.get("disk_queue_depth")
+    figures = one[1].figures
+    depth = figures.get("disk_queue_depth")
+    if depth is None and _TRACED in figures:
+        return sum(figures[name].mean for name in _TRACED_DEPTHS if name in figures)
     return -math.inf if depth is None else depth.mean
 
 
 def _why_none(domain: DomainDocument, disk: DomainDiskDocument, name: str) -> str:
-    if "disk_reads_per_second" not in disk.figures:
+    if "disk_reads_per_second" not in disk.figures and _TRACED not in disk.figures:
         what = "QEMU without libvirt tells bytes alone" if domain.source == "process" else "libvirt told nothing of it"
-        return f"the load of {shorten(name)} cannot be copied: {what}, and no requests with their times"
-    if "disk_flushes_per_second" not in disk.figures:
+        words = f"the load of {shorten(name)} cannot be copied: {what}, and no requests with their times"
+        return f"{words}; `vmlab record --blktrace` may tell them" if domain.source == "process" else words
+    if "disk_flushes_per_second" not in disk.figures and _TRACED not in disk.figures:
         return f"the load of {shorten(name)} cannot be copied: an older version recorded it; record it again"
     return f"there is no load of {shorten(name)} to copy: it has less than one request and 1 MiB in a second"
 

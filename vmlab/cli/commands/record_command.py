@@ -61,8 +61,13 @@ def _bytes(text: str) -> int:
 )
 @click.option("--keep", default="24 h", show_default=True, callback=parsed(_seconds), help="Keep the newest samples.")
 @click.option("--most", default="1 GB", show_default=True, callback=parsed(_bytes), help="Keep no more on the disk.")
+@click.option(
+    "--blktrace", is_flag=True, help="Trace the disks' requests too: in sequence or at random, for `advise -o`."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
-def record(duration: float | None, detach: bool, interval: float, keep: float, most: int, as_json: bool) -> None:
+def record(
+    duration: float | None, detach: bool, interval: float, keep: float, most: int, blktrace: bool, as_json: bool
+) -> None:
     """Record this host and its own guests, read only, as a run without workloads; Ctrl-C ends it.
 
     `show`, `replay`, `report`, `export`, `compare` and `advise` read it.
@@ -71,7 +76,7 @@ def record(duration: float | None, detach: bool, interval: float, keep: float, m
         raise UsageError("--interval: at most one hour")
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
-            request = RecordingRequest(duration, interval, keep, most)
+            request = RecordingRequest(duration, interval, keep, most, blktrace)
         folder = start_recording(request)
         if detach:
             if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from vmlab.hypervisor.trace_instance import demand_traceable
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError, unusable
@@ -27,12 +28,16 @@ LEAST_BYTES = 10**6
 
 @dataclass(frozen=True, slots=True)
 class RecordingRequest:
-    """How long to record (None until it is stopped), how often, and how much to keep: the newest of each."""
+    """How long to record (None until it is stopped), how often, and how much to keep: the newest of each.
+
+    With `blktrace` the requests to the block devices below the guests' disks are counted, too.
+    """
 
     seconds: float | None
     interval: float = 1.0
     keep_seconds: float = 86400.0
     keep_bytes: int = 10**9
+    blktrace: bool = False
 
     def to_json(self) -> str:
         """For the recorder's command line."""
@@ -48,11 +53,13 @@ def start_recording(request: RecordingRequest) -> RunFolder:
     """Start it; returns as soon as its process runs.
 
     Raises UsageError for a request that makes no sense, and RefusedError where the state folder cannot be written,
-    or has no locks.
+    or has no locks, and where nothing can be traced that is to be.
 
     It holds no place among the runs that measure on this host: it starts no guest and loads no disk.
     """
     _demand_sense(request)
+    if request.blktrace:
+        demand_traceable()
     demand_usable(runs_folder())
     folder = RunFolder.of(new_run_id(NAME))
     try:

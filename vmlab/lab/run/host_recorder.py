@@ -16,6 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.trace_instance import TraceInstance
 from vmlab.lab.process.host_recording import NAME, RecordingRequest
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import HELD, STOPPING
@@ -48,6 +50,7 @@ from vmlab.store.writer import RunWriter
 from vmlab.system.held_folder import LOOK_SECONDS, FolderLostError, why_lost
 from vmlab.system.terminal import say
 from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.domains.traced_disks import TracedDisks
 from vmlab.telemetry.host.host_figures import Watched
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
@@ -140,10 +143,18 @@ class HostRecorder:
         self._gaps = Gaps(self._note)
         self._folder = folder
         watched = Watched(lab_folders=[folder.path], scope="process", notify=self._note)
-        self._recorder = Recorder(request.interval, self._take, watched, speed=PERIOD, domains=self._domains)
+        self._instance = TraceInstance(folder.id, Journal(folder.journal)) if request.blktrace else None
+        self._traced = (
+            None
+            if self._instance is None
+            else TracedDisks(self._instance, lambda: self._domains.domains, lambda line: self._note(line, "warning"))
+        )
+        self._recorder = Recorder(
+            request.interval, self._take, watched, speed=PERIOD, domains=self._domains, traced=self._traced
+        )
 
     def start(self) -> None:
-        """Write the beginning of the record, and start to sample."""
+        """Write the beginning of the record, and start to sample. Raises OSError where no trace can be made."""
         seconds = self._request.seconds or 0.0
         self._emit(
             RunStarted(run=self._folder.id, scenario=NAME, size=OF_HOST, seed=0, cells=1, expected_seconds=seconds),
@@ -152,6 +163,9 @@ class HostRecorder:
             PhaseStarted(cell=_CELL, phase=Phase.EXECUTE),
         )
         self._began = time.monotonic()
+        if self._instance is not None and self._traced is not None:
+            self._instance.start()
+            self._traced.start()
         self._recorder.start()
 
     def end(self, why: str = "") -> None:
@@ -160,6 +174,11 @@ class HostRecorder:
         Raises StoreError where it could not be written.
         """
         self._recorder.stop(_STOP_SECONDS)
+        if self._instance is not None and self._traced is not None:
+            self._traced.close()
+            # Where the folder is lost the journal is, too.
+            with suppress(StoreError):
+                self._instance.close()
         self._kept.tell_losses()
         self._gaps.tell_rest()
         if self._ring.began_at is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from vmlab.model.domain import UNKNOWN, DomainDisk
 from vmlab.model.quantities import exact_bytes, format_bytes, format_seconds, parse_bytes
@@ -23,6 +23,8 @@ LATENCY = "latency_mean"
 """The metric that differs where the rates are the same."""
 WORDS = {"reads": "read", "writes": "write"}
 """What fio calls the ways of a load."""
+AS_RECORDED = "recorded"
+"""The only value of the axis `access` where reads and writes have each their own order, and both are known."""
 _SECTOR, _PAGE, _MOST_BLOCK = 512, 4096, 2**24
 DEPTH_NOISE = 0.05
 """Requests under way by which a mean may be above those that there were."""
@@ -31,6 +33,21 @@ _IDLE = RecordedWay.model_construct(rate=0.1, size=_PAGE, latency=0.0)
 _LEAST_FILE = 2**26
 _LEAST_REQUESTS, _SHORTEST, _LONGEST = 100, 20, 60
 """How many requests fio is given time for, and seconds of that."""
+
+
+class TracedOrder(NamedTuple):
+    """How many reads, or writes, of a disk its block device had, and which `share` of them began where an earlier one
+    had ended. `order` is ``random`` or ``sequential``; None where that tells neither, with `why`.
+    """
+
+    requests: int
+    share: float
+    order: str | None
+    why: str = ""
+
+
+Orders = Mapping[str, TracedOrder]
+"""By ``reads`` and ``writes``; empty where nothing was traced."""
 
 
 def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
@@ -74,8 +91,8 @@ def pace_text(rate: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}/s"
 
 
-def load_work(recorded: Recorded) -> Work:
-    """What the guest of a scenario does that copies the load."""
+def load_work(recorded: Recorded, orders: Orders, *, flushes_known: bool = True) -> Work:
+    """What the guest of a scenario does that copies the load, in the orders that a trace tells, else in both."""
     ways = [name for name in WORDS if any(name in phase.ways for phase in recorded.phases.values())]
     seconds = _seconds(recorded)
     return Work(
@@ -84,9 +101,9 @@ def load_work(recorded: Recorded) -> Work:
         f"The load of {recorded.domain}'s disk {recorded.disk}, as it was recorded, with each cache mode.",
         metrics=(LATENCY, "iops"),
         target=recorded.disk,
-        heading=tuple(_heading(recorded)),
+        heading=tuple(_heading(recorded, ways, orders, flushes_known)),
         changes=tuple(f"cache-{mode}" for mode in SWITCHABLE),
-        axes=partial(_axes, recorded, ways),
+        axes=partial(_axes, recorded, ways, orders),
         more={"recorded": recorded_keys(recorded)},
     )
 
@@ -133,17 +150,34 @@ def _of_way(phase: RecordedPhase, name: str, keys: Keys) -> dict[str, Any]:
     return {**found, "size": exact_bytes(max(1, size // found.get("jobs", 1) // block) * block)}
 
 
-def _axes(recorded: Recorded, ways: list[str], keys: Keys) -> Mapping[str, list[Line]]:
-    orders = {
-        RANDOM: {f"workloads.{name}.rw": f"rand{WORDS[name]}" for name in ways},
-        SEQUENTIAL: {f"workloads.{name}.rw": WORDS[name] for name in ways},
-    }
-    words = {RANDOM: "nothing tells the order of its requests: at random here", SEQUENTIAL: "and in sequence here"}
-    found = {ACCESS: [Line(name, changes, words[name]) for name, changes in orders.items()]}
+def _axes(recorded: Recorded, ways: list[str], orders: Orders, keys: Keys) -> Mapping[str, list[Line]]:
+    told = _told(ways, orders)
+    if len(told) == len(ways):
+        name = next(iter(told.values())) if len({*told.values()}) == 1 else AS_RECORDED
+        found = {ACCESS: [Line(name, _in_order(told), "as the trace of its block device tells")]}
+    else:
+        words = {RANDOM: "nothing tells the order of its requests: at random here", SEQUENTIAL: "and in sequence here"}
+        whose = [name for name in ways if name not in told]
+        if told:
+            words[RANDOM] = f"nothing tells the order of its {whose[0]}: at random here"
+        points = {name: {**dict.fromkeys(whose, name), **told} for name in words}
+        found = {ACCESS: [Line(name, _in_order(point), words[name]) for name, point in points.items()]}
     if len(recorded.phases) > 1:
         phases = [Line(name, _point(one, ways, keys), _words(one)) for name, one in recorded.phases.items()]
         found = {PHASE: phases, **found}
     return found
+
+
+def _told(ways: list[str], orders: Orders) -> dict[str, str]:
+    """The orders that a trace tells."""
+    return {name: order for name in ways if name in orders and (order := orders[name].order) is not None}
+
+
+def _in_order(point: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        f"workloads.{name}.rw": WORDS[name] if order == SEQUENTIAL else f"rand{WORDS[name]}"
+        for name, order in point.items()
+    }
 
 
 def _point(phase: RecordedPhase, ways: list[str], keys: Keys) -> dict[str, Any]:
@@ -166,13 +200,21 @@ def _words(phase: RecordedPhase) -> str:
     return f"recorded over {format_seconds(phase.time)}: {'; '.join(parts)}"
 
 
-def _heading(recorded: Recorded) -> Iterator[str]:
+def _heading(recorded: Recorded, ways: list[str], orders: Orders, flushes_known: bool) -> Iterator[str]:
     yield f"The load is that of {recorded.domain}'s disk {recorded.disk} in the recording {recorded.run}:"
     yield from (f"- {_words(phase)}" for phase in recorded.phases.values())
-    yield (
-        "Nothing tells which blocks it read and wrote: files are as large as what it moved, 1 GiB at most, and each "
-        "load comes once at random and once in sequence."
-    )
+    for name in (one for one in ways if one in orders):
+        traced = orders[name]
+        order = f"{traced.order} here" if traced.order else f"{traced.why}: both here"
+        yield (
+            f"Of {traced.requests} {name} that its block device had, {100 * traced.share:.1f} % began where an earlier "
+            f"one had ended: {order}."
+        )
+    both = len(_told(ways, orders)) < len(ways)
+    again = ", and each load comes once at random and once in sequence" if both else ""
+    yield f"Nothing tells which blocks it read and wrote: files are as large as what it moved, 1 GiB at most{again}."
+    if not flushes_known:
+        yield "Nothing tells how often it flushed: no libvirt counts its requests, and a flush names no file."
     yield (
         "Rates are the recorded ones in each setting, so that the difference is in the latency; where the same number "
         "of requests was under way nearly all the time, the disk set the rate, and fio has none."
