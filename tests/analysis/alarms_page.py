@@ -177,7 +177,7 @@ def seen_percent(slowed: Sequence[Mapping[str, Any]], side: str) -> float:
 def table(found: Mapping[str, Any]) -> str:
     """The table, and below it every run."""
     rows = [("A/A comparisons with a false positive", len(list(control_sides(found))), str(len(alarming(found))))]
-    for repeats, figures, of in ((8, None, "all figures"), (12, None, "all figures"), (12, 1, f"`{SLOWED}` alone")):
+    for repeats, figures, of in ((8, None, "all metrics"), (12, None, "all metrics"), (12, 1, f"`{SLOWED}` alone")):
         rate = f"{100 * relabelled(repeats, figures):.1f} %"
         rows.append((f"relabellings of {repeats} real blocks, {of}, with a false positive", TRIES, rate))
     for name, part in (("first", found["earlier"]), ("second", found)):

@@ -94,7 +94,7 @@ def coverage(runs: int, spread: float, *, blocks: int = BLOCKS, tries: int = TRI
 def table() -> str:
     """The table of the page."""
     lines = [
-        "| runs | spread, in standard errors of a run | another run's figure | its true difference | the mean |",
+        "| runs | spread, in standard errors of a run | another run's value | its true difference | the mean |",
         "| ---: | ---: | ---: | ---: | ---: |",
     ]
     for runs in RUNS:

@@ -149,7 +149,7 @@ def alarms(noise: str, figures: int, tries: int = TRIES, seed: int = 11) -> Alar
 def table_of_alarms() -> str:
     """The first table of the page: the lowest and the highest of the noises."""
     lines = [
-        "| figures | the table that is shown | any look | any look, all others differ | at 5 % each time |",
+        "| metrics | the table that is shown | any analysis | any analysis, all others differ | at 5 % each time |",
         "| ---: | ---: | ---: | ---: | ---: |",
     ]
     for figures in FIGURES:
@@ -162,8 +162,8 @@ def table_of_alarms() -> str:
 def table_of_savings() -> str:
     """The second one: normal noise, all figures differing alike."""
     lines = [
-        "| figures | difference, in detectable sizes | repeats measured | cells saved | all proven "
-        "| all proven at one look | intervals with the true difference |",
+        "| metrics | difference, in detectable sizes | repeats measured | cells saved | all proven "
+        "| all proven at one analysis | intervals with the true difference |",
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for figures in FIGURES:

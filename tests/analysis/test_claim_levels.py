@@ -74,7 +74,7 @@ def test_the_reason_has_figure_bound_and_interval(tmp_path: Path) -> None:
     assert why.startswith(words) and why.endswith(" at 95 % confidence)")
 
 
-@pytest.mark.parametrize(("repeats", "few"), [(1, "one reading, no spread known"), (5, "too few readings")])
+@pytest.mark.parametrize(("repeats", "few"), [(1, "one measurement, no spread known"), (5, "too few measurements")])
 def test_readings_that_are_too_few_point_and_do_not_answer(repeats: int, few: str, tmp_path: Path) -> None:
     found = answer_claim(_run(tmp_path, {1: _about(100, repeats)}), _claim(at_least=[ONE], value="90"))
     assert (found.answer, found.points_to, found.too_few) == ("cannot tell", "reproduced", True)

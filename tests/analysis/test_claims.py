@@ -116,7 +116,7 @@ def test_readings_that_are_too_few_point_and_do_not_answer(
     assert found.too_few == (points_to is not None)
     assert found.readings_needed == 6
     if points_to is not None:
-        why = "one reading each, no spread known" if len(none) == 1 else "too few readings"
+        why = "one measurement each, no spread known" if len(none) == 1 else "too few measurements"
         assert found.because[0].endswith(f", {why}")
 
 
@@ -190,13 +190,14 @@ def test_a_sum_of_tiles_that_ran_together_for_a_part_lies_between_two_bounds(
 def test_what_is_invalid_tells_nothing(tmp_path: Path) -> None:
     found = answer_claim(_run(tmp_path, [10], [5], "invalid"), _claim(less=[WRITEBACK, NONE]))
     assert found.answer == "cannot tell"
-    assert found.because == ("cache writeback: the figure is invalid",)
+    assert found.because == ("cache writeback: the metric is invalid",)
 
 
 def test_the_evidence_names_figures_and_cells(tmp_path: Path) -> None:
     found = answer_claim(_run(tmp_path, [10, 10.1], [8]), _claim(less=[WRITEBACK, NONE]))
     assert found.because == (
-        "cache writeback: 8 s (n 1, cell 3) against cache none: 10.05 s (n 2, cells 1, 2), -20.0 %, too few readings",
+        "cache writeback: 8 s (n 1, cell 3) against cache none: 10.05 s (n 2, cells 1, 2), -20.0 %, "
+        "too few measurements",
     )
     body = jsonable(found)
     first = body["evidence"][0]
@@ -237,8 +238,8 @@ def test_a_part_that_was_not_run_keeps_the_others_from_pointing(tmp_path: Path) 
         ({"at_least": [NONE]}, "`value` goes with ratio, at_least and at_most"),
         ({"less": [NONE, WRITEBACK], "value": "0.75"}, "`value` goes with ratio, at_least and at_most"),
         ({"less": [NONE, WRITEBACK], "unit": "s"}, "`unit` is that of the bound"),
-        ({"less": [NONE, WRITEBACK], "source": "ours", "where": "page 2"}, "has no place in the publication"),
-        ({"less": [NONE, WRITEBACK], "source": "ours", "there": "it is so"}, "has no place in the publication"),
+        ({"less": [NONE, WRITEBACK], "source": "ours", "where": "page 2"}, "is not in the publication"),
+        ({"less": [NONE, WRITEBACK], "source": "ours", "there": "it is so"}, "is not in the publication"),
         ({"less": [NONE]}, "at least 2 items"),
     ],
 )

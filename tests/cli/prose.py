@@ -1,10 +1,17 @@
-"""Prose of a page of documentation, and the habits of it that `test_documentation.py` counts."""
+"""Prose of a page of documentation, and what `test_documentation.py` counts of it.
+
+``python -m tests.cli.prose`` prints the words of each page in `docs/`, and of all: what blanks separate, without what
+programs write (between comments, and the pages of experiments) and without decisions.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+DOCS = Path(__file__).parents[2] / "docs"
 LONGEST_SENTENCE = 30
 HABITS = {
     "stand": r"\bstands?\b|\bstood\b|\bstanding\b",
@@ -56,3 +63,19 @@ def habits(text: str) -> dict[str, int]:
     """How often each habit is in the prose of a page."""
     found = prose(text)
     return {name: len(re.findall(pattern, found, re.IGNORECASE)) for name, pattern in HABITS.items()}
+
+
+def words_by_page() -> dict[Path, int]:
+    """How many words each page in `docs/` has that people write, without decisions."""
+    pages = [page for page in DOCS.rglob("*.md") if "experiments" not in (page.stem, page.parent.name)]
+    return {
+        page: len(without_generated(page.read_text(encoding="utf-8")).split())
+        for page in sorted(pages)
+        if not (page.parent.name == "decisions" and page.stem != "index")
+    }
+
+
+if __name__ == "__main__":
+    for each, words in words_by_page().items():
+        sys.stdout.write(f"{words:6} {each.relative_to(DOCS)}\n")
+    sys.stdout.write(f"{sum(words_by_page().values()):6} all\n")

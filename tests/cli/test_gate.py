@@ -130,7 +130,7 @@ def test_what_holms_procedure_would_let_through_is_not_enough(capsys: pytest.Cap
 def test_too_few_readings_say_so_and_fail_where_doubt_does(capsys: pytest.CaptureFixture[str]) -> None:
     told(RUN, slower(3.0, repeats=4))
     code, (answer,), err = gate(capsys, "--fail-if", TWENTY_MORE)
-    words = "cannot tell: too few readings: 4 repeats; to prove a difference takes 6 repeats at least"
+    words = "cannot tell: too few measurements: 4 repeats; to prove a difference takes 6 repeats at least"
     line = f"vmlab: {TWENTY_MORE}, tiles 1: {words}\n"
     assert (code, answer["state"], answer["readings"], answer["readings_needed"], err) == (4, "cannot tell", 4, 6, line)
     code, _, err = gate(capsys, "--fail-if", TWENTY_MORE, "--strict")
@@ -141,7 +141,7 @@ def test_what_is_possible_says_how_many_readings_decide_it(capsys: pytest.Captur
     told(RUN, slower(1.195))
     assert command_line(["compare", "last", "--fail-if", TWENTY_MORE]) == 4
     out = capsys.readouterr().out
-    assert "gate: undecided at 1 of 1 place\n" in out
+    assert "gate: undecided at 1 of 1 configuration\n" in out
     (count,) = re.findall(r"to decide it takes about (\d+)\s+repeats", out)
     _, (answer,), _ = gate(capsys, "--fail-if", TWENTY_MORE)
     assert answer["readings_to_decide"] == int(count) > 8
@@ -191,12 +191,12 @@ def test_levels_are_corrected_for_all_that_is_asked_and_say_what_they_rest_on(
     level(LATENCIES[:6])
     conditions = ("--fail-if", "web.latency_p95 > 20 ms", "--fail-if", "web < 5 s", "--fail-if", "web > +20 %")
     assert command_line(["compare", "last", *conditions]) == 4
-    assert "too few readings: 6 repeats; the level of one of 3 figures takes 7 repeats at least" in " ".join(
+    assert "too few measurements: 6 repeats; the level of one of 3 metrics takes 7 repeats at least" in " ".join(
         capsys.readouterr().out.split()
     )
     level(LATENCIES, run=RUN.replace("aaaa", "bbbb"))
     assert command_line(["compare", "last", *conditions[:4]]) == 1
-    assert " at 97.5 % confidence, corrected for 2 figures, 7 repeats" in " ".join(capsys.readouterr().out.split())
+    assert " at 97.5 % confidence, corrected for 2 metrics, 7 repeats" in " ".join(capsys.readouterr().out.split())
 
 
 def test_of_a_group_each_run_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +267,7 @@ def test_a_level_needs_one_run_alone(
         out.startswith("last: the only side\n")
         and f"{condition}{', cache none' if axes and len(values) > 1 else ''}: {state}: " in out
     )
-    assert ("too few readings: 1 repeat; the level takes 6 repeats at least" in out) is (len(values) == 1)
+    assert ("too few measurements: 1 repeat; the level takes 6 repeats at least" in out) is (len(values) == 1)
     assert vmlab.compare("last", fail_if=[condition]).exit_code == code
 
 
@@ -282,7 +282,7 @@ def test_a_level_of_several_runs_alone_is_that_of_their_means(capsys: pytest.Cap
 def test_a_level_of_one_cell_is_one_reading(capsys: pytest.CaptureFixture[str]) -> None:
     told(RUN, slower(1.4))
     assert command_line(["compare", "last:2", "--fail-if", "web > 5 s"]) == 4
-    assert "too few readings: 1 repeat; the level takes 6 repeats at least" in capsys.readouterr().out
+    assert "too few measurements: 1 repeat; the level takes 6 repeats at least" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_level_of_one_cell_is_one_reading(capsys: pytest.CaptureFixture[str]) 
         (
             ("last", "--fail-if", "web > 5 s", "--fail-if", "web > +5 %"),
             "--fail-if 'web > +5 %': last has no baseline and varies no axis; name a baseline before it, or bound the "
-            "figure itself, as 'web > 20 s'",
+            "value itself, as 'web > 20 s'",
         ),
         (("last", "--fail-if", "overall < 0 %"), "--fail-if 'overall < 0 %': last has no baseline and varies no axis"),
         (("last", "--fail-if", "mail > 5 s"), "--fail-if 'mail > 5 s': no such workload; there are web, total wall"),
@@ -382,7 +382,7 @@ def test_one_run_a_side_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert command_line(["compare", RUN, "last", "--fail-if", TWENTY_MORE, *options]) == code
         out = capsys.readouterr().out
-        assert f"gate: {head} at 1 of 1 place\n{mark}  {line}" in out
+        assert f"gate: {head} at 1 of 1 configuration\n{mark}  {line}" in out
         assert takes in " ".join(out.split())
         assert "to prove it takes 5 runs a side." in " ".join(out.split())
 
@@ -410,7 +410,7 @@ def test_a_workload_that_never_passed_is_no_wrong_name(capsys: pytest.CaptureFix
         story.end_cell("failed")
     story.end("failed", 1)
     code, (answer,), _ = gate(capsys, "--fail-if", "mail > +5 %")
-    assert (code, answer["state"], answer["because"]) == (4, "cannot tell", "no cell has a figure of mail")
+    assert (code, answer["state"], answer["because"]) == (4, "cannot tell", "no cell has a metric of mail")
 
 
 def test_noise_moves_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
@@ -431,9 +431,9 @@ def test_the_lines_stand_below_the_table(capsys: pytest.CaptureFixture[str]) -> 
     said = capsys.readouterr()
     assert said.err == ""
     *_, head, fails, holds = said.out.splitlines()
-    assert head == "gate: failed at 1 of 2 places"
+    assert head == "gate: failed at 1 of 2 configurations"
     assert fails.startswith("FAIL  web.latency_p95 > +20 %, tiles 1: met: +40.0 % (")
-    assert fails.endswith(") at 97.5 % confidence, corrected for 2 figures, 8 repeats")
+    assert fails.endswith(") at 97.5 % confidence, corrected for 2 metrics, 8 repeats")
     assert holds.startswith("ok    web < -5 %, tiles 1: not met: +40.0 % (")
 
 
@@ -476,7 +476,7 @@ def test_junit_skips_what_cannot_be_told_and_has_an_error_for_it_where_it_fails(
         assert gate(capsys, "--fail-if", TWENTY_MORE, *strict, "--junit", "gate.xml")[0] == code
         suites = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
         (result,) = next(iter(next(iter(suites)))).result
-        assert isinstance(result, kind) and "too few readings: 2 repeats" in result.message
+        assert isinstance(result, kind) and "too few measurements: 2 repeats" in result.message
         assert (suites.failures, suites.errors, suites.skipped) == (0, len(strict), 1 - len(strict))
 
 
@@ -530,7 +530,7 @@ def test_the_wall_clock_stays_beside_a_workload_that_works_as_long_as_it_takes(
         ("fio > +10 %", "name its throughput, with the other sign: 'fio.throughput < -10 %'"),
         ("fio.run_time < -5 %", "name its throughput, with the other sign: 'fio.throughput > +5 %'"),
         ("total wall clock > +10 %", "all workloads work for a fixed time, so the total wall clock is no result"),
-        ("fio > 4 s", "fio works for a fixed time, so its run time is no result; name another figure of it"),
+        ("fio > 4 s", "fio works for a fixed time, so its run time is no result; name another metric of it"),
     ],
 )
 def test_a_condition_on_a_fixed_time_is_refused(capsys: pytest.CaptureFixture[str], condition: str, words: str) -> None:
@@ -568,7 +568,7 @@ def test_a_plan_says_what_a_condition_takes(capsys: pytest.CaptureFixture[str], 
         needed.append({name: one[name] for name in ("repeats", "runs")})
     assert needed == [needed[0]] * 3
     assert command_line(["plan", "mine.yaml", "--fail-if", "overall > 20 s"]) == 2
-    assert "the overall figure is a ratio to the baseline" in capsys.readouterr().err
+    assert "the overall value is a ratio to the baseline" in capsys.readouterr().err
     (tmp_path / "one.yaml").write_text(PLANNED.replace(", primes: {kind: cpu, on: host, threads: 1}", ""))
     assert command_line(["plan", "one.yaml", "--fail-if", "overall < -5 %"]) == 2
     assert "no such workload; there are disk" in capsys.readouterr().err
@@ -603,7 +603,7 @@ def test_junit_skips_what_is_possible(capsys: pytest.CaptureFixture[str], tmp_pa
         (("--fail-if", "web > +2\x1b0 %"), "--fail-if 'web > +2\\x1b0 %': say WORKLOAD.METRIC"),
         (("--fail-if", "x" * 5000), f"--fail-if '{'x' * 60}…': say WORKLOAD.METRIC"),
         (("--fail-if", "mail > +1 %"), "--fail-if 'mail > +1 %': no such workload; there are web, total wall clock"),
-        (("--fail-if", "web.speed > +1 %"), "--fail-if 'web.speed > +1 %': web has no such figure; it has run_time"),
+        (("--fail-if", "web.speed > +1 %"), "--fail-if 'web.speed > +1 %': web has no such metric; it has run_time"),
         (("--fail-if", "web. > +1 %"), "--fail-if 'web. > +1 %': say WORKLOAD.METRIC"),
         (("--strict",), "--strict, --lenient and --junit go with --fail-if, which names a condition"),
         (("--junit", "x.xml"), "--strict, --lenient and --junit go with --fail-if, which names a condition"),

@@ -58,7 +58,7 @@ def shown(arguments: list[str], capsys: Captured) -> str:
 
 def test_tables_and_published_figures_say_so(capsys: Captured) -> None:
     told(EMULATED)
-    assert "emulated disk hdd-7200: figures of disks describe a model" in shown(["show", "last", "--explain"], capsys)
+    assert "emulated disk hdd-7200: disk metrics describe a model" in shown(["show", "last", "--explain"], capsys)
     assert "emulated disk" in shown(["show", "last"], capsys)
     beside = json.loads(shown(["show", "last", "--reference", "--json"], capsys))
     assert {tuple(one["measured"]["ordered"]) for one in beside["figures"]} == {("emulated disk",)}
@@ -83,13 +83,13 @@ def compared(capsys: Captured, *arguments: str) -> str:
 
 def test_comparisons_say_so(capsys: Captured, tmp_path: Path) -> None:
     told(EMULATED)
-    assert "figures are those of a host with an emulated disk" in compared(capsys, "--explain")
+    assert "all values are from a host with an emulated disk" in compared(capsys, "--explain")
     assert "emulated disk" in compared(capsys)
     assert json.loads(compared(capsys, "--json"))["ordered"] == ["emulated disk"]
     told(EMULATED, OTHER)
     for name in ("both.html", "both.md"):
         shown(["report", RUN, OTHER, "-o", str(tmp_path / name)], capsys)
-        assert "figures are those of a host with an emulated disk" in (tmp_path / name).read_text()
+        assert "all values are from a host with an emulated disk" in (tmp_path / name).read_text()
     gate = str(tmp_path / "gate.xml")
     compared(capsys, "--fail-if", "primes.run_time > +20 %", "--lenient", "--junit", gate)
     properties = etree.parse(gate).findall(".//testsuite/properties/property")

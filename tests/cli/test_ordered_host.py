@@ -1,4 +1,4 @@
-"""Every figure from an ordered host says so, in tables, comparisons, exports and titles of charts."""
+"""Every figure from a limited host says so, in tables, comparisons, exports and titles of charts."""
 
 import csv
 import json
@@ -23,14 +23,14 @@ ORDERED = {**OWN, **SIZE}
 
 def test_tables_and_comparisons_say_so(capsys: Captured) -> None:
     told(ORDERED)
-    assert "ordered host of 2 CPUs and 4 GiB of memory: all guests share these" in shown(
+    assert "limited host of 2 CPUs and 4 GiB of memory: all guests share these" in shown(
         ["show", "last", "--explain"], capsys
     )
-    assert "ordered host" in shown(["show", "last"], capsys)
-    assert "figures are those of an ordered host" in compared(capsys, "--explain")
+    assert "limited host" in shown(["show", "last"], capsys)
+    assert "all values are from a limited host" in compared(capsys, "--explain")
     assert json.loads(compared(capsys, "--json"))["ordered"] == ["ordered host"]
     told(OWN)
-    assert "ordered host" not in shown(["show", "last"], capsys) + compared(capsys)
+    assert "limited host" not in shown(["show", "last"], capsys) + compared(capsys)
 
 
 def test_exports_and_pages_say_so_beside_an_emulated_disk(capsys: Captured, tmp_path: Path) -> None:
@@ -39,24 +39,24 @@ def test_exports_and_pages_say_so_beside_an_emulated_disk(capsys: Captured, tmp_
     with (tmp_path / "run.csv").open(newline="") as file:
         assert {row["ordered"] for row in csv.DictReader(file)} == {"emulated disk, ordered host"}
     shown(["report", RUN, "-o", str(tmp_path / "run.html")], capsys)
-    assert ", on an emulated disk, on an ordered host." in (tmp_path / "run.html").read_text()
+    assert ", on an emulated disk, on a limited host." in (tmp_path / "run.html").read_text()
 
 
 def test_the_event_says_so() -> None:
     sentence = event_sentence(HostProbed(accelerator="kvm", host=ORDERED))
     assert sentence is not None
-    assert sentence.text == "accelerator kvm; ordered host of 2 CPUs and 4 GiB of memory: all guests share these"
+    assert sentence.text == "accelerator kvm; limited host of 2 CPUs and 4 GiB of memory: all guests share these"
 
 
 def test_the_consoles_chart_of_memory_is_the_ordered_hosts_up_to_its_limit() -> None:
     words = ordered_words(ORDERED)
     assert chart_of(MEMORY, words) is ORDERED_MEMORY
     assert chart_of(MEMORY, []) is MEMORY
-    assert (ORDERED_MEMORY.title, ORDERED_MEMORY.top) == ("Ordered host memory", "ordered_memory_limit_bytes")
+    assert (ORDERED_MEMORY.title, ORDERED_MEMORY.top) == ("Limited host memory", "ordered_memory_limit_bytes")
     board = ChartBoard()
     board.show(Charted(History(), ordered=words))
     titles = [chart.title for panel in board._grid(200, 30)[2] for chart in panel]
-    assert "Ordered host memory" in titles
+    assert "Limited host memory" in titles
     assert "Memory" not in titles
 
 
@@ -76,7 +76,7 @@ def test_the_page_draws_its_memory_up_to_its_limit() -> None:
             "".join(map(str, one.itertext()))
             for one in cell_chart(CellCourse((), (), values), "cell").draw("c").iter(etree.Element, "{*}text")
         ]
-        labels["ordered host GiB" in texts] = texts
+        labels["limited host GiB" in texts] = texts
     assert labels.keys() == {False, True}
     # Its scale goes on to the limit, though no more than 1.5 GiB was in use.
     assert "4" in labels[True]

@@ -216,7 +216,7 @@ def test_a_file_that_stands_for_a_shipped_scenario_is_read_and_said_to_be(
     code, _, err = ended(["validate", "tile"], capsys)
     assert (code, err.splitlines()[1]) == (
         2,
-        "tile is a file in this folder, which was read in place of the shipped scenario of that name",
+        "tile is a file in this folder, which was read instead of the shipped scenario of that name",
     )
 
 

@@ -55,7 +55,7 @@ EVENTS: tuple[Event, ...] = (
 )
 TOLD = """\
 run r started: tile, size smoke, 2 cells, about 30 s
-accelerator tcg: figures of guests describe emulation
+accelerator tcg: guests' values describe emulation
 image abc built in 12.0 s
 cell 1/2 started: tiles 1, huge true, repeat 1, 4 guests
   execute took 5.0 s

@@ -145,25 +145,25 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
     lines = _said(capsys, "compare", "last:1", "last:2").splitlines()
     assert lines[3:] == [
         "CANNOT TELL YET: 1 repeat points to last:2 being faster than last:1, in all 2",
-        "  figures; to prove it takes 7 repeats.",
+        "  metrics; to prove it takes 7 repeats.",
         "",
-        "figure                last:1  last:2  difference",
+        "metric                last:1  last:2  difference",
         "web (s)                 10.0    4.00   ? -60.0 %",
         "total wall clock (s)    11.0    5.00   ? -54.5 %",
         "",
         "Mind  guests emulated (TCG): compare, do not quote",
-        "Signs ? too few readings",
+        "Signs ? too few measurements",
         "",
-        "vmlab compare last:1 last:2 --explain  every figure and note of it",
+        "vmlab compare last:1 last:2 --explain  every metric and note",
         "vmlab report last:1 last:2 -o compared.html  hand it over",
     ]
     lines = _said(capsys, "compare", "last:1", "last:2", "--explain").splitlines()
     assert lines[7:9] == [
-        "TCG: these figures describe emulation, not a hypervisor with hardware support",
-        "?: one reading each, no spread known; to prove a difference in one of 2 figures takes 7 repeats at least",
+        "TCG: these values describe emulation, not a hypervisor with hardware support",
+        "?: one measurement each, no spread known; to prove a difference in one of 2 metrics takes 7 repeats at least",
     ]
     alone = _said(capsys, "compare", "last:1", "last:2", "--quiet").splitlines()
-    assert [line.split("  ")[0] for line in alone] == ["figure", "web (s)", "total wall clock (s)"]
+    assert [line.split("  ")[0] for line in alone] == ["metric", "web (s)", "total wall clock (s)"]
 
 
 def test_compare_sets_a_run_beside_itself_by_its_axis(capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +215,7 @@ def test_compare_tests_the_figures_that_are_chosen_as_one_family(capsys: pytest.
     assert "total wall clock" not in text and "web latency_p95" in text and "db latency_p95" in text
     assert "exploratory" not in _said(capsys, "compare", "run")
     refused = _refused(capsys, "compare", "run", "--metric", "latency_p95", "--fail-if", "db.run_time > 0 %")
-    assert "db has no such figure; it has latency_p95" in refused
+    assert "db has no such metric; it has latency_p95" in refused
 
 
 def test_compare_explains_each_difference_and_names_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,7 +254,7 @@ def test_compare_takes_several_runs_a_side(capsys: pytest.CaptureFixture[str]) -
     )
     assert (found["verdict"], found["better"]) == ("too few readings", None)
     text = _said(capsys, "compare", before, after, "--explain")
-    assert "too few readings: 4 runs a side; to prove a difference in one of 2 figures takes 5 runs a side" in text
+    assert "too few measurements: 4 runs a side; to prove a difference in one of 2 metrics takes 5 runs a side" in text
 
 
 @pytest.mark.parametrize(
@@ -275,11 +275,11 @@ def test_compare_takes_several_runs_a_side(capsys: pytest.CaptureFixture[str]) -
         ),
         (
             ("compare", "last", "--metric", "web.latency"),
-            "vmlab: --metric 'web.latency': no cell that is compared has this figure; there are run_time\n",
+            "vmlab: --metric 'web.latency': no cell that is compared has this metric; there are run_time\n",
         ),
         (
             ("compare", "last", "--metric", "run_time", "--metric", "\x1b[2J\u202e" + "x" * 100),
-            "vmlab: --metric '\\x1b[2J\\u202e" + "x" * 55 + "…': no cell that is compared has this figure; "
+            "vmlab: --metric '\\x1b[2J\\u202e" + "x" * 55 + "…': no cell that is compared has this metric; "
             "there are run_time, wall_seconds\n",
         ),
         (

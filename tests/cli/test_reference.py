@@ -70,7 +70,7 @@ def test_a_run_at_full_size_compares(capsys: Captured) -> None:
     assert [claim["points_to"] for claim in body["claims"]] == ["reproduced"] * 4 + ["not"]
     assert [claim["readings_needed"] for claim in body["claims"]] == [6, 6, 7, 6, 6]
     text = " ".join(_ended(["show", "last", "--reference"], capsys)[1].split())
-    assert text.count("one reading each, no spread known") == 6
+    assert text.count("one measurement each, no spread known") == 6
     assert text.count("it points to: reproduced; an answer takes 6 repeats at least") == 3
     assert text.count("it points to: reproduced; an answer takes 7 repeats at least") == 1
 
@@ -99,7 +99,7 @@ def test_a_claim_says_where_it_was_published_or_that_it_is_ours(capsys: Captured
     text = " ".join(out.split())
     assert code == 0
     assert '"Memory Test", table, last column: The overhead of a guest in mbw\'s MEMCPY is 1.7 %.' in text
-    assert "! contradicted by its own figures: the bandwidths in the same row, 7578.348 and 6254.520 MiB/s" in text
+    assert "! contradicted by its own values: the bandwidths in the same row, 7578.348 and 6254.520 MiB/s" in text
     assert "from the printed bandwidths. ours: the publication does not say so" in text
     body = json.loads(_ended(["show", "memcpy-overhead", "--reference", "--json"], capsys)[1])
     printed, derived = body["claims"]

@@ -108,7 +108,7 @@ def test_two_runs_make_the_verdict(capsys: pytest.CaptureFixture[str], lab: Call
         "confirmed: queues=2 is better than the default",
         "libvirt:  <driver name='qemu' cache='writeback' io='threads' queues='2'/>",
         "proxmox:  qm set VMID --virtio0 STORAGE:VOLUME,cache=writeback,aio=threads",
-        "TCG: these figures describe emulation",
+        "TCG: these values describe emulation",
     ):
         assert part in out
     assert out.startswith("about ")

@@ -228,7 +228,7 @@ def _tables(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     figures = answered(_reference(file), record)
     lines = printed_tables(figures, _WIDTH, "ours" if record else None)
     if not figures:
-        yield from (f"The publication prints no figures of it{'; the table is our own' if record else ''}.", "")
+        yield from (f"The publication prints no values of it{'; the table is our own' if record else ''}.", "")
         lines = _own_tables(record) if record else []
     if lines:
         yield from ("```text", *lines[1:], "```", "")
@@ -297,7 +297,7 @@ def _ours(file: ScenarioFile, record: Mapping[str, Any] | None) -> str:
     if record is None:
         return f"{NOT_RUN}."
     alike = record["beside"]["compares"]
-    compares = "It compares" if alike else "Amounts differ, so that only relative figures may compare"
+    compares = "It compares" if alike else "Amounts differ, so that only relative values may compare"
     return f"{_measured(file, record)}. {compares} with what was published."
 
 

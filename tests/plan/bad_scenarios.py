@@ -1094,7 +1094,7 @@ BAD = [
     of_command(
         "the name of a metric",
         "metrics: {run_time: {csv: a}}",
-        "54: the name 'run_time' is taken: vmlab gives a figure of this name itself",
+        "54: the name 'run_time' is taken: vmlab has a metric of this name itself",
     ),
     of_command(
         "a unit",
@@ -1156,17 +1156,17 @@ BAD = [
     of_command(
         "another guest is prepared, without from and to",
         "prepare_to: serve",
-        "56: workloads.mine.prepare_to: needs from and to in place of on, not 'serve'",
+        "56: workloads.mine.prepare_to: needs from and to instead of on, not 'serve'",
     ),
     of_command(
         "the address of another guest, without from and to",
         "prepare: 'ping {to}'",
-        "53: workloads.mine.prepare: has {to}, which needs from and to in place of on, not 'ping {to}'",
+        "53: workloads.mine.prepare: has {to}, which needs from and to instead of on, not 'ping {to}'",
     ),
     Bad(
         "command: runs with the address of another guest, without from and to",
         COMMAND.replace("run: make", "run: 'ping {to}'"),
-        ":4:38: workloads.mine.run: has {to}, which needs from and to in place of on, not 'ping {to}'",
+        ":4:38: workloads.mine.run: has {to}, which needs from and to instead of on, not 'ping {to}'",
     ),
     Bad(
         "command: a target of a metric that it does not have",

@@ -65,7 +65,7 @@ def test_a_place_is_a_word_or_a_word_and_a_name(backing: str, kind: str, name: s
     ],
 )
 def test_nothing_else_is_a_place(backing: str) -> None:
-    with pytest.raises(ValueError, match="is no place of a data disk"):
+    with pytest.raises(ValueError, match="is no backing of a data disk"):
         DataPlace.of(backing)
 
 

@@ -52,7 +52,7 @@ def test_sizes_that_are_reserved_are_known_before() -> None:
         ("ksm: on", "", "guests.vm.ksm: "),
         ("numa: -1", "", "guests.vm.numa: must be at least 0, not -1"),
         ("memory_lock: 1", "", "guests.vm.memory_lock: "),
-        ("huge_pages: 2 MiB", "host: {memory: 4 GiB}\n", "do not count in the memory of an ordered host"),
+        ("huge_pages: 2 MiB", "host: {memory: 4 GiB}\n", "do not count in the memory of a limited host"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(written: str, more: str, why: str) -> None:

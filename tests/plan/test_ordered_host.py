@@ -1,4 +1,4 @@
-"""What a plan says of an ordered host, and when it is refused before anything starts."""
+"""What a plan says of a limited host, and when it is refused before anything starts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def planned(host: str, *, overcommit: bool = False, facts: HostFacts = FACTS) ->
 def test_the_plan_names_it_and_fits_to_the_last_byte() -> None:
     plan = planned("cpus: 2, memory: 2 GiB")
     check_fit(plan, FACTS)
-    assert "host     ordered host of 2 CPUs and 2 GiB of memory, for all guests together" in plan_text(plan, FACTS)
-    assert "host     ordered host of 1 CPU, for" in plan_text(planned("cpus: 1"), FACTS)
-    assert "ordered host" not in plan_text(planned("ksm: off"), FACTS)
+    assert "host     limited host of 2 CPUs and 2 GiB of memory, for all guests together" in plan_text(plan, FACTS)
+    assert "host     limited host of 1 CPU, for" in plan_text(planned("cpus: 1"), FACTS)
+    assert "limited host" not in plan_text(planned("ksm: off"), FACTS)
 
 
 def test_guests_that_cannot_start_in_it_are_refused_unless_overcommit_is_allowed() -> None:
-    with pytest.raises(DoesNotFit, match=r"2 guests need 2 GiB of memory and the ordered host has") as refused:
+    with pytest.raises(DoesNotFit, match=r"2 guests need 2 GiB of memory and the limited host has") as refused:
         check_fit(planned("memory: 2044 MiB"), FACTS)
     assert refused.value.exit_code == 3
     check_fit(planned("memory: 2044 MiB", overcommit=True), FACTS)
@@ -43,8 +43,8 @@ def test_guests_that_cannot_start_in_it_are_refused_unless_overcommit_is_allowed
 @pytest.mark.parametrize(
     ("host", "why"),
     [
-        ("cpus: 5", "an ordered host of 5 CPUs is larger than the host, which has 4"),
-        ("memory: 17 GiB", "an ordered host with 17 GiB of memory is larger than the host, which has 16 GiB"),
+        ("cpus: 5", "a limited host of 5 CPUs is larger than the host, which has 4"),
+        ("memory: 17 GiB", "a limited host with 17 GiB of memory is larger than the host, which has 16 GiB"),
     ],
 )
 def test_one_that_is_larger_than_the_host_is_refused(host: str, why: str) -> None:
@@ -90,5 +90,5 @@ def test_the_size_published_orders_a_host_and_may_allow_overcommit() -> None:
     assert (published.scenario.host.cpus, published.scenario.allow.memory_overcommit) == (2, True)
     assert (full.scenario.host.cpus, full.scenario.allow.memory_overcommit) == (None, False)
     check_fit(published, FACTS)
-    with pytest.raises(RefusedError, match="an ordered host of 2 CPUs is larger than the host, which has 1"):
+    with pytest.raises(RefusedError, match="a limited host of 2 CPUs is larger than the host, which has 1"):
         check_fit(published, replace(FACTS, cpus=1))

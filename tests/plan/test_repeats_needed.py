@@ -39,7 +39,7 @@ def _least(figures: int) -> int:
 
 def test_a_plan_says_how_many_repeats_it_takes_to_prove_anything() -> None:
     # The run time and the total wall clock.
-    line = "repeats  1; to prove a difference in one of 2 figures takes 7 at least"
+    line = "repeats  1; to prove a difference in one of 2 metrics takes 7 at least"
     assert _repeats(_plan(THREADS)) == [f"{line} (--repeats 7)"]
     assert _repeats(_plan(THREADS, repeats=7)) == [line.replace("1;", "7;")]
 

@@ -168,13 +168,13 @@ def test_figures_in_order_are_beside_ours(packages: Packages) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("return [50.0]", "raise KeyError('x')", "no figures for odd figures here: KeyError: 'x'"),
-        ("return [50.0]", "return [50.0, 1.0]", "no figures for odd figures here: 2 values for 1 names"),
-        ("return [50.0]", "return ['much']", "no figures for odd figures here: ValueError: could not convert"),
-        ('"odd_percent",)', '"cpu_user_percent",)', "no figures for odd figures here: two values are called cpu_user"),
-        ('"odd_percent",)', '"Odd %",)', "no figures for odd figures here: 'Odd %' is no name of a value"),
-        ("lambda watched: Odd()", "lambda watched: 1 / 0", "no figures for odd figures here: host figures odd of"),
-        ('HostFigure("odd_percent"', 'HostFigure("disk_await_ms"', "is left out: there is a figure disk_await_ms"),
+        ("return [50.0]", "raise KeyError('x')", "no metrics for odd figures here: KeyError: 'x'"),
+        ("return [50.0]", "return [50.0, 1.0]", "no metrics for odd figures here: 2 values for 1 names"),
+        ("return [50.0]", "return ['much']", "no metrics for odd figures here: ValueError: could not convert"),
+        ('"odd_percent",)', '"cpu_user_percent",)', "no metrics for odd figures here: two values are called cpu_user"),
+        ('"odd_percent",)', '"Odd %",)', "no metrics for odd figures here: 'Odd %' is no name of a value"),
+        ("lambda watched: Odd()", "lambda watched: 1 / 0", "no metrics for odd figures here: host figures odd of"),
+        ('HostFigure("odd_percent"', 'HostFigure("disk_await_ms"', "is left out: there is a metric disk_await_ms"),
         ('"Odd"),)', '"Odd", chart="CPU"),)', "is left out: ValueError: odd_percent: charts and tables of stages"),
         ("SOURCE = ", "SOURCE = 1 or ", "is left out: TypeError: odd_figures:SOURCE is no FigureSource"),
     ],
@@ -189,4 +189,4 @@ def test_figures_that_cannot_be_read_are_left_out(packages: Packages, old: str, 
 def test_figures_that_fail_later_are_unknown_then(packages: Packages) -> None:
     ticks, said = figures(packages, FIGURES.replace("return [50.0]", "return [50.0] if self.reads < 4 else [{}['x']]"))
     assert [tick["odd_percent"] for tick in ticks] == [50.0, None, None]
-    assert "no figures for odd figures (vmlab-odd 1.0) for now: KeyError: 'x'" in said and said.count("\n") == 1
+    assert "no metrics for odd figures (vmlab-odd 1.0) for now: KeyError: 'x'" in said and said.count("\n") == 1

@@ -253,7 +253,7 @@ def test_the_board_grows_as_cells_end() -> None:
         assert bound is not None
         assert row.stopped == f"stopped by the {resource.upper()}"
         assert row.share == f"{bound.evidence[f'{resource}_busy_percent']:.0f} %"
-    assert {"tcg", "emulated disk", "one reading each"} < {*whole.notes}
+    assert {"tcg", "emulated disk", "one measurement each"} < {*whole.notes}
     assert "cell 3 was switched and does not count" in whole.notes
     assert cells_of_most_tiles(document) == (2, 5)
 

@@ -64,7 +64,7 @@ def test_both_say_what_the_marks_mean(tmp_path: Path) -> None:
         assert "~: no difference proven; repeats that one as large as seen takes: same more than 1000, " in words
         assert (
             "in brackets: interval of the difference, at 95 % confidence at least, by Wilcoxon signed rank, "
-            "corrected for 4 figures by Holm"
+            "corrected for 4 metrics by Holm"
         ) in words
 
 
@@ -77,8 +77,12 @@ def test_a_table_by_another_axis_has_the_same_differences_the_same_way_round(tmp
 @pytest.mark.parametrize(
     ("repeats", "note"),
     [
-        (1, "?: one reading each, no spread known; to prove a difference in one of 4 figures takes 8 repeats at least"),
-        (7, "?: too few readings: 7 repeats; to prove a difference in one of 4 figures takes 8 repeats at least"),
+        (
+            1,
+            "?: one measurement each, no spread known; "
+            "to prove a difference in one of 4 metrics takes 8 repeats at least",
+        ),
+        (7, "?: too few measurements: 7 repeats; to prove a difference in one of 4 metrics takes 8 repeats at least"),
     ],
 )
 def test_too_few_readings_are_marked_and_have_no_interval(repeats: int, note: str, tmp_path: Path) -> None:

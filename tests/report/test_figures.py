@@ -75,14 +75,14 @@ def test_text_markdown_page_and_screen_have_the_same_rows(runs: list[Gathered], 
     wanted = list(FIGURES.items())
 
     text = comparison_table(compare(sides), UNCUT).split("\n\n")[1].splitlines()
-    parts = [re.split(r" {2,}", line) for line in text if not line.startswith(("figure", "cache", " "))]
+    parts = [re.split(r" {2,}", line) for line in text if not line.startswith(("metric", "cache", " "))]
     assert [(label, (first, second)) for label, first, second, *_ in parts] == wanted
 
     screen = compared_sides(sides, every_metric=True).rows
     shown = [(row.label, row.entries) for row in screen if row.entries]
     assert [(label, (one.text, other.text)) for label, (one, other) in shown] == wanted
 
-    lines = markdown_report(runs).decode().split("| figure")[1].split("\n\n")[0].splitlines()[2:]
+    lines = markdown_report(runs).decode().split("| metric")[1].split("\n\n")[0].splitlines()[2:]
     cells = [line[2:-2].replace("\\", "").replace("~~", "").split(" | ") for line in lines]
     assert [(name, (first, second)) for name, first, second, _ in cells] == wanted
 

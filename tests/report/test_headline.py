@@ -29,7 +29,7 @@ def sentence(store: Path) -> str:
 def test_what_is_proven_is_named_and_the_rest_counted(tmp_path: Path) -> None:
     told = sentence(_store(tmp_path, 8))
     assert told == (
-        "CACHE WRITEBACK IS FASTER: mail -50.0 % (of 1 other figure nothing is proven), under emulation (TCG)"
+        "CACHE WRITEBACK IS FASTER: mail -50.0 % (of 1 other metric nothing is proven), under emulation (TCG)"
     )
 
 
@@ -96,5 +96,7 @@ def test_a_paragraph_says_where_no_resource_was_at_its_limit(tmp_path: Path) -> 
 def test_a_paragraph_of_too_few_readings_says_how_many_it_takes(tmp_path: Path) -> None:
     (text,) = explanation(compare(sides_by_axis(_bound(tmp_path, 3))))
     assert "no difference is proven. Nothing can be said of web (? -50.0 %), db (? " in text
-    assert "too few readings: 3 repeats; to prove a difference in one of 3 figures takes 7 repeats at least." in text
+    assert (
+        "too few measurements: 3 repeats; to prove a difference in one of 3 metrics takes 7 repeats at least." in text
+    )
     assert text.count(":") < 8

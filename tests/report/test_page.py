@@ -68,8 +68,8 @@ def tile() -> etree._Element:
 def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -> None:
     first = at(tile, "//div[@class='first']")[0]
     assert words(first, ".//div[@class='answer']/p") == [
-        "writeback against none at tiles 1: total wall clock 34.4 s against 28.4 s; +21.3 %, one reading each, no "
-        "spread known; to prove a difference in one of 5 figures takes 8 repeats at least.",
+        "writeback against none at tiles 1: total wall clock 34.4 s against 28.4 s; +21.3 %, one measurement each, no "
+        "spread known; to prove a difference in one of 5 metrics takes 8 repeats at least.",
         "CPU was at its limit in 2 of 2 cells.",
         "The disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for, whatever "
         "their cache mode.",
@@ -80,7 +80,7 @@ def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -
     assert words(tile, "//h1") == [
         "Four guests that benchmark each other, in one to three tiles, with and without the host's cache."
     ]
-    assert "these figures describe emulation" in "".join(words(tile, "//p[@class='sub']"))
+    assert "these values describe emulation" in "".join(words(tile, "//p[@class='sub']"))
 
 
 def test_every_chart_says_what_stands_behind_its_figures(tile: etree._Element) -> None:
@@ -120,7 +120,7 @@ def test_the_page_has_all_parts(tile: etree._Element) -> None:
     assert {"none", "writeback", "provision", "execute", "disk busy %"} <= set(drawn)
     assert words(tile, "//h2") == [], "all but the answer is folded"
     assert words(tile, "/html/body/details/summary") == [
-        "All figures",
+        "All metrics",
         "The host while the workloads ran (5 charts)",
         "Cells (2)",
         "Configuration",

@@ -83,7 +83,7 @@ PROVEN, OPEN, ONE = Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.ONE_EACH
     [
         (
             [found(PROVEN, -50.0, True), found(PROVEN, -20.0, True, "mail")],
-            "WRITEBACK IS FASTER THAN NONE: proven for all 2 figures.",
+            "WRITEBACK IS FASTER THAN NONE: proven for all 2 metrics.",
         ),
         (
             [found(PROVEN, -50.0, True), found(OPEN, -1.0, None, "mail")],
@@ -93,20 +93,20 @@ PROVEN, OPEN, ONE = Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.ONE_EACH
             [found(PROVEN, -50.0, True), found(PROVEN, 9.0, False, "mail")],
             "WRITEBACK AGAINST NONE IS FASTER for web AND SLOWER for mail: proven.",
         ),
-        ([found(OPEN, -1.0)], "NO DIFFERENCE PROVEN between writeback and none, in 1 figure: 8 repeats."),
+        ([found(OPEN, -1.0)], "NO DIFFERENCE PROVEN between writeback and none, in 1 metric: 8 repeats."),
         (
             [found(ONE, -9.0), found(ONE, -1.0, None, "mail")],
-            "CANNOT TELL YET: 1 repeat points to writeback being faster than none, in all 2 figures; "
+            "CANNOT TELL YET: 1 repeat points to writeback being faster than none, in all 2 metrics; "
             "to prove it takes 7 repeats.",
         ),
         (
             [found(ONE, -9.0), found(ONE, 1.0, None, "mail")],
             "CANNOT TELL YET: 1 repeat points both ways: "
-            "against none, writeback is faster in 1, slower in 1 of 2 figures; to prove it takes 7 repeats.",
+            "against none, writeback is faster in 1, slower in 1 of 2 metrics; to prove it takes 7 repeats.",
         ),
         (
             [found(Verdict.NOT_DELIVERED, None)],
-            "writeback against none: No verdict on 1 figure: what was set was not delivered.",
+            "writeback against none: No verdict on 1 metric: what was set was not delivered.",
         ),
         ([found(Verdict.NOT_COMPARED, None)], ""),
     ],

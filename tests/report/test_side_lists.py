@@ -109,7 +109,7 @@ def test_the_best_of_repeats_is_by_the_metric_s_own_direction(tmp_path: Path) ->
     document = _told(tmp_path, table)
     assert [_entry(document, row, 0)["mean"] for row in (0, 1)] == [10.0, 1000.0]
     assert _entry(document, 0, 0)["count"] == 3
-    assert "each figure is the best of 3 repeats" in run_table(document)
+    assert "each value is the best of 3 repeats" in run_table(document)
     short = run_table(_told(tmp_path / "short", table, repeats=2))
     assert "the best of 3 repeats, as it was published; this run has 2 repeats" in " ".join(short.split())
 

@@ -169,7 +169,7 @@ def test_exports_say_it_and_benchstat_has_no_such_figure(capsys: pytest.CaptureF
     assert all("configured" not in row for row in rows if ",db," in row)
     said(capsys, "export", RUN, "-o", "a.bench")
     lines = (tmp_path / "a.bench").read_text().splitlines()
-    assert sum("figures are left out: not delivered: web pace" in line for line in lines) == 8
+    assert sum("values are left out: not delivered: web pace" in line for line in lines) == 8
     assert not any("BenchmarkWeb" in line and "cache=writeback" in line for line in lines)
     assert sum("BenchmarkDb" in line and "cache=writeback" in line for line in lines) == 8
 

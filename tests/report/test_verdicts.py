@@ -33,10 +33,10 @@ SAME = [10 + noise for noise in reversed(NOISE)]
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (NO_DIFFERENCE, "not compared: a side has no figure that passed"),
+        (NO_DIFFERENCE, "not compared: a side has no value that passed"),
         (
             _of(SLOW, QUICK, 4),
-            "difference proven: -49.9 % (-55.0 to -44.6) at 98.75 % confidence, p 0.031 corrected for 4 figures, "
+            "difference proven: -49.9 % (-55.0 to -44.6) at 98.75 % confidence, p 0.031 corrected for 4 metrics, "
             "8 repeats",
         ),
         (
@@ -45,11 +45,11 @@ SAME = [10 + noise for noise in reversed(NOISE)]
         ),
         (
             _of(SLOW[:7], QUICK[:7], 4),
-            "too few readings: 7 repeats; to prove a difference in one of 4 figures takes 8 repeats at least",
+            "too few measurements: 7 repeats; to prove a difference in one of 4 metrics takes 8 repeats at least",
         ),
         (
             _of([10.0], [20.0]),
-            "one reading each, no spread known; to prove a difference takes 6 repeats at least",
+            "one measurement each, no spread known; to prove a difference takes 6 repeats at least",
         ),
         (
             _of(SLOW, QUICK, 1, "before", "after"),
@@ -72,9 +72,10 @@ def test_what_is_not_proven_says_what_these_readings_find_and_how_many_more_it_t
 def test_notes_name_figures_where_the_reasons_differ() -> None:
     named = [("web", _of([10.0], [20.0], 3)), ("mail", _of(SLOW[:2], QUICK[:2], 4)), ("disk", _of(SLOW[:2], QUICK[:2]))]
     assert list(difference_notes(named)) == [
-        "? web: one reading each, no spread known; to prove a difference in one of 3 figures takes 7 repeats at least",
-        "? mail: too few readings: 2 repeats; to prove a difference in one of 4 figures takes 8 repeats at least",
-        "? disk: too few readings: 2 repeats; to prove a difference takes 6 repeats at least",
+        "? web: one measurement each, no spread known; "
+        "to prove a difference in one of 3 metrics takes 7 repeats at least",
+        "? mail: too few measurements: 2 repeats; to prove a difference in one of 4 metrics takes 8 repeats at least",
+        "? disk: too few measurements: 2 repeats; to prove a difference takes 6 repeats at least",
     ]
 
 
@@ -88,7 +89,7 @@ def test_a_reading_far_from_the_others_is_named_and_counts() -> None:
     disturbed = [*SLOW[:7], 100.0]
     figure = _figure(disturbed)
     assert list(outlier_notes([("web", figure, "s")])) == [
-        "far from the other readings, and counted all the same: web, repeat 8: 100.0 s"
+        "far from the other values, and counted all the same: web, repeat 8: 100.0 s"
     ]
     assert figure.spread is not None and figure.spread.count == 8
     # Ranks keep it from hiding what the other seven show.

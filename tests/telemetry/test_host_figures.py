@@ -20,7 +20,7 @@ from vmlab.telemetry.host.host_figures import charts, figures_of_chart, figures_
 VMLAB = Path(__file__).parents[2] / "vmlab"
 CHARTS = [
     *("CPU", "CPU speed", "Disk busy", "Disk wait", "Disk rate"),
-    *("Memory", "Ordered memory", "KSM", "Pressure", "Lab network"),
+    *("Memory", "Limited memory", "KSM", "Pressure", "Lab network"),
 ]
 
 

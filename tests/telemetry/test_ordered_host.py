@@ -1,4 +1,4 @@
-"""Figures of an ordered host, from files of cgroups as the kernel writes them, in both versions."""
+"""Figures of a limited host, from files of cgroups as the kernel writes them, in both versions."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ PARSERS: list[tuple[Callable[[str], object], str]] = [
     (parse_system, "system.txt"),
     (lambda text: last_object(text, "stream"), "stream.txt"),
 ]
-_SEVERAL = r"\b2 reports|twice|not one$|not one report|several JSON documents|\b2 lines of figures|cannot be read"
+_SEVERAL = r"\b2 reports|twice|not one$|not one report|several JSON documents|\b2 lines of values|cannot be read"
 
 
 @pytest.mark.parametrize(("parse", "name"), PARSERS)

@@ -149,7 +149,7 @@ def compare(
     if isinstance(fail_if, str):
         raise UsageError("fail_if is a list of conditions")
     if isinstance(metric, str):
-        raise UsageError("metric is a list of figures")
+        raise UsageError("metric is a list of names of metrics")
     if strict and lenient:
         raise UsageError("strict and lenient exclude each other")
     conditions = [Condition.parse(text) for text in fail_if]

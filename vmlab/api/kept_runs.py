@@ -163,7 +163,7 @@ def pool(*runs: str | Run, baseline: str | None = None, metric: Sequence[str] = 
     Raises VmlabError, with one line, for fewer than three runs, and for runs that do not measure the same.
     """
     if isinstance(metric, str):
-        raise UsageError("metric is a list of figures")
+        raise UsageError("metric is a list of names of metrics")
     found: dict[str, Any] = jsonable(pooled_runs([named(run) for run in runs], baseline=baseline, chosen=metric))
     return found
 

@@ -12,7 +12,7 @@ from vmlab.guests.image.layers import LayerState, layer_name
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import jsonable, picked
-from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
+from vmlab.model.ordered import EMULATED_DISK, LIMITED_HOST, size_words
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.repetition import Until
@@ -213,7 +213,7 @@ def _ordered(plan: Plan) -> list[str]:
         what = f"{EMULATED_DISK} {disk}: {DISK_PROFILES[disk].summary}"
         lines.append(f"         {what}; image and snapshots are copied to it")
     if size is not None:
-        lines.append(f"host     {ORDERED_HOST} of {size_words(*size)}, for all guests together")
+        lines.append(f"host     {LIMITED_HOST} of {size_words(*size)}, for all guests together")
     return lines
 
 
@@ -269,7 +269,7 @@ def _repeats(plan: Plan) -> list[str]:
     if plan.scenario.time_limit is not None:
         least = most = plan.repeats_expected
     runs = f"{least}" if least == most else f"{least} to {most}"
-    of = f" in one of {needed.figures} figures" if needed.figures > 1 else ""
+    of = f" in one of {needed.figures} metrics" if needed.figures > 1 else ""
     words = f"to prove a difference{of} takes {needed.difference} at least"
     every = zip(plan.scenario.claims, needed.claims, strict=True)
     claims = [repeats for claim, repeats in every if claim.say not in plan.unanswerable]

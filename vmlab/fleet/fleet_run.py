@@ -318,7 +318,7 @@ class FleetRun:
         if aborted:
             first = aborted[0]
             words = f"{axes_words(first.axes)}, {repeat_words(first.repeat)}"
-            reasons.insert(0, f"{len(aborted)} cells have no figures, the first of them {words}")
+            reasons.insert(0, f"{len(aborted)} cells have no values, the first of them {words}")
             reasons[1:1] = [f"host {name} was left out: {why}" for name, why in self._left_out.items()]
         code = CODES.get(outcome, ExitCode.FAILED)
         if left and code == ExitCode.PASSED:

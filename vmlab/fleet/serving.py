@@ -325,7 +325,7 @@ def take_image(id: str) -> str:
                 target.write(data)
         kept = unpack(file, say).id
     if kept != id:
-        raise UsageError(f"image {kept} came in the place of {id}")
+        raise UsageError(f"image {kept} came instead of {id}")
     return kept
 
 

@@ -294,7 +294,7 @@ def _rapl() -> Check:
     try:
         packages = len(Power(Roots()).names) - 1
     except (OSError, ValueError):
-        return Check("RAPL", False, "this host has no counters of its CPUs' power: no figures of it", required=False)
+        return Check("RAPL", False, "this host has no counters of its CPUs' power: it is not measured", required=False)
     return Check("RAPL", True, f"power of {packages} CPU package{'s' * (packages > 1)}", required=False)
 
 

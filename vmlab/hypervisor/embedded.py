@@ -79,7 +79,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
     def _opened(self, events: DomainEvents) -> Any:
         """libvirt's connection, with all that it needs around it: its folder, its cgroups, the lab's bridge; blocks.
 
-        Raises libvirtError, HypervisorError, RefusedError where an ordered host cannot be had, OSError.
+        Raises libvirtError, HypervisorError, RefusedError where a limited host cannot be had, OSError.
         """
         mounts, ordered = cgroups.hierarchies(), self._ordered
         self.journal.add(JournalEntry("folder", str(self._root.folder)))

@@ -60,7 +60,7 @@ class LibvirtHypervisor:
     _partition: str | None = None
     """Where libvirt puts the guests' cgroups, in place of its own choice."""
     _ordered_cpus: int | None = None
-    """How many CPUs the ordered host has, where there is one."""
+    """How many CPUs the limited host has, where there is one."""
     _on_host: OnHost | None = None
     """What guests have besides in the host's own libvirt."""
     _seconds_to_clear = _STOP

@@ -10,10 +10,12 @@ from vmlab.model.run import EMULATED
 
 EMULATED_DISK = "emulated disk"
 ORDERED_HOST = "ordered host"
+"""The word of documents (JSON, CSV, JUnit), which programs compare; screens and texts say `LIMITED_HOST`."""
+LIMITED_HOST = "limited host"
 
 _NOTES = {
-    EMULATED_DISK: "figures are those of a host with an emulated disk",
-    ORDERED_HOST: "figures are those of an ordered host: guests had a part of the host's CPUs and memory",
+    EMULATED_DISK: "all values are from a host with an emulated disk",
+    ORDERED_HOST: "all values are from a limited host: guests had a part of the host's CPUs and memory",
 }
 
 
@@ -25,7 +27,12 @@ def ordered_words(host: Mapping[str, Any]) -> tuple[str, ...]:
 
 def behind(accelerator: str | None, ordered: Iterable[str]) -> tuple[str, ...]:
     """What stands behind every figure of guests under `accelerator` on a host with these `ordered_words`."""
-    return (*([EMULATED] if accelerator == EMULATED else []), *ordered)
+    return (*([EMULATED] if accelerator == EMULATED else []), *map(shown_word, ordered))
+
+
+def shown_word(word: str) -> str:
+    """How one of `ordered_words` is shown."""
+    return LIMITED_HOST if word == ORDERED_HOST else word
 
 
 def of_emulated_disk(figure: str, words: Sequence[str]) -> bool:
@@ -48,7 +55,7 @@ def all_ordered_words(hosts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def ordered_title(title: str, words: Sequence[str]) -> str:
     """The title of a chart, with the words behind its figures."""
-    return ", ".join([title, *words])
+    return ", ".join([title, *map(shown_word, words)])
 
 
 def ordered_sentences(host: Mapping[str, Any]) -> tuple[str, ...]:
@@ -56,10 +63,10 @@ def ordered_sentences(host: Mapping[str, Any]) -> tuple[str, ...]:
     disk, size = host.get("disk") or {}, host.get("ordered")
     found = []
     if disk.get("emulated"):
-        what = "figures of disks describe a model of a disk, not the host's own"
+        what = "disk metrics describe a model of a disk, not the host's own"
         found.append(f"{EMULATED_DISK} {disk['profile']}: {what}")
     if size:
-        found.append(f"{ORDERED_HOST} of {size_words(size['cpus'], size['memory_bytes'])}: all guests share these")
+        found.append(f"{LIMITED_HOST} of {size_words(size['cpus'], size['memory_bytes'])}: all guests share these")
     return tuple(found)
 
 

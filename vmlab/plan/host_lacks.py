@@ -105,7 +105,7 @@ def _reason(place: Place, value: Any, lacking: Mapping[str, str]) -> str | None:
 
 
 def cores_of(host: HostFacts, ordered_cpus: int | None) -> Cores | None:
-    """The cores that a cell may use: those of the ordered host where there is one; None where they are not known."""
+    """The cores that a cell may use: those of the limited host where there is one; None where they are not known."""
     return None if host.cores is None else last_cpus(host.cores, ordered_cpus)
 
 

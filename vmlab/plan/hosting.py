@@ -9,7 +9,7 @@ import psutil
 
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE, IN_MEMORY
-from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
+from vmlab.model.ordered import EMULATED_DISK, LIMITED_HOST
 from vmlab.model.scenarios.scenario import Allow
 from vmlab.model.units import format_bytes
 from vmlab.plan.data_places import check_data_places, lacking_room
@@ -146,17 +146,17 @@ def _check_size_of_host(plan: Plan, host: HostFacts, needed: int, *, overcommit:
     """An ordered host is a part of the host, and the guests must fit into it."""
     cpus, memory = plan.scenario.host.cpus, plan.scenario.host.memory_bytes
     if cpus is not None and cpus > host.cpus:
-        raise RefusedError(f"an {ORDERED_HOST} of {cpus} CPUs is larger than the host, which has {host.cpus}")
+        raise RefusedError(f"a {LIMITED_HOST} of {cpus} CPUs is larger than the host, which has {host.cpus}")
     if memory is None:
         return
     if memory > host.memory_total_bytes:
         asked, having = format_bytes(memory), format_bytes(host.memory_total_bytes)
-        raise RefusedError(f"an {ORDERED_HOST} with {asked} of memory is larger than the host, which has {having}")
+        raise RefusedError(f"a {LIMITED_HOST} with {asked} of memory is larger than the host, which has {having}")
     if needed > memory and not (overcommit and plan.scenario.allow.memory_overcommit):
         what, having = f"{plan.guests} guests need {format_bytes(needed)} of memory", format_bytes(memory)
         raise DoesNotFit(
             "memory",
-            f"{what} and the {ORDERED_HOST} has {having}",
+            f"{what} and the {LIMITED_HOST} has {having}",
             "fewer --tiles, more of host.memory, or --allow-overcommit where that is what you want to see",
         )
 

@@ -57,7 +57,7 @@ def looped(cells: Sequence[CellPlan], overrides: Overrides) -> tuple[CellPlan, .
     """The cells with the time of their loop. Raises UsageError where they cannot be looped."""
     seconds = overrides.loop or 0.0
     if overrides.control:
-        raise UsageError("--loop and --control exclude each other: figures of a loop do not count, and show no noise")
+        raise UsageError("--loop and --control exclude each other: values of a loop do not count, and show no noise")
     if overrides.repeats is not None:
         raise UsageError("--loop and --repeats exclude each other: each cell of a loop runs once")
     known = kinds()

@@ -129,7 +129,7 @@ def _seconds(scenario: Scenario, cells: Sequence[CellPlan]) -> float:
 
 
 def _attempts(scenario: Scenario, cells: Sequence[CellPlan], overrides: Overrides) -> int:
-    """How many times cells may be measured again; never in a loop, whose figures do not count."""
+    """How many times cells may be measured again; never in a loop, whose values do not count."""
     if overrides.loop is not None:
         return 0
     within = scenario.time_limit
@@ -321,7 +321,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
     if plan.scenario.allow.noise:
         yield "the host's other work is reported and invalidates no cell, as was asked for"
     if plan.loop is not None:
-        yield f"workloads start again for {format_seconds(plan.loop)} of each cell; figures of a loop do not count"
+        yield f"workloads start again for {format_seconds(plan.loop)} of each cell; values of a loop do not count"
     for key in () if plan.cold else _one_a_side(plan.cells):
         yield f"each value of {key} has one snapshot, so that a difference is one a side; --cold has a verdict"
     yield from not_applicable(plan.scenario, plan.cells)

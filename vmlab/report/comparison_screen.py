@@ -49,7 +49,7 @@ def _blocks(comparison: Comparison, sides: Sequence[Side], named: str) -> Iterat
     yield Section("", [Notes(list(_answers(names, asked)))])
     yield from compared_sections(comparison, metrics={row.metric for row in asked})
     left_out = len(every) - len(asked)
-    yield Notes([f"{plural(left_out, 'further figure')}: see --explain"] if left_out else [])
+    yield Notes([f"{plural(left_out, 'further metric')}: see --explain"] if left_out else [])
     why = why_words({name: Counter(bound) for name, bound in zip(names, comparison.bound, strict=False)})
     yield Section("", [Notes([f"{WHY}{why}."] if why else [], indent=" " * len(WHY))])
     corner, heads = _heads(names)
@@ -58,7 +58,7 @@ def _blocks(comparison: Comparison, sides: Sequence[Side], named: str) -> Iterat
     signs = _signs(comparison, asked)
     yield Section("", [Notes([*_minded(comparison), *signs], indent=" " * len(PREFIX))])
     lines = [
-        next_line(f"vmlab compare {named} --explain", "every figure and note of it"),
+        next_line(f"vmlab compare {named} --explain", "every metric and note"),
         next_line(f"vmlab report {named} -o compared.html", "hand it over"),
     ]
     yield Section("", [Notes(lines)])
@@ -85,7 +85,7 @@ def _answers(names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
             for row in rows
         ]
         yield (
-            verdict_sentence(name, names[0], found) or f"NOTHING IS COMPARED of {name}: no figure passed on both sides."
+            verdict_sentence(name, names[0], found) or f"NOTHING IS COMPARED of {name}: no metric passed on both sides."
         )
 
 

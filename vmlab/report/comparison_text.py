@@ -32,7 +32,7 @@ from vmlab.telemetry.domains.neighbours import GUESTS_OF_HOST, took_words
 
 _LONGEST_NAME = 24
 EXPLORATORY = (
-    "these figures were chosen, and are corrected together; chosen after the results were seen, they are exploratory: "
+    "these metrics were chosen, and are corrected together; chosen after the results were seen, they are exploratory: "
     "measure again to confirm what they show"
 )
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)
@@ -120,7 +120,7 @@ def compared_sections(
         units = [row.unit for row in own]
         labels = [row_name(one.row) for one in own]
         overall = overall_lines(comparison, own[0].row.axes)
-        yield Section(place, [Table("figure", labels, _columns(names, own), units=units), Notes(overall)])
+        yield Section(place, [Table("metric", labels, _columns(names, own), units=units), Notes(overall)])
 
 
 def compared_alone(comparison: Comparison, width: int = WIDTH) -> str:

@@ -81,7 +81,7 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
             what = f"{event.scenario}, control run" if event.control else event.scenario
             return _info(f"run {event.run} started: {what}, size {event.size}, {plural(event.cells, 'cell')}")
         case HostProbed():
-            emulated = ": figures of guests describe emulation" if event.accelerator == EMULATED else ""
+            emulated = ": guests' values describe emulation" if event.accelerator == EMULATED else ""
             return _info("; ".join([f"accelerator {event.accelerator}{emulated}", *ordered_sentences(event.host)]))
         case HostJoined():
             off = f"its clock {event.offset_ms:+.1f} ms ± {event.uncertainty_ms:.1f} ms"
@@ -179,7 +179,7 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             text = f"tile {event.tile} {event.workload} {event.outcome} after {took}"
             return _ended(event.outcome, text, event.reason)
         case FiguresRemade():
-            return _info(f"figures of tile {event.tile} {event.workload} were made again by vmlab {event.version}")
+            return _info(f"values of tile {event.tile} {event.workload} were made again by vmlab {event.version}")
         case CellEnded():
             return _ended(event.outcome, f"cell {event.cell} {event.outcome}", "; ".join(event.reasons))
         case _:

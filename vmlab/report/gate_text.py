@@ -37,7 +37,7 @@ def gate_text(comparison: Comparison, width: int = WIDTH) -> str:
 
 def _overall(answers: Sequence[Answer]) -> str:
     """How it ended, and at how many places that is not known."""
-    places = plural(len(answers), "place")
+    places = plural(len(answers), "configuration")
     fails = sum(answer.fails for answer in answers)
     undecided = sum(answer.undecided for answer in answers)
     told = [f"failed at {fails}"] if fails else []
@@ -93,11 +93,11 @@ def _level_words(level: Level) -> str:
         for value in (level.estimate, *(level.interval or ()))
     )
     if level.interval is None:
-        of = f" of one of {level.figures} figures" if level.figures > 1 else ""
+        of = f" of one of {level.figures} metrics" if level.figures > 1 else ""
         has, takes = plural(level.readings, unit), plural(level.needed, unit)
-        return f"{size}; too few readings: {has}; the level{of} takes {takes} at least"
+        return f"{size}; too few measurements: {has}; the level{of} takes {takes} at least"
     low, high = ends
-    corrected = f", corrected for {level.figures} figures" if level.figures > 1 else ""
+    corrected = f", corrected for {level.figures} metrics" if level.figures > 1 else ""
     confidence = f"at {level.confidence:.4g} % confidence"
     return f"{size} ({low} to {high}) {confidence}{corrected}, {plural(level.readings, unit)}"
 

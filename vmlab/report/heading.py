@@ -12,7 +12,7 @@ from vmlab.analysis.shape import (
     RunPart,
     SpeedDocument,
 )
-from vmlab.model.ordered import ordered_note, ordered_sentences
+from vmlab.model.ordered import ordered_note, ordered_sentences, shown_word
 from vmlab.model.run import EMULATED, OF_HOST, Outcome
 from vmlab.report.words import moment, plural
 
@@ -56,12 +56,12 @@ def behind_words(accelerators: Collection[str | None], ordered: Iterable[str]) -
     """The same in few words, such as ``on an emulated disk``, for a title or before a sentence."""
     part = "partly " if len({*accelerators}) > 1 else ""
     emulated = [f"{part}under emulation (TCG)"] if EMULATED in accelerators else []
-    return [*emulated, *(f"on an {word}" for word in ordered)]
+    return [*emulated, *(f"on {'an' if shown[0] in 'aeiou' else 'a'} {shown}" for shown in map(shown_word, ordered))]
 
 
 def _emulation_notes(accelerators: Collection[str | None], part: str) -> list[str]:
     where = f" on {part}" if len({*accelerators}) > 1 else ""
-    note = f"TCG{where}: these figures describe emulation, not a hypervisor with hardware support"
+    note = f"TCG{where}: these values describe emulation, not a hypervisor with hardware support"
     return [note] if EMULATED in accelerators else []
 
 

@@ -33,7 +33,7 @@ def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
     parts = [_of_side(rows, place, label) for place, label in enumerate(comparison.labels[1:])]
     told = "; ".join(part for part in parts if part)
     if not told:
-        return "NOTHING IS COMPARED: no figure passed on both sides"
+        return "NOTHING IS COMPARED: no metric passed on both sides"
     return ", ".join([told, *behind_words(comparison.accelerators, comparison.ordered)])
 
 
@@ -64,7 +64,7 @@ def _of_side(rows: Sequence[Row], place: int, label: str) -> str:
         if any(one.better is better for _, one in proven)
     ]
     rest = len(found) - len(proven)
-    more = f" (of {plural(rest, 'other figure')} nothing is proven)" if rest else ""
+    more = f" (of {plural(rest, 'other metric')} nothing is proven)" if rest else ""
     return f"{label.upper()} IS {', and '.join(parts)}{more}{undelivered}"
 
 
@@ -118,7 +118,7 @@ def _no_overall(comparison: Comparison, place: int) -> Iterator[str]:
     for one in comparison.overall:
         if one.because and one.differences[place].percent is None:
             at = f" at {axes_words(one.axes)}" if one.axes else ""
-            yield f"No overall figure{at}: {one.because}."
+            yield f"No overall value{at}: {one.because}."
 
 
 def _at(row: Row, *, several: bool) -> str:
@@ -163,7 +163,7 @@ def _untested(named: _Named) -> Iterator[str]:
         yield f"Nothing can be said of {_some([f'{name} ({percent_text(one)})' for name, one in those])}: {why}."
     missing = [name for name, one in named if one.verdict == Verdict.NOT_COMPARED]
     if missing:
-        yield f"Not compared, as a side has no figure that passed: {_some(missing)}."
+        yield f"Not compared, as a side has no value that passed: {_some(missing)}."
     reasons: dict[str, list[str]] = {}
     for name, one in named:
         if one.verdict == Verdict.NOT_DELIVERED:
@@ -182,7 +182,7 @@ def _same(named: _Named) -> Iterator[str]:
 def _at_best_speed(named: _Named, others: Sequence[Difference | None]) -> Iterator[str]:
     """Where the verdict is another one at the CPUs' best speed."""
     moved = [
-        f"{name} ({other.verdict}, {long_text(other)})"
+        f"{name} ({other.verdict.words}, {long_text(other)})"
         for (name, one), other in zip(named, others, strict=True)
         if other is not None and other.verdict != one.verdict
     ]

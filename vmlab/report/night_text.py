@@ -36,7 +36,7 @@ def overall(gate: NightGate) -> str:
     """How it ended."""
     if gate.learning and not gate.fails:
         return f"no baseline yet, {len(gate.nights)} of the {FEWEST_RUNS} nights that it takes"
-    figures = plural(len(gate.figures), "figure")
+    figures = plural(len(gate.figures), "metric")
     fails = sum(one.fails for one in gate.figures)
     undecided = sum(one.undecided for one in gate.figures)
     told = [f"failed at {fails}"] if fails else []
@@ -77,7 +77,7 @@ def night_notes(gate: NightGate) -> list[str]:
     notes = [", ".join(filter(None, [f"nights: {len(gate.nights)}", " to ".join(days)]))]
     if gate.asked > 1:
         level = 100 * ALPHA / gate.asked
-        notes.append(f"corrected for {gate.asked} figures: each interval is at {100 - level:.4g} %")
+        notes.append(f"corrected for {gate.asked} metrics: each interval is at {100 - level:.4g} %")
     notes += [f"{MARK} run {run} does not count: {because}" for run, because in gate.left_out[:_MOST_LEFT_OUT]]
     if (more := len(gate.left_out) - _MOST_LEFT_OUT) > 0:
         notes.append(f"{MARK} {plural(more, 'further run')} of the last ones: not counted either")

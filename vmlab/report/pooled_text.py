@@ -23,7 +23,7 @@ _LEGEND = (
     "repeats shows it in 95 % of cases; spread: standard deviation between runs; Q: Cochran's test of no spread, with p"
 )
 _OVERALL = "overall: the geometric mean of the workloads, above 0 where the candidate is better"
-_EACH = "each interval is at 95 %, and not corrected for the number of figures"
+_EACH = "each interval is at 95 %, and not corrected for the number of metrics"
 
 
 def pooled_text(comparison: PooledComparison, width: int = WIDTH) -> str:
@@ -77,7 +77,7 @@ def _answers(rows: Sequence[PooledRow]) -> Table:
         Column("spread", [NOT_MEASURED if row.spread is None else f"{row.spread:.1f} %" for row in rows]),
         Column("Q (p)", [_q(row) for row in rows]),
     ]
-    return Table("figure", [figure_name(row.workload, row.metric) for row in rows], columns)
+    return Table("metric", [figure_name(row.workload, row.metric) for row in rows], columns)
 
 
 def _estimate(row: PooledRow) -> str:

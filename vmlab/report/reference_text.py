@@ -72,7 +72,7 @@ def _printed(figures: Sequence[AnsweredFigure], ours: str | None) -> Iterator[Se
 
 def _departures(beside: BesideReference) -> Iterator[Section]:
     if beside.departures:
-        words = "this run does not compare with what was published, since amounts differ; only relative figures may"
+        words = "this run does not compare with what was published, since amounts differ; only relative values may"
         yield Section("", [Text(f"{MARK} {words}"), Notes([f"  {one}" for one in beside.departures], indent="    ")])
 
 
@@ -196,7 +196,7 @@ def _notes(beside: BesideReference) -> list[str]:
         if figure.reason:
             reasons[figure.reason] = reasons.get(figure.reason, 0) + 1
     notes += look_notes(beside.document.run)
-    return [*notes, *(f"{plural(count, 'figure')} without yours: {reason}" for reason, count in reasons.items())]
+    return [*notes, *(f"{plural(count, 'value')} without yours: {reason}" for reason, count in reasons.items())]
 
 
 def _claim(answered: AnsweredClaim, has_run: bool) -> list[Block]:
@@ -234,7 +234,7 @@ def restated_words(claim: Claim) -> str:
 
 def contradicted_words(claim: Claim) -> str:
     """That the publication's own figures contradict a claim; empty where they do not."""
-    return f"{MARK} contradicted by its own figures: {claim.contradicted}" if claim.contradicted else ""
+    return f"{MARK} contradicted by its own values: {claim.contradicted}" if claim.contradicted else ""
 
 
 def _unasked(finding: Unasked) -> list[Block]:

@@ -25,7 +25,7 @@ from vmlab.report.writers.text import text_lines
 from vmlab.system.text_width import WIDTH
 
 PLAN_SCHEMA = "vmlab.tune-plan/1"
-_GUIDE = "a guide: each interval is of one lever alone, and what is proposed was chosen by these readings"
+_GUIDE = "a guide: each interval is of one lever alone, and what is proposed was chosen by the same measurements"
 _NOTHING = f"no setting is proven better than the {DEFAULT}"
 
 
@@ -99,7 +99,7 @@ def tune_plan_text(plan: ScreeningPlan, time: TuneTime, width: int = WIDTH) -> s
             f"confirmation  {about_seconds(time.confirmation_seconds)}: {time.confirmation_cells} cells, the {DEFAULT} "
             f"and the best {CONFIRMED} settings, {time.repeats} repeats"
         ),
-        Text(f"figure        {figure_name(note.workload, note.metric)}, of {plan.file.scenario.name}"),
+        Text(f"metric        {figure_name(note.workload, note.metric)}, of {plan.file.scenario.name}"),
         Section(
             "",
             [
@@ -243,7 +243,7 @@ def verdict_sentence(found: Tuned) -> str:
     winner = found.winner
     if winner is not None:
         return f"confirmed: {found.note.words(winner.levers)} is better than the {DEFAULT}"
-    return "no verdict: a comparison has too few readings" if found.undecided else _NOTHING
+    return "no verdict: a comparison has too few measurements" if found.undecided else _NOTHING
 
 
 def _copied(found: Tuned) -> Iterator[Block]:

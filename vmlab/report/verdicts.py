@@ -47,7 +47,7 @@ def relative_text(found: Difference, relative: Relative) -> str:
     if found.verdict == Verdict.SAME:
         return SAME
     if found.verdict == Verdict.NOT_DELIVERED:
-        return str(found.verdict)
+        return found.verdict.words
     value = found.as_asked(relative)
     if value is None:
         return NOT_MEASURED
@@ -77,14 +77,14 @@ def long_text(found: Difference, relative: Relative = "difference") -> str:
 def verdict_words(found: Difference) -> str:
     """The verdict, with what is better or worse where that is proven."""
     if found.better is None:
-        return str(found.verdict)
-    return f"{'better' if found.better else 'worse'}, {found.verdict}"
+        return found.verdict.words
+    return f"{'better' if found.better else 'worse'}, {found.verdict.words}"
 
 
 def difference_words(found: Difference) -> str:
     """``+21.3 % (one reading each)``: the difference with its interval, and what is known of it."""
     if found.percent is None or found.verdict == Verdict.SAME:
-        return str(found.verdict)
+        return found.verdict.words
     value = f"{relative_number(found.percent, 'difference')} {interval_text(found)}".rstrip()
     return f"{value}, {verdict_words(found)}"
 
@@ -92,9 +92,9 @@ def difference_words(found: Difference) -> str:
 def sentence(found: Difference) -> str:
     """The verdict with everything that it rests on."""
     if found.verdict == Verdict.NOT_COMPARED:
-        return "not compared: a side has no figure that passed"
+        return "not compared: a side has no value that passed"
     if found.verdict == Verdict.NOT_DELIVERED:
-        return f"{found.verdict}, {found.because}"
+        return f"{found.verdict.words}, {found.because}"
     if found.verdict == Verdict.SAME:
         return _same_words(found)
     tested = found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN)
@@ -108,7 +108,7 @@ def sentence(found: Difference) -> str:
 def _tested(found: Difference) -> str:
     """An estimate with the interval and p of its test."""
     p = f"p {found.p_adjusted:.2g}{_corrected(found)}"
-    return f"{found.verdict}: {_interval_words(found)}, {p}, {readings_words(found)}"
+    return f"{found.verdict.words}: {_interval_words(found)}, {p}, {readings_words(found)}"
 
 
 def estimate_words(found: Difference) -> str:
@@ -120,12 +120,12 @@ def estimate_words(found: Difference) -> str:
 
 
 def _same_words(found: Difference) -> str:
-    return f"{found.verdict} on both sides, {readings_words(found)}"
+    return f"{found.verdict.words} on both sides, {readings_words(found)}"
 
 
 def _corrected(found: Difference) -> str:
-    over = [plural(found.family, "figure")] if found.family > 1 else []
-    over += ["several looks"] if found.level_divisor > 1 else []
+    over = [plural(found.family, "metric")] if found.family > 1 else []
+    over += ["several analyses"] if found.level_divisor > 1 else []
     return f" corrected for {' and '.join(over)}" if over else ""
 
 
@@ -141,7 +141,7 @@ def _interval_words(found: Difference) -> str:
 def overall_words(found: Overall, baseline: str, candidates: Sequence[str]) -> Iterator[str]:
     """A line for each candidate: how many times as fast, or as good, it is as the baseline over all workloads."""
     names = [name if metric == RUN_TIME else f"{name} {metric}" for name, metric in found.metrics.items()]
-    of = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) <= _NAMED else f"{len(names)} figures"
+    of = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) <= _NAMED else f"{len(names)} metrics"
     for candidate, one in zip(candidates, found.differences, strict=True):
         if one.percent is not None:
             size = f"{long_text(one, 'ratio')} times as {'fast' if found.speed else 'good'} as {baseline}"
@@ -154,7 +154,7 @@ def untested_words(found: Difference) -> str:
     why = _why_untested(found)
     if found.verdict == Verdict.ONE_A_SIDE and found.paired:
         return why
-    of = f" in one of {found.family} figures" if found.family > 1 else ""
+    of = f" in one of {found.family} metrics" if found.family > 1 else ""
     return f"{why}; to prove a difference{of} takes {found.needed} {unit_of(found)} at least"
 
 
@@ -217,9 +217,9 @@ def planned_words(until: UntilDocument) -> str:
     why = ", as more would prove no further difference" if until.reached else ""
     ended = f", ended after {until.repeats}{why}" if until.repeats is not None else ""
     return (
-        f"planned looks after {', '.join(early)} and {last} repeats{ended}: each judged at "
+        f"planned interim analyses after {', '.join(early)} and {last} repeats{ended}: each judged at "
         f"{100 * ALPHA / until.table_looks:.4g} %; "
-        f"over all {until.table_looks} looks a false positive has a chance of at most {100 * ALPHA:g} %"
+        f"over all {until.table_looks} analyses a false positive has a chance of at most {100 * ALPHA:g} %"
     )
 
 
@@ -229,7 +229,7 @@ def extended_words(divisor: int) -> str:
     often = {1: "once", 2: "twice"}.get(times, f"{times} times")
     return (
         f"repeats were added {often} after the run had ended: judged at {100 * ALPHA / divisor:.4g} %; "
-        f"over all {times + 1} looks a false positive has a chance of at most {100 * STATED:g} %"
+        f"over all {times + 1} analyses a false positive has a chance of at most {100 * STATED:g} %"
     )
 
 
@@ -253,7 +253,7 @@ def outlier_notes(named: Iterable[tuple[str, Figure, str]]) -> Iterator[str]:
         for one in figure.outliers
     ]
     if found:
-        yield f"far from the other readings, and counted all the same: {_joined(found)}"
+        yield f"far from the other values, and counted all the same: {_joined(found)}"
 
 
 def _which(figure: Figure, one: OneReading) -> str:
@@ -267,7 +267,7 @@ def _which(figure: Figure, one: OneReading) -> str:
 def _interval_note(tested: Sequence[Difference]) -> str:
     tests = " or ".join(dict.fromkeys(str(found.test) for found in tested))
     families = {found.family for found in tested}
-    corrected = f", corrected for {max(families)} figures by Holm" if max(families) > 1 else ""
+    corrected = f", corrected for {max(families)} metrics by Holm" if max(families) > 1 else ""
     least = 100 * (1 - ALPHA / max(found.level_divisor for found in tested))
     return f"in brackets: interval of the difference, at {least:.4g} % confidence at least, by {tests}{corrected}"
 

@@ -183,7 +183,7 @@ def _archive_errors(path: Path) -> Iterator[None]:
         if error.errno != errno.EINVAL:
             raise
         # zipfile seeks to where the list says, which may be before the file's first byte.
-        raise UsageError(f"{path}: is no exported run, or damaged: its list names places outside of it") from error
+        raise UsageError(f"{path}: is no exported run, or damaged: its list names paths outside of it") from error
 
 
 def _manifest(archive: zipfile.ZipFile) -> tuple[str, str, list[_Listed]]:

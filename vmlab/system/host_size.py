@@ -83,7 +83,7 @@ def _last(groups: Sequence[tuple[int, ...]], count: int, taken: Collection[int])
 
 
 def last_cpus(cores: Cores, count: int | None) -> Cores:
-    """The cores of the last `count` CPUs alone, as an ordered host has them; all where there is none."""
+    """The cores of the last `count` CPUs alone, as a limited host has them; all where there is none."""
     if count is None:
         return cores
     kept = sorted(cpu for core in cores for cpu in core)[-count:]

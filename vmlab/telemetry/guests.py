@@ -203,7 +203,7 @@ class Guests:
         anew, self._anew = self._anew, False
         answer = self._poller.answer(self._patience, anew=anew)
         if answer is not None and answer.error is not None:
-            raise ValueError(f"the hypervisor gives no figures: {answer.error}") from answer.error
+            raise ValueError(f"the hypervisor gives no metrics: {answer.error}") from answer.error
         quick, disks = (None, None) if answer is None or answer.counters is None else answer.counters.found
         # What was asked for at this moment counts, however close it is to the reading before.
         of_quick = self._quick.values(quick, mono, exact=anew)

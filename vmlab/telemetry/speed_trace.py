@@ -92,7 +92,7 @@ def speed_now(seconds: float) -> tuple[float, float, float]:
     finally:
         group.close()
     if not values:
-        raise OSError(told[0].removeprefix(f"{NO_TRACE}: ") if told else "the probe gave no figures")
+        raise OSError(told[0].removeprefix(f"{NO_TRACE}: ") if told else "the probe gave no values")
     of_cpus = values[1 : len(values) // 2]
     known = [speed for speed in of_cpus if math.isfinite(speed)]
     return values[0], min(known, default=math.nan), max(known, default=math.nan)

@@ -193,7 +193,7 @@ def figures_by_name(text: str, program: str, name: str, mark: str) -> dict[str, 
         if mark in said:
             called = str(said.get(name))
             if called in found:
-                raise WorkloadError(f"{program} printed figures of {called} twice")
+                raise WorkloadError(f"{program} printed values of {called} twice")
             found[called] = said
     return found
 

@@ -323,7 +323,7 @@ class Workload(ABC, Generic[P]):
 
         `collect` has its figures from here, and `vmlab reparse` makes them again long after the guests are gone.
         """
-        raise WorkloadError(f"figures of the kind {self.kind} need more than the texts that are kept of it")
+        raise WorkloadError(f"values of the kind {self.kind} need more than the texts that are kept of it")
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """How much of the client's run these figures account for, and what it does besides; see `tool_time`.

@@ -338,4 +338,4 @@ def test_each_piece_of_advice_is_printed_with_its_run() -> None:
     assert text.startswith("db vda: cache none may cost this guest time")
     assert f"  measure it: {CACHE_RUN}\n" in text
     nothing = advice_text(advise(document(queue=0.0)), 100)
-    assert nothing.startswith("no advice: the figures of this recording carry none\n\nno advice for\n  db vda:")
+    assert nothing.startswith("no advice: this recording has too little evidence\n\nno advice for\n  db vda:")

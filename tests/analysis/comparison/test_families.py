@@ -327,7 +327,7 @@ def test_what_it_takes_and_what_can_be_found_follow_from_the_deviation_and_the_n
 def test_what_was_not_enough_takes_one_reading_more_at_least() -> None:
     (few,) = differences([Sides(*_sides([0.3, 0.31, 0.32, 0.33, 0.34]), None)])
     assert (few.verdict, few.readings, few.needed, few.to_find) == (Verdict.TOO_FEW, 5, 6, 6)
-    assert (few.interval, few.confidence, few.detectable, few.obstacle) == (None, None, None, "too few readings")
+    assert (few.interval, few.confidence, few.detectable, few.obstacle) == (None, None, None, "too few measurements")
     almost = _sides([-0.05, 0.5, 0.501, 0.502, 0.503, 0.504, 0.505, 0.506])
     found, *others = differences([Sides(*almost, None), *[Sides(*_sides([0.0] * 8), None)] * 3])
     assert [(one.p, one.p_adjusted) for one in others] == [(1.0, 1.0)] * 3
@@ -352,9 +352,9 @@ def test_why_readings_allow_no_verdict_is_said() -> None:
     found = difference(apart[0], apart[1], None)
     assert (found.verdict, found.obstacle) == (
         Verdict.TOO_FEW,
-        "too few readings: there is no repeat in which both sides passed",
+        "too few measurements: there is no repeat in which both sides passed",
     )
-    assert difference(_figure([1.0]), _figure([2.0]), None).obstacle == "one reading each, no spread known"
+    assert difference(_figure([1.0]), _figure([2.0]), None).obstacle == "one measurement each, no spread known"
     runs = difference(_figure([1.0, 2.0], "a"), _figure([2.0, 3.0], "b"), None)
     assert (runs.verdict, runs.obstacle) == (Verdict.ONE_A_SIDE, runs.because) and runs.because
     assert (runs.needed, runs.paired, runs.readings) == (4, False, 1)

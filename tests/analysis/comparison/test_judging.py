@@ -139,7 +139,7 @@ def test_a_wrong_name_is_answered_with_at_most_twelve_right_ones(count: int) -> 
 
 
 def test_a_wrong_figure_is_answered_with_those_of_its_workload_alone() -> None:
-    with pytest.raises(UsageError, match=r"web has no such figure; it has run_time$"):
+    with pytest.raises(UsageError, match=r"web has no such metric; it has run_time$"):
         judge(_rows("web", "mail"), [Condition.parse("web.latency_p95 > +20 %")])
 
 
@@ -155,9 +155,9 @@ def test_each_side_without_a_figure_is_named_with_what_it_has_instead() -> None:
     passed = _figure([1.0, 1.1])
     sides = {"missing": Figure(MISSING, None), "invalid": Figure("invalid", spread([1.0, 2.0])), "passed": passed}
     for names, because in (
-        (("passed", "missing"), "after has no such figure"),
+        (("passed", "missing"), "after has no such metric"),
         (("invalid", "passed"), "before is invalid"),
-        (("invalid", "missing"), "before is invalid; after has no such figure"),
+        (("invalid", "missing"), "before is invalid; after has no such metric"),
     ):
         figures = tuple(sides[name] for name in names)
         (found,) = differences([Sides(figures[0], figures[1], more_is_better=False)])
@@ -185,7 +185,7 @@ def test_a_condition_names_a_figure_of_its_own_workload_and_the_run_time_where_i
     assert figure(f"{WALL_CLOCK} > 0 %") == (WALL_CLOCK, WALL_SECONDS)
     assert figure("web.latency_p95 > 0 %") == ("web", "latency_p95")
     for wrong, own in (("web.size", "run_time, latency_p95"), ("mail.latency_p95", "run_time, size")):
-        with pytest.raises(UsageError, match=f"has no such figure; it has {own}$"):
+        with pytest.raises(UsageError, match=f"has no such metric; it has {own}$"):
             figure(f"{wrong} > 0 %")
 
 
@@ -217,9 +217,9 @@ def test_the_tile_index_is_a_figure_only_where_it_was_worked_out() -> None:
         ("web > +20 %", "iops", "name its throughput, with the other sign: 'web.iops < -20 %'"),
         ("web.run_time < -5 %", "throughput", "name its throughput, with the other sign: 'web.throughput > +5 %'"),
         ("mail.wall_seconds > 0 %", "iops", "name its throughput, with the other sign: 'mail.iops < 0 %'"),
-        ("web > 20 s", "iops", "name another figure of it"),
-        ("web > +20 %", "", "name another figure of it"),
-        ("web > +20 %", "run_time", "name another figure of it"),
+        ("web > 20 s", "iops", "name another metric of it"),
+        ("web > +20 %", "", "name another metric of it"),
+        ("web > +20 %", "run_time", "name another metric of it"),
     ],
 )
 def test_the_run_time_of_a_workload_of_fixed_duration_is_answered_with_what_to_name(
@@ -242,7 +242,7 @@ def test_only_what_failed_fails_a_gate_without_figures(state: str) -> None:
     compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
     answers = judge(compared, [Condition.parse("web > +20 %"), Condition.parse("web > 20 s")]).gate
     assert [(one.state, one.fails, one.to_decide) for one in answers] == [(State.CANNOT_TELL, False, None)] * 2
-    because = "after has no such figure" if state == MISSING else f"after is {state}"
+    because = "after has no such metric" if state == MISSING else f"after is {state}"
     assert [one.because for one in answers] == [because] * 2
 
 
@@ -280,7 +280,7 @@ def test_a_candidate_without_a_figure_hides_no_other() -> None:
         ("a", "b", "c"), (Row({}, "web", "run_time", "s", sides, False, tuple(found)),), (), workloads=("web",)
     )
     answers = judge(compared, [Condition.parse("web > 20 s")]).gate
-    assert [(one.candidate, one.because) for one in answers] == [("b", "b has no such figure"), ("c", "")]
+    assert [(one.candidate, one.because) for one in answers] == [("b", "b has no such metric"), ("c", "")]
 
 
 def test_a_level_rests_on_the_repeats_of_one_run_or_on_the_means_of_several() -> None:

@@ -123,7 +123,7 @@ def test_it_corrects_for_the_figures_that_are_asked_about_and_no_others(tmp_path
     whole, one = judged(tmp_path, 10.1), judged(tmp_path / "again", 10.1, chosen=["web.run_time"])
     assert [figure.confidence for figure in whole.figures] == pytest.approx([97.5, 97.5])
     assert [figure.confidence for figure in one.figures] == pytest.approx([95.0])
-    assert "corrected for 2 figures: each interval is at 97.5 %" in night_text(whole)
+    assert "corrected for 2 metrics: each interval is at 97.5 %" in night_text(whole)
     assert "corrected" not in night_text(one)
 
 
@@ -192,7 +192,7 @@ def test_a_place_that_tonight_lacks_is_undecided(tmp_path: Path) -> None:
 
 
 def test_figures_that_nobody_has_or_of_which_no_end_is_better_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no cell that is compared has this figure"):
+    with pytest.raises(UsageError, match="no cell that is compared has this metric"):
         judged(tmp_path / "a", 10.1, chosen=["web.nothing"])
     of: dict[str, Any] = {"metric": ("bytes", "B")}
     before = [night(tmp_path, f"night-{at}", one, **of) for at, one in enumerate(NIGHTS)]
@@ -219,7 +219,7 @@ def test_the_document_and_the_cases_of_a_ci_server(tmp_path: Path) -> None:
 
 def test_the_text_says_how_far_tonight_is_off(tmp_path: Path) -> None:
     text = " ".join(night_text(judged(tmp_path, 12.0)).split())
-    assert "gate nightly: failed at 2 of 2 figures" in text
+    assert "gate nightly: failed at 2 of 2 metrics" in text
     assert "FAIL cache none: web: 12.0 s, worse than that: another of 4 nights lies from " in text
     assert "nights: 4, 2026-11-21 14:30 UTC" in text
     assert "; worse is from +" in text

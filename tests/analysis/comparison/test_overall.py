@@ -158,13 +158,13 @@ def test_between_runs_each_run_is_one_reading() -> None:
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_a_reading_without_a_ratio_leaves_no_overall_figure(value: float) -> None:
     found = _overall(_part("web", [[1.0, 2.0], [1.0, value]]), _part("mail", [[1.0, 2.0], [1.0, 2.0]]))
-    assert found.because == "a reading of web run_time is 0 or below, and has no ratio"
+    assert found.because == "a value of web run_time is 0 or below, and has no ratio"
     assert [one.verdict for one in found.differences] == [Verdict.NOT_COMPARED]
 
 
 def test_readings_at_the_ends_of_all_floats_break_nothing() -> None:
     parts = [_part(name, [[5e-324, 1.0], [1.7e308, 1.0]]) for name in ("web", "mail")]
-    assert _overall(*parts).because == "the readings are too far apart for a ratio"
+    assert _overall(*parts).because == "the values are too far apart for a ratio"
     json.dumps(jsonable(_overall(*parts)), allow_nan=False)
 
 
@@ -223,7 +223,7 @@ def test_it_stands_in_a_run_in_a_comparison_and_in_their_documents(tmp_path: Pat
 def test_without_a_figure_that_passed_only_the_explanation_says_why(tmp_path: Path) -> None:
     comparison = _compared(_told(tmp_path / "run", 1.5, failed="writeback"))
     assert "overall" not in comparison_table(comparison)
-    assert "No overall figure: a side has no repeat in which all workloads passed." in explanation(comparison)[0]
+    assert "No overall value: a side has no repeat in which all workloads passed." in explanation(comparison)[0]
 
 
 @pytest.mark.parametrize(

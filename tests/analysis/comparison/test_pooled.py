@@ -95,8 +95,8 @@ def test_the_text_says_the_answer_each_run_and_the_machines(tmp_path: Path) -> N
     assert "day-1 -42.7 % (-43.9 to -41.5)" in text
     assert "libvirt 9.0.0 · bare metal: 2 runs" not in text and "· tcg: 2 runs, 2026-11-21" in text
     assert "pve2 · 2 x AMD EPYC 7302P 16-Core Processor · Linux 6.12.0" in text
-    assert "TCG on a part of the runs: these figures describe emulation" in text
-    assert "each interval is at 95 %, and not corrected for the number of figures" in text
+    assert "TCG on a part of the runs: these values describe emulation" in text
+    assert "each interval is at 95 %, and not corrected for the number of metrics" in text
 
 
 def test_the_document_has_all_of_that(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_invalid_cells_count_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_reading_of_zero_has_no_ratio(tmp_path: Path) -> None:
-    undecided(pool(three(tmp_path, blocks=(1.0, 0.0, 1.0))), "run day-3: a reading is 0 or below, and has no ratio")
+    undecided(pool(three(tmp_path, blocks=(1.0, 0.0, 1.0))), "run day-3: a value is 0 or below, and has no ratio")
 
 
 def test_several_workloads_have_one_overall_figure(tmp_path: Path) -> None:

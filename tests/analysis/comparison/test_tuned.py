@@ -91,7 +91,7 @@ def test_the_simpler_of_two_settings_wins_unless_the_other_is_proven_better(tmp_
 def test_too_few_repeats_are_no_verdict(tmp_path: Path) -> None:
     found = both(tmp_path, repeats=USUAL_REPEATS - 1, queues=1.4)
     assert (found.winner, found.undecided, found.exit_code) == (None, True, ExitCode.INVALID)
-    assert "no verdict: a comparison has too few readings" in tune_text(found)
+    assert "no verdict: a comparison has too few measurements" in tune_text(found)
 
 
 def test_a_screening_alone_proposes_and_says_that_it_is_only_a_guide(tmp_path: Path) -> None:

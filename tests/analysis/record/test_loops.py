@@ -223,7 +223,7 @@ def test_a_loop_counts_in_no_figure(tmp_path: Path) -> None:
     found = figure_of(document.cells, wall_seconds)
     assert (found.state, found.spread) == (MISSING, None)
     assert scores_of(document) == []
-    with pytest.raises(UsageError, match="cell 1 is a loop, whose figures do not count"):
+    with pytest.raises(UsageError, match="cell 1 is a loop, whose values do not count"):
         Side.of("last", document, 1)
     with pytest.raises(UsageError, match="has no cell"):
         Side.of("last", document)

@@ -101,7 +101,7 @@ def test_a_run_that_was_extended_is_judged_at_the_narrower_level_and_says_so(tmp
     words = run_table(twice)
     assert " ".join(words.split()).count(extended_words(4)) == 1
     assert "repeats were added" not in run_table(plain)
-    assert "judged at 1.25 %; over all 3 looks a false positive has a chance of at most 10 %" in extended_words(4)
+    assert "judged at 1.25 %; over all 3 analyses a false positive has a chance of at most 10 %" in extended_words(4)
 
 
 def test_a_group_of_runs_is_judged_as_before_whatever_was_added_to_each(tmp_path: Path) -> None:

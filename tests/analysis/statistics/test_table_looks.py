@@ -124,8 +124,9 @@ def test_a_run_that_ended_at_a_look_has_intervals_at_its_level_and_says_why_it_e
     assert isinstance(run.run.until, UntilDocument)
     words = planned_words(run.run.until)
     assert words == (
-        "planned looks after 10, 14, 18 and 24 repeats, ended after 10, as more would prove no further difference: "
-        "each judged at 1.25 %; over all 4 looks a false positive has a chance of at most 5 %"
+        "planned interim analyses after 10, 14, 18 and 24 repeats, ended after 10, "
+        "as more would prove no further difference: "
+        "each judged at 1.25 %; over all 4 analyses a false positive has a chance of at most 5 %"
     )
     # By hand: 2 / 2^10 is below 5 % / 4 over two figures, and Holm has the second at 5 % / 4.
     found = _differences(run)
@@ -150,5 +151,5 @@ def test_so_says_a_comparison_within_it(tmp_path: Path) -> None:
 def test_looks_at_claims_leave_tables_as_they_were(tmp_path: Path) -> None:
     run = _stopped(tmp_path, looks_at=None)
     assert [one.confidence for one in _differences(run)] == [97.5, 95.0]
-    assert "planned looks" not in run_table(run)
+    assert "planned interim analyses" not in run_table(run)
     assert "looks_at" not in jsonable(run)["run"]["until"]

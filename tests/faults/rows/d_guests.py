@@ -198,7 +198,7 @@ workloads:
 
 @ROWS.add(
     "out-of-memory",
-    "a guest of 256 MiB on an ordered host of 192 MiB, which `--allow-overcommit` lets begin",
+    "a guest of 256 MiB on a limited host of 192 MiB, which `--allow-overcommit` lets begin",
     "cell failed: the kernel killed its QEMU",
     90,
 )

@@ -1,4 +1,4 @@
-"""The cgroups of an ordered host: over a tree of plain files, and in the kernel's own with small processes."""
+"""The cgroups of a limited host: over a tree of plain files, and in the kernel's own with small processes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_in_version_1_each_hierarchy_has_the_groups_and_no_cpuset_is_empty(tmp_p
 
 def test_a_missing_controller_and_too_many_cpus_are_refused_in_words(tmp_path: Path) -> None:
     without = [mount for mount in several(tmp_path) if "memory" not in mount.controllers]
-    with pytest.raises(RefusedError, match="no ordered host: the cgroup controller memory is missing"):
+    with pytest.raises(RefusedError, match="no limited host: the cgroup controller memory is missing"):
         OrderedHost(PREFIX, HostSize(1, None), without).make()
     assert "controller memory is missing" in why_no_ordered_host("memory", without)
     assert why_no_ordered_host("cpuset", without) == ""
@@ -120,7 +120,7 @@ def test_in_version_2_a_kill_is_told_once(tmp_path: Path) -> None:
     host.make()
     assert host.why_killed() == ""
     files(tmp_path / TOP, memory__events="oom 1\noom_kill 1\n")
-    assert host.why_killed() == "the memory of the ordered host, 256 MiB, was full: the kernel killed it"
+    assert host.why_killed() == "the memory of the limited host, 256 MiB, was full: the kernel killed it"
     assert host.why_killed() == ""
 
 
@@ -129,7 +129,7 @@ def test_a_process_must_be_inside_by_both_controllers(tmp_path: Path) -> None:
     files(group.parent, cgroup=f"1:name=systemd:/\n0::/{TOP}/guests.partition/qemu/libvirt/emulator\n")
     host.require_inside(7, tmp_path / "proc")
     group.write_text("0::/machine/qemu-embed-other-host.partition/guests.partition/qemu\n")
-    with pytest.raises(HypervisorError, match="process 7 is outside the ordered host"):
+    with pytest.raises(HypervisorError, match="process 7 is outside the limited host"):
         host.require_inside(7, tmp_path / "proc")
     host = OrderedHost(PREFIX, HostSize(1, None), several(tmp_path / "first"))
     group.write_text(f"4:memory:/user\n3:cpuset:/{TOP}/guests.partition/qemu\n0::/{TOP}/x\n")
@@ -213,12 +213,12 @@ def test_a_process_that_wants_more_memory_is_killed_and_the_reason_is_known(held
         while b"sleep" not in Path(f"/proc/{inside.pid}/cmdline").read_bytes().split(b"\0")[:1]:
             time.sleep(0.01)
         host.require_inside(inside.pid)
-        with pytest.raises(HypervisorError, match="outside the ordered host: its cpuset is not limited"):
+        with pytest.raises(HypervisorError, match="outside the limited host: its cpuset is not limited"):
             host.require_inside(os.getpid())
         inside.kill()
     with below(held, sys.executable, "-c", "bytearray(256 * 2 ** 20)") as eater:
         assert eater.wait() == -signal.SIGKILL
-    assert "the memory of the ordered host, 64 MiB, was full" in host.why_killed()
+    assert "the memory of the limited host, 64 MiB, was full" in host.why_killed()
     assert host.why_killed() == ""
     host.close()
 

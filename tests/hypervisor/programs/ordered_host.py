@@ -1,4 +1,4 @@
-"""A lab on an ordered host, without a guest: tells its partition and the cgroups' files for programs."""
+"""A lab on a limited host, without a guest: tells its partition and the cgroups' files for programs."""
 
 import asyncio
 import json

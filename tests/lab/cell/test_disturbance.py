@@ -94,7 +94,7 @@ def test_at_its_limit_a_rule_holds_and_above_it_is_broken(name: str) -> None:
 def test_a_quiet_host_has_nothing_to_tell_and_one_that_is_not_known_only_that() -> None:
     assert findings(QUIET) == []
     (finding,) = findings(Disturbance())
-    assert finding == Finding("no host figures were recorded while the workloads ran", breaks=False)
+    assert finding == Finding("no host metrics were recorded while the workloads ran", breaks=False)
     assert findings(Disturbance(), seconds=1.0) == []
 
 

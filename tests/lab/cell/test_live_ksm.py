@@ -98,7 +98,7 @@ async def test_ksm_and_the_cache_mode_are_two_reasons(tmp_path: Path, sys: Sys) 
 
 @pytest.mark.parametrize(
     ("pages", "ordered", "words"),
-    [("1", True, "the ordered memory may be too small"), (str(2**40), False, "is too much for the ")],
+    [("1", True, "the limited memory may be too small"), (str(2**40), False, "is too much for the ")],
 )
 async def test_without_room_merged_pages_stay_merged_and_this_is_said(
     pages: str, ordered: bool, words: str, tmp_path: Path, sys: Sys

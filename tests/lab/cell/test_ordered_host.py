@@ -1,4 +1,4 @@
-"""Runs on an ordered host, whose cgroups here nobody makes: what is dropped before, recorded and told."""
+"""Runs on a limited host, whose cgroups here nobody makes: what is dropped before, recorded and told."""
 
 from __future__ import annotations
 

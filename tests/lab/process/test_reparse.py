@@ -83,7 +83,7 @@ def test_a_figure_that_was_wrong_is_made_again_and_the_old_one_kept(ended: Ended
     assert (code, err) == (0, "")
     wrong = {metric: value for metric, value in before.items() if value != right[metric]}
     assert len(wrong) == 3 and all(value == 2 * right[metric] for metric, value in wrong.items())
-    assert out.splitlines()[-1] == "1 workload read again, 3 figures changed"
+    assert out.splitlines()[-1] == "1 workload read again, 3 values changed"
     metric = "memcpy_bandwidth"
     assert f"cell 1, copy of tile 1, {metric}: {before[metric]:.6g} -> {right[metric]:.6g} (unit B/s)" in out
     assert _figures(ended) == right
@@ -102,7 +102,7 @@ def test_what_shows_the_new_figures_says_so(ended: Ended) -> None:
     ended("reparse", "last")
     assert "made again" in ended("show", "last")[1]
     text = " ".join(ended("show", "last", "--explain")[1].split())
-    assert f"figures of copy were made again from raw output by vmlab {__version__} on " in text
+    assert f"values of copy were made again from raw output by vmlab {__version__} on " in text
     assert "cells 1, 2;" in text
     cell = " ".join(ended("show", "last:2")[1].split())
     rate = right["dumb_bandwidth"]
@@ -116,7 +116,7 @@ def test_a_second_time_changes_nothing(ended: Ended) -> None:
     store = runs_folder() / RUN / "run.sqlite"
     content = store.read_bytes()
     code, out, _ = ended("reparse", "last")
-    assert (code, out) == (0, "1 workload read again, 0 figures changed\n")
+    assert (code, out) == (0, "1 workload read again, 0 values changed\n")
     assert store.read_bytes() == content
 
 
@@ -131,7 +131,7 @@ def test_a_dry_run_shows_the_same_and_changes_nothing(ended: Ended) -> None:
     assert {one["metric"]: one["value"] for one in body["changes"]} == {
         metric: value for metric, value in right.items() if metric.endswith("bandwidth")
     }
-    assert ended("reparse", "last", "--dry-run")[1].endswith("3 figures would change\n")
+    assert ended("reparse", "last", "--dry-run")[1].endswith("3 values would change\n")
     assert store.read_bytes() == content
     assert _figures(ended) != right
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_again_stays_as_it_was_and_is_one_line(
     _told(wrong=2.0, **told)
     before = _figures(ended)
     code, out, err = ended("reparse", "last")
-    assert (code, out) == (1, "0 workloads read again, 0 figures changed\n")
+    assert (code, out) == (1, "0 workloads read again, 0 values changed\n")
     assert err.startswith("cell 1, copy of tile 1, is left as it was: ") and why in err and err.count("\n") == 1
     assert _figures(ended) == before
 
@@ -161,8 +161,8 @@ def test_what_cannot_be_read_again_stays_as_it_was_and_is_one_line(
 def test_a_kind_that_needs_more_than_texts_is_said_plainly(ended: Ended) -> None:
     _told(wrong=2.0, settings=_settings("http", {"requests": 5}), cells=2)
     code, out, err = ended("reparse", "last")
-    assert (code, out) == (0, "0 workloads read again, 0 figures changed\n")
-    assert err == "figures of http cannot be made again: they need more than its texts\n"
+    assert (code, out) == (0, "0 workloads read again, 0 values changed\n")
+    assert err == "values of http cannot be made again: they need more than its texts\n"
 
 
 def test_a_run_that_is_not_over_is_refused(ended: Ended) -> None:

@@ -78,7 +78,7 @@ async def test_until_ends_the_run_after_a_whole_block_and_the_run_says_so() -> N
     assert [repeat for _, _, repeat in run.begun()] == [1, 1, 2, 2, 3, 3]
     (ended,) = run.of(RepeatsEnded)
     assert (ended.repeats, ended.cells, ended.reached) == (3, 6, True)
-    assert [notice.text for notice in run.of(Notice)] == ["after 3 repeats every figure is known to ± 2 % or better"]
+    assert [notice.text for notice in run.of(Notice)] == ["after 3 repeats every metric is known to ± 2 % or better"]
     part = document(run).run
     assert part.cells_planned == summarise(run.folder.store).cells_planned == 6
     assert part.until is None or part.until.reached
@@ -260,7 +260,7 @@ async def test_a_point_that_never_passes_is_not_waited_for() -> None:
     assert (await run.run()).outcome is Outcome.FAILED
     assert len(run.begun()) == 6
     (notice,) = run.of(Notice)
-    assert notice.text == "after 3 repeats no figure is known; ± 50 % was asked for"
+    assert notice.text == "after 3 repeats no metric is known; ± 50 % was asked for"
 
 
 async def test_a_warm_up_is_measured_first_and_counts_in_no_figure() -> None:
@@ -278,7 +278,7 @@ async def test_a_warm_up_is_measured_first_and_counts_in_no_figure() -> None:
     ]
     figures = [entry.figure for table in document(run).tables for *_, entry in table.each()]
     assert {figure.spread.count for figure in figures if figure.spread} == {2}
-    assert "cell 1 (cache none) is the warm-up and counts in no figure" in run_table(document(run))
+    assert "cell 1 (cache none) is the warm-up and does not count" in run_table(document(run))
 
 
 async def test_a_warm_up_may_be_invalid_and_the_run_is_not() -> None:

@@ -49,7 +49,7 @@ class Libvirt(LibvirtReader):
         self.asked += 1
         answer = self.answer
         if not self.free.wait(600) or isinstance(answer, Exception):
-            raise OSError("libvirt gives no figures: refused")
+            raise OSError("libvirt gives no metrics: refused")
         return answer
 
 

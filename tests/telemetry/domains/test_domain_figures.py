@@ -205,7 +205,7 @@ def test_a_libvirt_that_refuses_is_said_once(host: RecordedHost, libvirt: Libvir
     libvirt.answer = OSError()
     until(lambda: bool(guests.tick(time.monotonic()) and guests.noted))
     guests.tick(time.monotonic())
-    assert guests.noted == ["libvirt gives no figures: refused"]
+    assert guests.noted == ["libvirt gives no metrics: refused"]
     assert [domain.name for domain in guests.group.domains] == ["web"]
 
 

@@ -124,7 +124,7 @@ def test_a_refused_connection_is_not_tried_at_every_tick() -> None:
     called: list[str] = []
     reader = LibvirtReader("test:///no/such/file", load=lambda: Recorded(libvirt, called))
     for _ in range(3):
-        with pytest.raises(OSError, match="libvirt gives no figures"):
+        with pytest.raises(OSError, match="libvirt gives no metrics"):
             reader.statistics(processes_seen=True)
     assert called.count("openReadOnly") == 1
 

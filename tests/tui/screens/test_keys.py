@@ -297,4 +297,4 @@ async def test_the_key_for_all_figures_says_so_where_these_are_all(monkeypatch: 
         for _ in range(2):
             app.told.clear()
             await pilot.press("a")
-            await until(lambda: app.told == ["there are no other figures to compare"], "it is said")
+            await until(lambda: app.told == ["there are no other metrics to compare"], "it is said")

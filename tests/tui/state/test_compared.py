@@ -194,7 +194,7 @@ def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
     lines = _bars(_store(tmp_path, 1))
     assert not any("▒" in line for line in lines)
     assert not any("┃" in line for line in lines)
-    assert any("one reading, no interval" in line for line in lines)
+    assert any("one measurement, no interval" in line for line in lines)
 
 
 def test_the_mean_is_a_mark_within_its_interval() -> None:

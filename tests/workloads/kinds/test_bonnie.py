@@ -78,7 +78,7 @@ async def test_plus_signs_are_a_failure_and_never_0(alone: WorkloadContext, capt
         ("vmlab,1,5", "vmlab,3,5", "concurrency of bonnie\\+\\+: 3, but 1"),
         ("2201034752", "2147483647", "the kernel counted 2147483647 in all"),
         ("2201034752", "2147483648", "and 1048576 by character; the kernel counted 2147483648 in all"),
-        ("1.98,2.00a", "1.97,1.97", "printed 0 lines of figures"),
+        ("1.98,2.00a", "1.97,1.97", "printed 0 lines of values"),
         ("718860", "much", "printed 'much' and '16' for its stage rewrite"),
         (",,,,,,,,", "", "cannot be read"),
     ],

@@ -65,7 +65,7 @@ async def test_scores_are_operations_a_minute(source: FakeShell, text: str) -> N
         ("sunflow", put("threads", 1), "threads of sunflow: 1, but 2 were asked for"),
         ("sunflow", put("heap", 2**27), "heap of sunflow in bytes: 134217728, but 268435456"),
         ("xml", put("seconds", 0.0001), "xml took 0.000100 s, too quick to be measured"),
-        ("xml", put("member", "serial"), "the suite printed figures of serial twice"),
+        ("xml", put("member", "serial"), "the suite printed values of serial twice"),
         ("xml", put("member", "mtrt"), "the suite ran compiler, .*, sunflow, mtrt, not compiler"),
     ],
 )

@@ -35,7 +35,7 @@ async def test_each_method_has_the_average_that_mbw_printed(alone: WorkloadConte
 @pytest.mark.parametrize(
     ("changed", "into", "reason"),
     [
-        ("1321.986", "2000.000", "average of MEMCPY, 2000.000 MiB/s in 0.04841 s, does not agree with its 3 readings"),
+        ("1321.986", "2000.000", "average of MEMCPY, 2000.000 MiB/s in 0.04841 s, does not agree with its 3 runs"),
         ("Elapsed: 0.04841", "Elapsed: 0.04861", "average of MEMCPY"),
         ("1103.924", "1500.000", "average of MEMCPY"),
         (

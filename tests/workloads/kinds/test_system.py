@@ -105,7 +105,7 @@ async def test_files_of_tiles_differ(alone: WorkloadContext) -> None:
         ("copy-256", put("blocks", 1_999), "blocks of system's copy-256: 1999, but 2000"),
         ("copy-1024", put("read", 40_959_999), "counted 40959999 B read by system's copy-1024, and should 40960000 B"),
         ("copy-4096", put("written", 170_000_000), "counted 170000000 B written by system's copy-4096"),
-        ("copy-4096", put("test", "copy-256"), "figures of copy-256 twice"),
+        ("copy-4096", put("test", "copy-256"), "values of copy-256 twice"),
         ("copy-4096", put("test", "pipes"), "system did dhrystone, whetstone, copy-256, copy-1024, pipes, not "),
     ],
 )

@@ -164,7 +164,7 @@ def _demand_enough(sides: Sequence[Side], conditions: Sequence[Condition]) -> No
     if len(sides) < 2 and relative is not None:
         raise UsageError(
             f"{relative.named}: {sides[0].label} has no baseline and varies no axis; name a baseline before it, or "
-            f"bound the figure itself, as '{relative.figure} {relative.sign} 20 s'"
+            f"bound the value itself, as '{relative.figure} {relative.sign} 20 s'"
         )
 
 
@@ -200,7 +200,7 @@ def _demand_known(
             every = [row for meeting in meetings for row in _rows(meeting, timed, unlike) if not row.fixed]
             own = [row for row in every if name.startswith(f"{row.workload}.")]
             there = ", ".join(dict.fromkeys(row.metric for row in own or every))
-            raise UsageError(f"--metric {quoted(name)}: no cell that is compared has this figure; there are {there}")
+            raise UsageError(f"--metric {quoted(name)}: no cell that is compared has this metric; there are {there}")
 
 
 def _index(meeting: Meeting, baseline: RunPart) -> tuple[Row, Indexed] | None:

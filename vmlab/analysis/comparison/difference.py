@@ -35,6 +35,11 @@ class Verdict(StrEnum):
     NOT_COMPARED = "not compared"
     NOT_DELIVERED = "not delivered"
 
+    @property
+    def words(self) -> str:
+        """How it is shown; documents have the value, which programs compare."""
+        return self.replace("reading", "measurement")
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -90,11 +95,11 @@ class Difference:
         """Why the readings allow no verdict, in words; empty where they do, or nothing can be compared."""
         match self.verdict:
             case Verdict.ONE_EACH:
-                return f"{self.verdict}, no spread known"
+                return f"{self.verdict.words}, no spread known"
             case Verdict.ONE_A_SIDE:
                 return self.because
             case Verdict.TOO_FEW:
-                return f"{self.verdict}: {self.because}" if self.because else str(self.verdict)
+                return f"{self.verdict.words}: {self.because}" if self.because else self.verdict.words
             case _:
                 return ""
 

@@ -55,7 +55,7 @@ class Condition:
         if found is None:
             raise UsageError(
                 f"{_named(text)}: say WORKLOAD.METRIC > +20 %, with > or <, a sign, and %, "
-                "or WORKLOAD.METRIC > 20 ms for the figure itself"
+                "or WORKLOAD.METRIC > 20 ms for the value itself"
             )
         figure, sign, percent, level, unit = found.group("figure", "sign", "percent", "level", "unit")
         if percent is not None:

@@ -91,7 +91,7 @@ def figure_of_condition(
     metric = metric or (WALL_SECONDS if workload == WALL_CLOCK else RUN_TIME)
     if condition.figure == OVERALL and (OVERALL, OVERALL) in known and OVERALL not in workloads:
         if condition.level:
-            raise UsageError(f"{condition.named}: the overall figure is a ratio to the baseline; say overall < -10 %")
+            raise UsageError(f"{condition.named}: the overall value is a ratio to the baseline; say overall < -10 %")
         return OVERALL, OVERALL
     if workload in timed and metric in (RUN_TIME, WALL_SECONDS):
         raise UsageError(f"{condition.named}: {_fixed_words(condition, workload, timed)}")
@@ -101,7 +101,7 @@ def figure_of_condition(
     if workload not in (*names, WALL_CLOCK, *([INDEX] if metrics else [])):
         raise UsageError(f"{condition.named}: no such workload; there are {_list([*names, WALL_CLOCK])}")
     if metrics and metric not in metrics:
-        raise UsageError(f"{condition.named}: {workload} has no such figure; it has {_list(metrics)}")
+        raise UsageError(f"{condition.named}: {workload} has no such metric; it has {_list(metrics)}")
     return workload, metric
 
 
@@ -115,7 +115,7 @@ def _owner(condition: Condition, known: Sequence[tuple[str, str]], timed: Mappin
     owners = list(dict.fromkeys(of for of, one in known if one == name != OVERALL)) or of_time
     if len(owners) > 1:
         meant = _list([f"{of}.{name}" for of in owners])
-        raise UsageError(f"{condition.named}: several workloads have this figure; say one of {meant}")
+        raise UsageError(f"{condition.named}: several workloads have this metric; say one of {meant}")
     return owners[0] if owners else name
 
 
@@ -124,7 +124,7 @@ def _fixed_words(condition: Condition, workload: str, timed: Mapping[str, str]) 
         return "all workloads work for a fixed time, so the total wall clock is no result; name a workload's throughput"
     rate = timed[workload]
     if condition.level or not rate or rate == RUN_TIME:
-        return f"{workload} works for a fixed time, so its run time is no result; name another figure of it"
+        return f"{workload} works for a fixed time, so its run time is no result; name another metric of it"
     bound = f"{-condition.percent:+g}" if condition.percent else "0"
     return (
         f"{workload} works for a fixed time, so its run time is no result; name its throughput, with the other sign: "
@@ -143,7 +143,7 @@ def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: in
         if found.verdict == Verdict.NOT_COMPARED:
             because = _not_compared(comparison.labels, row, place)
         elif found.verdict == Verdict.NOT_DELIVERED:
-            because = f"{found.verdict}: {found.because}"
+            because = f"{found.verdict.words}: {found.because}"
         elif found.verdict == Verdict.SAME:
             # Nothing is to be corrected: no chance and no noise is in it.
             found, because = replace(found, noise=None, interval=(0.0, 0.0)), ""
@@ -221,7 +221,7 @@ def _not_compared(labels: Sequence[str], row: Row, place: int) -> str:
 
 
 def _state_words(label: str, figure: Figure) -> str:
-    return f"{label} {'has no such figure' if figure.state == MISSING else f'is {figure.state}'}"
+    return f"{label} {'has no such metric' if figure.state == MISSING else f'is {figure.state}'}"
 
 
 def _elsewhere(
@@ -229,6 +229,6 @@ def _elsewhere(
 ) -> Iterator[Answer]:
     """That nothing is known where a side has no cell, or no cell has any figure of the workload."""
     places = [(axes, f"no cell of {', '.join(without)} is there") for axes, without in comparison.alone]
-    for axes, because in [*([] if measured else [({}, f"no cell has a figure of {workload}")]), *places]:
+    for axes, because in [*([] if measured else [({}, f"no cell has a metric of {workload}")]), *places]:
         for label in _bounded(comparison.labels):
             yield Answer(condition, workload, metric, axes, label, State.CANNOT_TELL, because=because)

@@ -73,9 +73,9 @@ def _demand_counted(named: str, cell: CellDocument) -> None:
     if cell.repeat == WARM_UP:
         raise UsageError(f"{named} is the warm-up, which is never counted")
     if cell.replaced_by is not None:
-        raise UsageError(f"{named} was measured again as cell {cell.replaced_by}, which counts in its place")
+        raise UsageError(f"{named} was measured again as cell {cell.replaced_by}, which counts instead")
     if cell.looped:
-        raise UsageError(f"{named} is a loop, whose figures do not count")
+        raise UsageError(f"{named} is a loop, whose values do not count")
     if was_switched(cell):
         raise UsageError(f"{named} was switched mid-run, which invalidates it")
 

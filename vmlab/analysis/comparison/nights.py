@@ -225,7 +225,7 @@ def _asked(found: Comparison) -> Iterator[Row]:
         elif found.chosen:
             raise UsageError(f"--metric {quoted(row.metric)}: neither end of it is better, so no night of it is worse")
     if not any_asked:
-        raise UsageError("the scenario asks for no figure of which an end is better; name some with --metric")
+        raise UsageError("the scenario has no metric of which higher or lower is better; name some with --metric")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,13 +291,13 @@ def _geometric(figure: Figure) -> float | None:
 def _why_unknown(row: Row, nights: int) -> str:
     (before, tonight), (difference,) = row.figures, row.differences
     if difference.verdict == Verdict.NOT_DELIVERED:
-        return f"{difference.verdict}: {difference.because}"
+        return f"{difference.verdict.words}: {difference.because}"
     if tonight.comparable is None:
         return f"tonight it is {tonight.state}"
     having = len({one.run for one in before.readings}) if nights and before.comparable else 0
     if having < FEWEST_RUNS:
         return f"{having} of the {FEWEST_RUNS} nights that an answer takes"
-    return "a reading is 0 or below, and has no logarithm"
+    return "a value is 0 or below, and has no logarithm"
 
 
 def _missing(found: Comparison) -> Iterator[NightFigure]:

@@ -108,7 +108,7 @@ def _logarithms(parts: Sequence[Part]) -> tuple[list[_Blocks], str]:
     for part in parts:
         readings = [one.value for figure in part.figures if figure.measured for one in figure.readings]
         if min(readings, default=1.0) <= 0:
-            return [], f"a reading of {part.workload} {part.metric} is 0 or below, and has no ratio"
+            return [], f"a value of {part.workload} {part.metric} is 0 or below, and has no ratio"
     sides = [[_of_part(part, place) for part in parts] for place in range(len(parts[0].figures))]
     found = [
         {block: mean([one[block] for one in own]) for block in own[0] if all(block in one for one in own)}
@@ -116,7 +116,7 @@ def _logarithms(parts: Sequence[Part]) -> tuple[list[_Blocks], str]:
     ]
     every = [value for blocks in found for value in blocks.values()]
     if every and max(every) - min(every) > _LARGEST_LOGARITHM:
-        return [], "the readings are too far apart for a ratio"
+        return [], "the values are too far apart for a ratio"
     return found, ""
 
 

@@ -32,7 +32,7 @@ from vmlab.model.run import AxisValue
 SCHEMA = "vmlab.pooled/1"
 FEWEST_BLOCKS = 2
 """A run with fewer has no variance of its own."""
-_NO_RATIO = "a reading is 0 or below, and has no ratio"
+_NO_RATIO = "a value is 0 or below, and has no ratio"
 _MAY_DIFFER = ("host", "accelerator", "seed", "image", "provision", "snapshot", "setting host")
 """What conditions begin with that days and hosts differ in; all others make it another question."""
 
@@ -196,7 +196,7 @@ def pool(
     found = [compare(own, None, chosen) for own in sides]
     rows = tuple(_rows(found, [document.run.id for document in documents]))
     if not rows:
-        raise UsageError("the runs have no figure in common")
+        raise UsageError("the runs have no metric in common")
     cells = [[cell for side in own for cell in side.cells] for own in sides]
     runs = [document.run for document in documents]
     return PooledComparison(
@@ -277,11 +277,11 @@ def _pooled(row: PooledRow, own: Sequence[OwnDifference | str]) -> PooledRow:
 def _of_run(run: str, found: Comparison, row: Row | None, candidate: str) -> OwnDifference | str:
     """What a run shows of a figure, or why it shows nothing that could be pooled."""
     if row is None or candidate not in found.labels:
-        return f"run {run} has no such figure" if row is None else f"run {run} has no {candidate}"
+        return f"run {run} has no such metric" if row is None else f"run {run} has no {candidate}"
     place = found.labels.index(candidate)
     difference, pairing = row.differences[place - 1], pairing_of(row.figures[0], row.figures[place])
     if difference.verdict == Verdict.NOT_DELIVERED:
-        return f"run {run}: {difference.verdict}: {difference.because}"
+        return f"run {run}: {difference.verdict.words}: {difference.because}"
     if pairing is None:
         states = dict.fromkeys(row.figures[at].state for at in (0, place) if row.figures[at].comparable is None)
         return f"run {run}: a side is {' and '.join(states)}"

@@ -115,7 +115,7 @@ class Tuned:
 
     @property
     def undecided(self) -> bool:
-        """Whether there is no verdict: nothing was confirmed, or a comparison has too few readings or none."""
+        """Whether there is no verdict: nothing was confirmed, or a comparison has too few measurements or none."""
         tested = (Verdict.PROVEN, Verdict.NOT_PROVEN)
         return not self.settings or (
             self.winner is None and any(one.difference.verdict not in tested for one in self.settings)
@@ -226,7 +226,7 @@ def _measured(note: TuningNote, document: RunDocument) -> tuple[str, bool]:
         for over in cell.over_tiles:
             if (over.workload, over.metric) == (note.workload, note.metric) and over.more_is_better is not None:
                 return over.unit, over.more_is_better
-    raise UsageError(f"run {document.run.id}: no cell has the figure {note.workload} {note.metric}")
+    raise UsageError(f"run {document.run.id}: no cell has the metric {note.workload} {note.metric}")
 
 
 def _logarithms(figure: Figure) -> dict[int, float]:
@@ -262,7 +262,7 @@ def _missing(figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
             undelivered = undelivered_words(figure.undelivered)
             yield name, f"{Verdict.NOT_DELIVERED}: {undelivered}" if undelivered else figure.state
         elif not _logarithms(figure):
-            yield name, "a reading is 0 or below, and has no logarithm"
+            yield name, "a value is 0 or below, and has no logarithm"
 
 
 def _percent(effect: float) -> float:

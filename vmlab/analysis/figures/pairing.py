@@ -107,7 +107,7 @@ class Pairing:
 
     @property
     def _by_ratio(self) -> bool:
-        """Whether ratios are compared, by their logarithms; differences are, where a reading is 0 or below."""
+        """Whether ratios are compared, by their logarithms; differences are, where a value is 0 or below."""
         return min(*self.before, *self.after) > 0
 
     @property

@@ -21,7 +21,7 @@ def remade_notices(cells: Iterable[CellDocument]) -> Iterator[str]:
         names = ", ".join(dict.fromkeys(one.workload for _, one in changes))
         when = f"{datetime.fromisoformat(str(changes[-1][1].at)):%Y-%m-%d %H:%M %Z}"
         yield (
-            f"figures of {names} were made again from raw output by vmlab {version} on {when}, cells {numbers}; "
+            f"values of {names} were made again from raw output by vmlab {version} on {when}, cells {numbers}; "
             "`vmlab show RUN:CELL` has the old ones"
         )
 

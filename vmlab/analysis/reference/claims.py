@@ -247,7 +247,7 @@ def _answered_level(claim: Claim, one: Reading, asked: int) -> Comparison:
     bounds = (bound, math.inf) if claim.at_least is not None else (-math.inf, bound)
     words = f"{_told(one)}, against {claim.kind.replace('_', ' ')} {_written(bound, unit)}"
     if level.interval is None:
-        few = "one reading, no spread known" if level.readings == 1 else "too few readings"
+        few = "one measurement, no spread known" if level.readings == 1 else "too few measurements"
         pointed = _lying(level.estimate, level.estimate, bounds)
         return Comparison("cannot tell", pointed, f"{words}, {few}", level=level)
     ends = " to ".join(_written(end, unit) for end in level.interval)
@@ -319,7 +319,7 @@ def _doubt(one: Reading, other: Reading) -> str | None:
     """Why two places cannot be compared; None where they can."""
     doubts = [doubt for side in (one, other) if (doubt := _doubt_of(side)) is not None]
     if not doubts and one.unit != other.unit:
-        return f"{axes_words(one.place)} and {axes_words(other.place)}: the figures have different units"
+        return f"{axes_words(one.place)} and {axes_words(other.place)}: the metrics have different units"
     return doubts[0] if doubts else None
 
 
@@ -328,7 +328,7 @@ def _doubt_of(side: Reading, *, bounded: bool = True) -> str | None:
     if side.reason:
         return side.reason
     if side.figure.comparable is None:
-        return f"{axes_words(side.place)}: the figure is {side.figure.state}"
+        return f"{axes_words(side.place)}: the metric is {side.figure.state}"
     if side.apart and not (bounded and _bounded(side)):
         return f"{axes_words(side.place)}: {NOT_TOGETHER}"
     return None

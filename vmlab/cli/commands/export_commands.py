@@ -92,7 +92,7 @@ def report(
 def reparse(run: str, dry_run: bool, as_json: bool) -> int:
     """Compute the metrics of RUN again from the raw output of its tools, for example after a parser was fixed.
 
-    The old figures are kept, and everything that shows the new ones says that they were made again.
+    The old values are kept, and everything that shows the new ones says that they were made again.
     """
     found = make_again(resolve_run(run), dry_run=dry_run)
     if as_json:
@@ -112,4 +112,4 @@ def _lines(found: Reparsed, *, dry_run: bool) -> Iterator[str]:
         place = f"cell {cell}, {one.workload} of tile {one.tile}, {one.metric}"
         yield visible_line(f"{place}: {was} -> {value} (unit {one.unit})")
     done = "would change" if dry_run else "changed"
-    yield f"{plural(found.read, 'workload')} read again, {plural(len(changes), 'figure')} {done}"
+    yield f"{plural(found.read, 'workload')} read again, {plural(len(changes), 'value')} {done}"

@@ -31,7 +31,7 @@ from vmlab.store.runs import all_tags, remove_tag, resolve_run, run_folders
 def clean(hosts: tuple[str, ...] | None, as_json: bool) -> None:
     """Clean up after runs that crashed or were killed: disks, sockets, loop devices, cgroups, host settings.
 
-    Their figures are kept. With --hosts it cleans up on these hosts instead of this one.
+    Their measurements are kept. With --hosts it cleans up on these hosts instead of this one.
     """
     if hosts is not None:
         sys.exit(_clean_hosts(hosts, as_json))

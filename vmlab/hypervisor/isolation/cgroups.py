@@ -21,7 +21,7 @@ WANTED = ("cpu", "cpuacct")
 """Shares, and the time that guests used. Other controllers are not enabled, so that no other limit is set."""
 
 OF_ORDERED_HOST = ("cpuset", "memory")
-"""What limits an ordered host, see `ordered_host`: only where a scenario orders one are guests in these as well."""
+"""What limits a limited host, see `ordered_host`: only where a scenario orders one are guests in these as well."""
 
 _WANTED_BY_LIBVIRT = ("cpuset",)
 """In version 2 libvirt wants the controllers of the partition for a guest's threads, but enables only those that it is
@@ -112,7 +112,7 @@ def is_prefix(name: str) -> bool:
 def partitions(mounts: list[Mount], *, ordered: bool = False) -> list[Path]:
     """The folders that libvirt puts guests in, one a hierarchy that it uses; they need not exist.
 
-    With `ordered` those too that it uses only below an ordered host.
+    With `ordered` those too that it uses only below a limited host.
     """
     used = {*WANTED, *(OF_ORDERED_HOST if ordered else ())}
     return [mount.root / PARTITION for mount in mounts if mount.controllers & used]

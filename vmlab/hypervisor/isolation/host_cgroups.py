@@ -2,7 +2,7 @@
 
 An ordered host has fewer CPUs and less memory. In each hierarchy, of version 1 and 2, ``machine/PREFIXhost.partition``
 has the limits and no process. Below it libvirt puts guests into ``guests.partition``, and what runs on the host goes
-into ``programs``. A guest on the host has ``machine/PREFIXbare-KEY``, or the same below the ordered host.
+into ``programs``. A guest on the host has ``machine/PREFIXbare-KEY``, or the same below the limited host.
 
 The names begin with the lab's prefix, see `cgroups.prefix_of`, so that all of it goes as the guests' own cgroups do,
 after any end.
@@ -19,7 +19,7 @@ from pathlib import Path
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal
 from vmlab.model.errors import HypervisorError, RefusedError
-from vmlab.model.ordered import ORDERED_HOST
+from vmlab.model.ordered import LIMITED_HOST
 from vmlab.model.scenarios.host_settings import HostSize
 from vmlab.model.units import format_bytes
 from vmlab.system.mounts import Mount, cpu_list, hierarchies, mount_of, read_cpu_list
@@ -79,7 +79,7 @@ class OrderedHost:
 
         Raises RefusedError where a controller is missing or the host is smaller, HypervisorError and OSError.
         """
-        require_controllers(ORDERED_HOST, self._mounts)
+        require_controllers(LIMITED_HOST, self._mounts)
         for mount in used_mounts(self._mounts):
             self._make(mount)
         self._watch()
@@ -109,7 +109,7 @@ class OrderedHost:
         if count is None:
             return
         if count > len(cpus):
-            raise RefusedError(f"an {ORDERED_HOST} of {count} CPUs needs as many, and {len(cpus)} are to be had")
+            raise RefusedError(f"a {LIMITED_HOST} of {count} CPUs needs as many, and {len(cpus)} are to be had")
         limit_cpus(folder, cpus[-count:])
 
     def require_inside(self, pid: int, proc: Path = Path("/proc")) -> None:
@@ -123,7 +123,7 @@ class OrderedHost:
             wanted = {controller} if mount is not None and mount.version == 1 else {""}
             inside = [path for _, names, path in groups if wanted & {*names.split(",")}]
             if not any(f"/{self._name}/" in path for path in inside):
-                raise HypervisorError(f"process {pid} is outside the {ORDERED_HOST}: its {controller} is not limited")
+                raise HypervisorError(f"process {pid} is outside the {LIMITED_HOST}: its {controller} is not limited")
 
     def files(self) -> GroupFiles:
         """Where the recorder reads its figures."""
@@ -150,7 +150,7 @@ class OrderedHost:
         if self._full <= before or self.size.memory_bytes is None:
             return ""
         return (
-            f"the memory of the {ORDERED_HOST}, {format_bytes(self.size.memory_bytes)}, was full: the kernel killed it"
+            f"the memory of the {LIMITED_HOST}, {format_bytes(self.size.memory_bytes)}, was full: the kernel killed it"
         )
 
     def _times_full(self) -> int:

@@ -46,7 +46,7 @@ class StartedGuest:
 class LeverProving:
     """Proves attributes of guests, whose domains `lookup` gives by their names.
 
-    `ordered_cpus` is how many CPUs an ordered host has; None where it is the host as it is.
+    `ordered_cpus` is how many CPUs a limited host has; None where it is the host as it is.
     """
 
     places: Places

@@ -67,7 +67,7 @@ class Caches:
 
     async def disown(self, files: Iterable[Path]) -> None:
         """Empty the host's page cache of files that guests are about to open: pages that were read before would count
-        as nobody's memory in an ordered host. Also where the cell starts warm.
+        as nobody's memory in a limited host. Also where the cell starts warm.
         """
         self.faults += await emptied(files)
 

@@ -126,7 +126,7 @@ class Disturbance:
     def _all(self, limits: Limits, allow: Allow, seconds: float | None) -> Iterator[Finding]:
         long = (seconds or 0.0) > _FEW_SECONDS
         if long and math.isnan(self.other_percent):
-            yield Finding("no host figures were recorded while the workloads ran", breaks=False)
+            yield Finding("no host metrics were recorded while the workloads ran", breaks=False)
         yield from self._of_cpus(limits)
         yield from self._of_neighbours_disks()
         yield from self._of_memory(limits, allow)

@@ -145,7 +145,7 @@ class HostKsm:
         """Why merged pages must stay so, as each of them needs memory of its own then; empty where there is enough."""
         saved = merged_bytes(self.keeper.roots)
         if self.ordered_memory:
-            return "the ordered memory may be too small for them"
+            return "the limited memory may be too small for them"
         if 2 * saved > (available := host_memory().available):
             return f"{format_bytes(saved)} is too much for the {format_bytes(available)} that the host has left"
         return ""

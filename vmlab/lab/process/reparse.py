@@ -72,7 +72,7 @@ def reparse(store: Path, *, dry_run: bool = False) -> Reparsed:
     """
     if is_alive(store.parent):
         raise RefusedError(
-            f"run {store.parent.name} is not over: its figures are still being made", remedy="wait, or `vmlab stop` it"
+            f"run {store.parent.name} is not over: it is still measured", remedy="wait, or `vmlab stop` it"
         )
     with RunReader(store) as reader:
         found = _read(reader)
@@ -97,7 +97,7 @@ def _read(reader: RunReader) -> Reparsed:
             try:
                 workload = _workload(cell.told.settings.get("workloads", {}).get(ended.workload))
                 if not workload.texts:
-                    beyond[f"figures of {workload.kind} cannot be made again: they need more than its texts"] = None
+                    beyond[f"values of {workload.kind} cannot be made again: they need more than its texts"] = None
                     continue
                 values = _figures(workload, texts.get((ended.workload, ended.tile), {}), ended.seconds)
             except WorkloadError as error:

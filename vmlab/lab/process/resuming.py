@@ -214,7 +214,7 @@ def _demand_extensible(folder: RunFolder, plan: Plan, recorded: _Recorded) -> No
     if len(recorded.timeline.extensions) >= MOST_EXTENSIONS:
         raise UsageError(f"run {folder.id} had repeats added {MOST_EXTENSIONS} times, which is the most")
     if plan.loop is not None:
-        raise UsageError(f"run {folder.id} is a loop, whose figures do not count")
+        raise UsageError(f"run {folder.id} is a loop, whose values do not count")
     if not recorded.has_ended(plan):
         raise UsageError(f"run {folder.id} has cells left to measure; `vmlab resume {folder.id}` measures them first")
 

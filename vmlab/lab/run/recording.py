@@ -100,7 +100,7 @@ class KeptTicks:
 class HostRecording:
     """Records while the block runs. Whatever cannot be recorded gives one notice in the run.
 
-    The process `_apart` is counted as neither the lab's work nor that of others. `_ordered` is the ordered host, if
+    The process `_apart` is counted as neither the lab's work nor that of others. `_ordered` is the limited host, if
     there is one. The CPUs' speed is probed every `speed` seconds, 0 for never.
     """
 
@@ -165,7 +165,7 @@ class HostRecording:
             async with asyncio.timeout(max(0.0, mono - time.monotonic()) + self._timing.reading):
                 await read.wait()
         if not found:
-            self._outbox.append(Notice(level="warning", text=f"guests gave no figures for {self._timing.reading:g} s"))
+            self._outbox.append(Notice(level="warning", text=f"guests gave no metrics for {self._timing.reading:g} s"))
         return found[0] if found else None
 
     async def _statistics(self, whole: bool) -> GuestAnswer[GuestStats]:

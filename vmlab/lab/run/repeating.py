@@ -139,7 +139,7 @@ class Repeating:
             return []
         wanted = f"± {until.spread:g} %"
         if reached:
-            notice = Notice(level="info", text=f"after {repeat} repeats every figure is known to {wanted} or better")
+            notice = Notice(level="info", text=f"after {repeat} repeats every metric is known to {wanted} or better")
         else:
             notice = Notice(level="warning", text=f"after {repeat} repeats {_known(widest)}; {wanted} was asked for")
         finite = None if widest is None or math.isinf(widest) else widest
@@ -164,10 +164,10 @@ class Repeating:
 
 def _known(widest: float | None) -> str:
     if widest is None:
-        return "no figure is known"
+        return "no metric is known"
     if math.isinf(widest):
-        return "not every figure has a spread"
-    return f"the least certain figure is known to ± {widest:.2g} %"
+        return "not every metric has a spread"
+    return f"the least certain metric is known to ± {widest:.2g} %"
 
 
 _DECIDED = (Verdict.PROVEN, Verdict.SAME, Verdict.ONE_A_SIDE)

@@ -223,7 +223,7 @@ class Trials:
         told = cell.told
         reasons, seconds, how = "; ".join(told.reasons), told.provision.seconds, told.provision.how
         if told.outcome == Outcome.PASSED and how == "restored":
-            self._note(RESTORED, WORKS, f"ready {seconds:.1f} s after the start, {len(told.measurements)} figures")
+            self._note(RESTORED, WORKS, f"ready {seconds:.1f} s after the start, {len(told.measurements)} metrics")
         else:
             self._note(RESTORED, FAILS, f"the cell is {told.outcome}, guest {how}: {reasons}")
         disagree = [one for one in told.cache_proof if not one.agrees]

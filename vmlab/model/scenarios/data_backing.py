@@ -38,7 +38,7 @@ class DataPlace:
         for kind, pattern in _NAMED.items():
             if found := pattern.fullmatch(backing):
                 return cls(kind, found[1])
-        raise ValueError(f"{backing!r} is no place of a data disk")
+        raise ValueError(f"{backing!r} is no backing of a data disk")
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}" if self.name else self.kind

@@ -42,5 +42,5 @@ def pages_host_conflict(guest: GuestAttributes, host: Host) -> str | None:
     if guest.huge_pages == "transparent" and host.thp == "never":
         return "host.thp: never leaves no transparent huge pages; use madvise or always, or huge_pages: none"
     if guest.page_bytes is not None and host.memory_bytes is not None:
-        return "huge pages that are reserved do not count in the memory of an ordered host; leave out one of the two"
+        return "huge pages that are reserved do not count in the memory of a limited host; leave out one of the two"
     return None

@@ -41,7 +41,7 @@ def _quoted(value: object) -> object:
 Printed = Annotated[
     str,
     BeforeValidator(_quoted),
-    WithJsonSchema({"type": "string", "description": "A figure as it is printed, in quotation marks."}),
+    WithJsonSchema({"type": "string", "description": "A value as it is printed, in quotation marks."}),
 ]
 Place = dict[str, Scalar]
 
@@ -84,9 +84,9 @@ class PublishedFigure(ScenarioPart):
     @model_validator(mode="after")
     def _reasoned(self) -> PublishedFigure:
         if self.kind == "relative" and self.relative is None:
-            raise ValueError("a relative figure needs `relative`, such as percent or ratio")
+            raise ValueError("a relative value needs `relative`, such as percent or ratio")
         if self.corrected is not None and not self.why:
-            raise ValueError("`corrected` needs `why`: what shows that the printed figure is wrong")
+            raise ValueError("`corrected` needs `why`: what shows that the printed value is wrong")
         return self
 
     @property
@@ -188,7 +188,7 @@ class Claim(ScenarioPart):
         if self.unit and not self.is_of_levels:
             raise ValueError("`unit` is that of the bound of at_least and at_most")
         if self.source == "ours" and (self.where or self.there):
-            raise ValueError("a claim that is ours has no place in the publication: leave `where` and `there` out")
+            raise ValueError("a claim that is ours is not in the publication: leave `where` and `there` out")
         if self.bound is not None and not self.has_bound:
             raise ValueError(f"`{self.kind}` without `by` is an order, which has no bound: leave `bound` out")
         return self

@@ -71,7 +71,7 @@ def load(reference: str, variables: Mapping[str, str] = _NONE) -> ScenarioFile:
         if path != Path(reference) or _shipped(reference) is None:
             raise
         problems = error.problems if isinstance(error, ScenarioErrors) else (error,)
-        words = f"{reference} is a file in this folder, which was read in place of the shipped scenario of that name"
+        words = f"{reference} is a file in this folder, which was read instead of the shipped scenario of that name"
         raise ScenarioErrors([*problems, UsageError(words)]) from None
 
 

@@ -60,7 +60,7 @@ def _remarks(document: RunDocument) -> Iterator[str]:
             why = "warm-up" if cell.warm_up else "loop" if cell.looped else visible_line(cell.outcome)
             yield f"# cell {cell.cell} is left out: {why}"
         elif words := undelivered_words(undelivered_of([cell])):
-            yield f"# cell {cell.cell}: figures are left out: not delivered: {visible_line(words)}"
+            yield f"# cell {cell.cell}: values are left out: not delivered: {visible_line(words)}"
 
 
 def _is_counted(cell: CellDocument) -> bool:

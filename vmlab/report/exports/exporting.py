@@ -104,7 +104,7 @@ def _demand_sense(named: Sequence[tuple[NamedSide, NamedRun]], name: str, run_la
     seen = Counter((run.store.resolve(), run.cell) for _, run in named)
     for _, run in named:
         if seen[run.store.resolve(), run.cell] > 1 or (run.cell is not None and seen[run.store.resolve(), None]):
-            raise UsageError(f"{run.name} is named twice: its figures would count twice")
+            raise UsageError(f"{run.name} is named twice: its values would count twice")
 
 
 def _by_ending(output: Path) -> str:

@@ -36,7 +36,7 @@ def answers(document: RunDocument) -> list[str]:
     found = [_sentence(one) for _, one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
     shown = _first(found)
     if not shown:
-        shown = ["Nothing is compared here: the figures stand in the tables below."]
+        shown = ["Nothing is compared here: see the tables below."]
     missed = missed_words(document)
     shown[1:1] = [missed] if missed else []
     return [*shown, *_limits(document), *_doubts(document)]
@@ -71,7 +71,7 @@ def _sentence(one: _Contrast) -> str:
 def _over_places(those: Sequence[_Contrast]) -> str:
     """The same figure at several places in one sentence."""
     one, known = those[0], [each.difference for each in those]
-    return f"{one.who} at {len(those)} places: {one.what} {_summed_up(known)}."
+    return f"{one.who} in {len(those)} configurations: {one.what} {_summed_up(known)}."
 
 
 def _first(said: Sequence[str]) -> list[str]:

@@ -156,7 +156,7 @@ def _over_places(
     if len(places) < _LEAST_PLACES:
         return None
     axes, rows = places_words(places)
-    note = "" if len(rows) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(rows)} places."
+    note = "" if len(rows) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(rows)} configurations."
     return _dots(rows, sides, name, unit, f" by {axes}", note)
 
 
@@ -214,7 +214,7 @@ def _compared(comparison: Comparison, rows: Sequence[Row], metric: str) -> Chart
             return chart
     shown = [row for row in rows if row.axes == rows[0].axes][:MOST_ROWS]
     figures = [(label, [row.figures[at] for row in shown]) for at, label in enumerate(comparison.labels)]
-    note = "" if len(shown) == len(rows) else f"At {axes_words(rows[0].axes)}; the table has all places."
+    note = "" if len(shown) == len(rows) else f"At {axes_words(rows[0].axes)}; the table has all configurations."
     return _dots([row.workload for row in shown], figures, metric, unit, note=note)
 
 
@@ -287,7 +287,7 @@ def host_charts(document: RunDocument) -> list[Chart]:
         (f"{one.name}, {one.page}", [_means(cells, figure, one) for figure in _drawn(one)], _top(one))
         for one in _HOST_CHARTS
     ]
-    note = "" if len(places) == len(rows) else f"The first {len(rows)} of {len(places)} places."
+    note = "" if len(places) == len(rows) else f"The first {len(rows)} of {len(places)} configurations."
     return [
         Chart(title, partial(bars, rows, lines, title, None if isinstance(top, str) else top), note)
         for title, lines, top in asked

@@ -87,7 +87,7 @@ def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
         # It has no answer but its figures.
         yield from (*tables, advice_section(document))
     else:
-        yield Section("all figures", tables, folded=True)
+        yield Section("all metrics", tables, folded=True)
     if host:
         title = f"{'the host' if recorded else 'the host while the workloads ran'} ({plural(len(host), 'chart')})"
         yield Section(title, [_of_host(document), *host], folded=not recorded)
@@ -144,7 +144,7 @@ def _sure(document: RunDocument) -> Iterator[str]:
 def _meaning(document: RunDocument) -> str:
     repeats = max((cell.repeat for cell in document.cells), default=1)
     if repeats == 1:
-        return "One reading of each figure: no spread is known, and no difference is proven."
+        return "One measurement of each metric: no spread is known, and no difference is proven."
     return (
         f"Means over {plural(repeats, 'repeat')}; ± and bars are the half width of the 95 % confidence interval, "
         "brackets the interval of a difference."
@@ -291,4 +291,4 @@ def _several(sides: Sequence[Side], *, drawn: bool) -> Iterator[Block]:
     told = side_doubts(found)
     yield Section("", [Notes(told, tone="warn")])
     sides_named, *figures = comparison_blocks(compared, answered_metrics(found), told)
-    yield from (sides_named, Section("all figures", figures, folded=True))
+    yield from (sides_named, Section("all metrics", figures, folded=True))

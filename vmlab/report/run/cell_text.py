@@ -55,10 +55,10 @@ def _attempt(cell: CellDocument) -> str:
 
 def cell_sections(cell: CellDocument) -> Iterator[Section]:
     """All figures of a cell, what was changed in it, and what was proved of it."""
-    figures = f"{plural(len(cell.measurements), 'figure')} of this cell"
+    figures = f"{plural(len(cell.measurements), 'measurement')} of this cell"
     yield Section(figures, [_measurements(cell)], folded=True, long=True)
     yield loop_section(cell.loop)
-    yield Section("figures made again", [Notes(list(_remade(cell.remade)))], folded=True)
+    yield Section("values made again", [Notes(list(_remade(cell.remade)))], folded=True)
     yield Section("stages of workloads", [_stages(cell)], folded=True)
     yield from _span_sections(cell)
     yield Section("the host in this cell", [_host(cell)], folded=True, long=True)

@@ -24,7 +24,7 @@ def _blocks(found: Copied) -> Iterator[Block]:
     recorded = found.recorded
     place = f"{recorded.domain} {recorded.disk}, recorded in {recorded.run}, copied in {found.run}"
     yield Text(visible_line(place))
-    yield Text(visible_line(f"advice: {recorded.advice or 'none, the figures carried none'}"))
+    yield Text(visible_line(f"advice: {recorded.advice or 'none, the recording has too little evidence'}"))
     if not found.ways:
         yield Text("answer: none, as no cell under the recorded settings has passed")
         return
@@ -88,8 +88,8 @@ def _changes(found: Copied) -> Iterator[str]:
     recorded = found.recorded
     if found.answers and any(phase.flushes for phase in recorded.phases.values()):
         yield (
-            "no change follows from it: the load has flushes, and their time, which a cache mode changes too, is in no "
-            "figure"
+            "no change follows from it: the load has flushes, whose time a cache mode changes too, and no metric has "
+            "that time"
         )
     for change in changes_of(found):
         words = " ".join(f"{name}='{value}'" for name, value in change.driver.items())

@@ -10,7 +10,7 @@ from vmlab.analysis.figures.table_layout import TableLayout
 from vmlab.analysis.record.accelerators import accelerators_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.sample_size import ALPHA
-from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, ordered_words
+from vmlab.model.ordered import EMULATED_DISK, LIMITED_HOST, ORDERED_HOST, ordered_words
 from vmlab.model.run import EMULATED
 from vmlab.report.bound_text import replaced_lines, unpassed_lines
 from vmlab.report.run.lever_text import undelivered_lines
@@ -64,7 +64,7 @@ def environment_lines(accelerators: Sequence[str | None], ordered: Sequence[str]
     if EMULATED in accelerators:
         parts.append("guests emulated (TCG)" if len({*accelerators}) == 1 else "some guests emulated (TCG)")
     parts += ["emulated disk"] if EMULATED_DISK in ordered else []
-    parts += ["ordered host"] if ORDERED_HOST in ordered else []
+    parts += [LIMITED_HOST] if ORDERED_HOST in ordered else []
     if parts:
         yield f"{', '.join(parts)}: compare, do not quote"
 
@@ -96,5 +96,5 @@ def signs_line(found: Sequence[Difference], tested: Sequence[Difference], *, hal
     if any(one.verdict == Verdict.NOT_PROVEN for one in found):
         parts.append(f"{UNPROVEN} not proven")
     if any(one.obstacle for one in found):
-        parts.append(f"{UNTESTED} too few readings")
+        parts.append(f"{UNTESTED} too few measurements")
     return " · ".join(parts)

@@ -25,7 +25,7 @@ _BRIEF = (
     (r"tasks on the host waited for memory for (\d+ %) of the time", "memory wait {}"),
     (r"samples of the host were taken (\d+ ms) late", "samples {} late"),
     (r"the processor became too hot and slowed down", "CPU too hot"),
-    (r"no host figures were recorded", "no host figures"),
+    (r"no host (?:metrics|figures) were recorded", "no host metrics"),
 )
 """What disturbed a cell, in few words with the number, for where a line has no room for the sentence."""
 

@@ -25,7 +25,7 @@ Figures = Mapping[str, Summary]
 
 ADVICE_TITLE = "advice on cache modes"
 NO_GUEST = "no guest of the host's own was seen"
-NO_ADVICE = "no advice: the figures of this recording carry none"
+NO_ADVICE = "no advice: this recording has too little evidence"
 
 
 def recording_sections(document: RunDocument) -> Iterator[Section]:
@@ -94,8 +94,8 @@ def compared_recordings(sides: Sequence[tuple[str, RunDocument]], width: int) ->
     columns = [
         Column(name[0], [own.get(row, NOT_MEASURED) for row in rows]) for name, own in zip(names, found, strict=True)
     ]
-    note = "means over each recording; one reading of each, so no difference is proven"
-    sections = (Section("", [Table("figure", rows, columns)]), Section("", [Text(note, cut=True)]))
+    note = "means over each recording; one measurement of each, so no difference is proven"
+    sections = (Section("", [Table("metric", rows, columns)]), Section("", [Text(note, cut=True)]))
     return text_lines([Notes(names, cut=True), *sections], width)
 
 

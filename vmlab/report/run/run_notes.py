@@ -20,7 +20,7 @@ def meanings(document: RunDocument, layout: TableLayout) -> Iterator[str]:
     if layout.best_of is not None:
         repeats = max((cell.repeat for cell in document.cells), default=0)
         short = "" if repeats >= layout.best_of else f", as it was published; this run has {plural(repeats, 'repeat')}"
-        yield f"each figure is the best of {plural(layout.best_of, 'repeat')}{short}"
+        yield f"each value is the best of {plural(layout.best_of, 'repeat')}{short}"
     yield from _apart(document.tables)
 
 
@@ -28,10 +28,10 @@ def odd_cells(document: RunDocument) -> Iterator[str]:
     """Warm-ups and loops, which count in no figure."""
     for cell in document.cells:
         if cell.repeat == WARM_UP:
-            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is the warm-up and counts in no figure"
+            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is the warm-up and does not count"
         if cell.looped:
             rounds = plural(len(cell.rounds), "round")
-            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is a loop of {rounds}, and counts in no figure"
+            yield f"cell {cell.cell} ({axes_words(cell.axes)}) is a loop of {rounds}, and does not count"
 
 
 def absent_notes(document: RunDocument) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _meaning(layout: TableLayout, base: str, *, inverse: bool) -> str:
     if layout.relative == "difference":
         return f"difference: how much more than {base}, in percent of it"
     column = " in the column before" if layout.simple else ""
-    ratio = f"time of {base} over the time{column}" if inverse else f"figure{column} over that of {base}"
+    ratio = f"time of {base} over the time{column}" if inverse else f"value{column} over the value of {base}"
     match layout.relative:
         case "ratio":
             return f"ratio: {ratio}; 1 is as fast, less is slower"

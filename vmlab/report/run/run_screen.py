@@ -116,7 +116,7 @@ def why_lines(document: RunDocument, layout: TableLayout) -> Iterator[str]:
             places.setdefault(words, []).append(axes_words(block.axes))
     for words, those in [*places.items()][:_MOST_WHY]:
         place = f"{'; '.join(those)}: " if len(places) > 1 else ""
-        each = f", at each of {len(those)} places" if len(those) > 1 else ""
+        each = f", in each of {len(those)} configurations" if len(those) > 1 else ""
         yield f"{WHY}{place}{words}{each}."
     if len(places) > _MOST_WHY:
         yield f"{WHY}{plural(len(places) - _MOST_WHY, 'further line')}: see --explain"
@@ -138,7 +138,7 @@ def next_lines(document: RunDocument, name: str) -> Iterator[str]:
         size = "" if run.size == "demo" else f" --size {run.size}"
         command = f"vmlab run {run.scenario if known else 'FILE'}{size} --repeats {needed}"
         yield next_line(command, "enough to prove a difference")
-    yield next_line(f"vmlab show {name} --explain", "every figure, note and proof of it")
+    yield next_line(f"vmlab show {name} --explain", "every metric, note and proof")
     yield next_line(f"vmlab report {name} -o run.html", "hand it over")
     yield next_line("vmlab", "see it, and play it back")
 

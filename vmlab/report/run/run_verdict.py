@@ -90,7 +90,7 @@ def verdict_sentence(candidate: str, baseline: str, found: Sequence[Found]) -> s
     known = [one for one in found if one.difference.is_compared and one.difference.percent is not None]
     known = [one for one in known if one.difference.verdict != Verdict.SAME]
     lacking = sum(one.difference.verdict == Verdict.NOT_DELIVERED for one in found)
-    undelivered = f" No verdict on {plural(lacking, 'figure')}: what was set was not delivered." if lacking else ""
+    undelivered = f" No verdict on {plural(lacking, 'metric')}: what was set was not delivered." if lacking else ""
     if not known:
         return f"{candidate} against {baseline}:{undelivered}" if lacking else ""
     if any(one.difference.proven for one in known):
@@ -113,7 +113,7 @@ def _proven_words(candidate: str, baseline: str, known: Sequence[Found]) -> str:
     if len(by_word) == 1:
         ((word, those),) = by_word.items()
         than = "FROM" if word == "DIFFERENT" else "THAN"
-        of = f"all {plural(len(those), 'figure')}" if not rest and len(those) > 1 else _named(those)
+        of = f"all {plural(len(those), 'metric')}" if not rest and len(those) > 1 else _named(those)
         return f"{candidate.upper()} IS {word} {than} {baseline.upper()}: proven for {of}{not_proven}."
     parts = [f"{word} for {_named(those)}" for word, those in by_word.items()]
     return f"{candidate.upper()} AGAINST {baseline.upper()} IS {' AND '.join(parts)}: proven{not_proven}."
@@ -132,11 +132,11 @@ def _pointing_words(candidate: str, baseline: str, known: Sequence[Found]) -> st
     if len(counts) == 1:
         ((word, count),) = counts.items()
         of = f"all {count}" if count == len(known) else f"{count} of {len(known)}"
-        where = f"in {of} figures" if len(known) > 1 else f"for {_named(known)}"
+        where = f"in {of} metrics" if len(known) > 1 else f"for {_named(known)}"
         said = f"{points} to {candidate} being {word} than {baseline}, {where}"
     elif counts:
         both = ", ".join(f"{word} in {count}" for word, count in counts.items())
-        said = f"{points} both ways: against {baseline}, {candidate} is {both} of {len(known)} figures"
+        said = f"{points} both ways: against {baseline}, {candidate} is {both} of {len(known)} metrics"
     else:
         said = f"{points} to no difference between {candidate} and {baseline}"
     needs = f"; to prove it takes {most.needed} {'repeats' if most.paired else 'runs a side'}" if most.needed else ""
@@ -153,14 +153,14 @@ def _unproven_words(candidate: str, baseline: str, known: Sequence[Found]) -> st
     seen = [one.difference.detectable for one in known if one.difference.detectable]
     enough = f"; one of {max(seen):.1f} % would have been found in four of five cases" if seen else ""
     readings = readings_words(max((one.difference for one in known), key=lambda one: one.readings))
-    of = plural(len(known), "figure")
+    of = plural(len(known), "metric")
     return f"NO DIFFERENCE PROVEN between {candidate} and {baseline}, in {of}: {readings}{enough}."
 
 
 def _named(found: Sequence[Found]) -> str:
     names = list(dict.fromkeys(one.name for one in found))
     if len(names) > _MOST_NAMED:
-        return plural(len(found), "figure")
+        return plural(len(found), "metric")
     return ", ".join(names)
 
 

@@ -53,7 +53,7 @@ def score_notes(document: RunDocument) -> Iterator[str]:
     varies = "; varies: it is another one in another repeat" if any(row.worst_tile is None for row in rows) else ""
     yield f"worst tile: throughput of the slowest tile in percent of the tiles' mean{varies}"
     if all(row.throughput.readings[1:] == () for row in rows):
-        yield "one reading of each score: no spread is known, and nothing follows from how two of them differ"
+        yield "one measurement of each score: no spread is known, and nothing follows from how two of them differ"
     apart = [row.together for row in rows if row.apart]
     if apart:
         yield apart_words(apart)

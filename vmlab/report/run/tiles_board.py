@@ -129,7 +129,7 @@ def _notes(document: RunDocument, cells: list[CellDocument], places: list[Carrie
     run = document.run
     yield from behind(accelerator_of(run, document.cells), ordered_words(run.host))
     if places and all(len(place.climbs) == 1 for place in places):
-        yield "one reading each"
+        yield "one measurement each"
     switched = [cell.cell for cell in cells if cell.switches]
     if switched:
         yield f"{cells_words(switched)} {'was' if len(switched) == 1 else 'were'} switched and {_not_counted(switched)}"

@@ -90,7 +90,7 @@ class LibvirtReader:
         try:
             libvirt = self._load()
         except ImportError as error:
-            raise OSError("libvirt-python is not installed, so libvirt's own figures are missing") from error
+            raise OSError("libvirt-python is not installed, so libvirt's own metrics are missing") from error
         which = _flags(libvirt, "STATS_STATE", "STATS_BALLOON", "STATS_BLOCK", "STATS_INTERFACE")
         if not processes_seen:
             which |= _flags(libvirt, "STATS_CPU_TOTAL", "STATS_VCPU")
@@ -100,7 +100,7 @@ class LibvirtReader:
             return [self._of(domain, figures) for domain, figures in connection.getAllDomainStats(which, only)]
         except libvirt.libvirtError as error:
             self._drop(libvirt)
-            raise OSError(f"libvirt gives no figures: {error.get_error_message()}") from error
+            raise OSError(f"libvirt gives no metrics: {error.get_error_message()}") from error
 
     def find(self, wanted: str) -> FoundDomain | None:
         """The domain of this name or UUID; None where there is none. Raises OSError."""

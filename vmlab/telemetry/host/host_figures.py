@@ -114,7 +114,7 @@ class Watched(NamedTuple):
     `lab_folders` hold the lab's disk files, or are block devices of volume groups with its disks, `network` is the
     lab's bridge, if there is one. `scope` defines the CPU time of the lab: that of all processes of this PID namespace,
     or of this process alone. `notify` takes one line for people, and is called from any thread. The process `apart`, of
-    an emulated disk, is counted as neither the lab's nor others' work. `ordered` is the ordered host, if there is one.
+    an emulated disk, is counted as neither the lab's nor others' work. `ordered` is the limited host, if there is one.
     `outside` gives the lab's processes that are in no PID namespace of the lab, as the host numbers them. `made` are
     the groups that were made before.
     """
@@ -169,7 +169,7 @@ def figure_sources() -> dict[Entry, FigureSource]:
         own = [figure.name for figure in source.figures]
         taken = sorted(names.intersection(own))
         if taken:
-            leave_out(entry, f"there is a figure {taken[0]} already")
+            leave_out(entry, f"there is a metric {taken[0]} already")
             continue
         names.update(own)
         kept[entry] = source
@@ -182,9 +182,9 @@ def _checked(entry: Entry, found: object) -> tuple[Entry, FigureSource]:
         raise TypeError(f"{entry.place} is no FigureSource")
     if not entry.is_own:
         if found.place != LAST:
-            raise ValueError("the place is for vmlab's own figures")
+            raise ValueError("the chart is for vmlab's own metrics")
         if charted := [figure.name for figure in found.figures if figure.chart is not None or figure.of_stages]:
-            raise ValueError(f"{charted[0]}: charts and tables of stages are for vmlab's own figures")
+            raise ValueError(f"{charted[0]}: charts and tables of stages are for vmlab's own metrics")
     return entry, found
 
 
@@ -255,7 +255,7 @@ class Readings:
     def _failed(self, group: Group, error: Exception) -> list[float]:
         if group.title not in self._reported:
             self._reported.add(group.title)
-            self._notify(f"no figures for {group.title} for now: {error}")
+            self._notify(f"no metrics for {group.title} for now: {error}")
         return [NAN] * len(group.names)
 
     def parts(self) -> list[tuple[str, ...]]:
@@ -287,11 +287,11 @@ def _made(watched: Watched, entry: Entry, maker: GroupMaker) -> Group | None:
         return group
     except (OSError, ValueError, IndexError) as error:
         if maker.usual:
-            watched.notify(f"no figures for {maker.title} here: {error}")
+            watched.notify(f"no metrics for {maker.title} here: {error}")
     except Exception as error:
         if entry.is_own:
             raise
-        watched.notify(f"no figures for {maker.title} here: {entry.words}: {said(error)}")
+        watched.notify(f"no metrics for {maker.title} here: {entry.words}: {said(error)}")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Figures of an ordered host, from its cgroups (cgroup-v1/memory.rst and cgroup-v2.rst of the kernel's documents)."""
+"""Figures of a limited host, from its cgroups (cgroup-v1/memory.rst and cgroup-v2.rst of the kernel's documents)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from vmlab.model.ordered import ORDERED_HOST
+from vmlab.model.ordered import LIMITED_HOST
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.host.host_figures import FigureSource, GroupMaker, HostChart, HostFigure, Watched
 from vmlab.telemetry.host.host_memory import Memory
@@ -22,22 +22,22 @@ from vmlab.telemetry.source import (
 )
 
 _CHART = HostChart(
-    "Ordered memory",
+    "Limited memory",
     top="ordered_memory_limit_bytes",
-    title=f"{ORDERED_HOST.capitalize()} memory",
+    title=f"{LIMITED_HOST.capitalize()} memory",
     page="GiB",
-    track=f"{ORDERED_HOST} GiB",
+    track=f"{LIMITED_HOST} GiB",
 )
 """The upper edge is the limit."""
 _shown = partial(HostFigure, group="Ordered")
 FIGURES = (
-    _shown("ordered_cpu_percent", "ordered host CPU", "cpu"),
-    _shown("ordered_memory_used_bytes", "ordered host memory used", "used", chart=_CHART),
-    _shown("ordered_memory_cached_bytes", "ordered host memory cached", "cached", chart=_CHART, tone="two"),
-    _shown("ordered_memory_free_bytes", "ordered host memory free", "free", chart=_CHART, tone="rest", drawn=False),
-    _shown("ordered_memory_swapped_bytes", "ordered host memory swapped", "swapped"),
-    _shown("ordered_memory_reclaimed_bytes_per_second", "ordered host memory reclaimed", "reclaimed"),
-    _shown("ordered_memory_reread_bytes_per_second", "ordered host cache read again", "read again"),
+    _shown("ordered_cpu_percent", "limited host CPU", "cpu"),
+    _shown("ordered_memory_used_bytes", "limited host memory used", "used", chart=_CHART),
+    _shown("ordered_memory_cached_bytes", "limited host memory cached", "cached", chart=_CHART, tone="two"),
+    _shown("ordered_memory_free_bytes", "limited host memory free", "free", chart=_CHART, tone="rest", drawn=False),
+    _shown("ordered_memory_swapped_bytes", "limited host memory swapped", "swapped"),
+    _shown("ordered_memory_reclaimed_bytes_per_second", "limited host memory reclaimed", "reclaimed"),
+    _shown("ordered_memory_reread_bytes_per_second", "limited host cache read again", "read again"),
 )
 
 
@@ -74,13 +74,13 @@ _FORMS = {
 
 
 class OrderedHost:
-    """Memory and CPU of the ordered host; with used, cached and free its memory is its limit, where it has one.
+    """Memory and CPU of the limited host; with used, cached and free its memory is its limit, where it has one.
 
     Used is all that is charged to it but the page cache. Version 1 of cgroups does not count what was reclaimed: that
     is NaN, and only what had to be read again after it is known.
     """
 
-    title = "the ordered host"
+    title = "the limited host"
     names: tuple[str, ...] = ("ordered_memory_limit_bytes", *(figure.name for figure in FIGURES))
 
     def __init__(self, files: GroupFiles, host_cpus: int, host_memory: int) -> None:

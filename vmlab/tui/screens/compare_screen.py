@@ -38,9 +38,9 @@ class CompareScreen(ConsoleScreen):
     COPIED = ("#bars", "#sides")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.switch_mode('runs')", "Runs", tooltip="Go back to the list of runs"),
-        Binding("m", "metric(1)", "Chart", tooltip="Show the next host figure in the chart"),
-        Binding("M", "metric(-1)", "Series before", show=False, tooltip="Show the host figure before in the chart"),
-        Binding("a", "every_metric", "Figures", tooltip="Show run times only, or all that was measured"),
+        Binding("m", "metric(1)", "Chart", tooltip="Show the next host metric in the chart"),
+        Binding("M", "metric(-1)", "Series before", show=False, tooltip="Show the host metric before in the chart"),
+        Binding("a", "every_metric", "Metrics", tooltip="Show run times only, or all that was measured"),
         Binding("r", "repeat", "Repeat…", show=False, tooltip="Plan this run with as many repeats as an answer takes"),
         Binding("x", "swap", "Swap", tooltip="Let the next side be the baseline"),
     ]
@@ -169,7 +169,7 @@ class CompareScreen(ConsoleScreen):
     def action_every_metric(self) -> None:
         """Run times only, or everything that was measured."""
         self._every_metric = not self._every_metric
-        self._read(unchanged="there are no other figures to compare")
+        self._read(unchanged="there are no other metrics to compare")
 
     def action_repeat(self) -> None:
         """Plan a new run with enough repeats; nothing is pooled with this one."""

@@ -66,7 +66,7 @@ class RunsScreen(FilteredScreen):
         Binding("space", "mark", "Mark", tooltip="Mark for comparing; the first mark is the baseline"),
         Binding("c", "compare", "Compare", tooltip="Compare the marked runs, or the cells of this one"),
         Binding("e", "unfold", "Cells", tooltip="Show or hide the cells of this run"),
-        Binding("t", "results", "Tables", show=False, tooltip="Show all figures of this run, and what was published"),
+        Binding("t", "results", "Tables", show=False, tooltip="Show all metrics of this run, and what was published"),
         Binding("slash", "filter", "Filter", key_display="/", tooltip="List only runs with all words you type"),
         Binding("o", "sort", "Sort", tooltip="Sort by date, scenario, outcome or time"),
         Binding("escape", "clear", "Clear", show=False, tooltip="Remove the filter, then the marks"),

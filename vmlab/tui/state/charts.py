@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
+from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, shown_word
 from vmlab.telemetry.cpu_speed import LABEL
 from vmlab.telemetry.host.host_figures import HostChart, HostFigure, Terms, charts, figures_of_chart
 from vmlab.telemetry.sample_summary import CPU_BUSY as CPU_LIMIT
@@ -71,7 +71,7 @@ def _chart(host: HostChart) -> Chart:
 
 _CHARTS = {host: _chart(host) for host in charts()}
 _BY_NAME = {host.name: chart for host, chart in _CHARTS.items()}
-CPU, CPU_SPEED, MEMORY, ORDERED_MEMORY = (_BY_NAME[name] for name in ("CPU", LABEL, "Memory", "Ordered memory"))
+CPU, CPU_SPEED, MEMORY, ORDERED_MEMORY = (_BY_NAME[name] for name in ("CPU", LABEL, "Memory", "Limited memory"))
 DISK_BUSY, DISK_WAIT, DISK_RATE = (_BY_NAME[f"Disk {name}"] for name in ("busy", "wait", "rate"))
 KSM, PRESSURE, NETWORK = _BY_NAME["KSM"], _BY_NAME["Pressure"], _BY_NAME["Lab network"]
 IN_PANELS = tuple(_CHARTS[host] for host in sorted(_CHARTS, key=lambda one: one.panel or 0) if host.panel is not None)
@@ -102,7 +102,7 @@ def resources(ordered: Sequence[str]) -> tuple[Resource, ...]:
     """Those of a host with parts that were not its own, whose words are `ordered`, in the order of their lines."""
     work = tuple(term for series in CPU.drawn if not series.idle for term in series.drawn)
     memory = chart_of(MEMORY, ordered)
-    notes = [word if word in ordered else "" for word in (EMULATED_DISK, ORDERED_HOST)]
+    notes = [shown_word(word) if word in ordered else "" for word in (EMULATED_DISK, ORDERED_HOST)]
     stalls = [_whole(PRESSURE, "pressure", place) for place in range(3)]
     disk = (_whole(DISK_WAIT), _whole(DISK_RATE), stalls[1])
     used, *others = memory.series

@@ -131,7 +131,7 @@ def _figure_rows(
     Run times share one scale within a place, so that they compare by eye.
     """
     how = ", ".join(behind_words(compared.accelerators, compared.ordered))
-    title = "Run times" if not every_metric and set(compared.asked) <= set(_RUN_TIMES) else "Figures"
+    title = "Run times" if not every_metric and set(compared.asked) <= set(_RUN_TIMES) else "Metrics"
     title += f" {how}" if how else ""
     rows: list[SideRow] = []
     bars: list[SideRow] = []

@@ -133,7 +133,7 @@ class FleetHosts:
         if state in _NOT_THERE:
             return view
         if now - newest > SILENT_SECONDS:
-            return view._replace(state=SILENT, tone="bad", since=newest, reason="its figures have ended")
+            return view._replace(state=SILENT, tone="bad", since=newest, reason="its metrics have ended")
         view = view._replace(gauges=gauges([sample for sample in samples if sample.mono > now - TICKS - 1]))
         if cell is None:
             return view

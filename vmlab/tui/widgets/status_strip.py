@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vmlab.model.axes import axes_words
+from vmlab.model.ordered import shown_word
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED, RUNNING
 from vmlab.system.text_width import width_of
@@ -150,7 +151,7 @@ def _what(run: RunView, width: int, *, tight: bool = False) -> list[list[Piece]]
         emulated = run.accelerator == EMULATED
         slow = "TCG, emulated" if width >= _WIDE else "TCG"
         behind.append([(slow if emulated else run.accelerator.upper(), "warning" if emulated else "plain")])
-    ordered: list[list[Piece]] = [[(word, "warning")] for word in run.ordered]
+    ordered: list[list[Piece]] = [[(shown_word(word), "warning")] for word in run.ordered]
     return [*parts, *behind, *axes, *ordered] if tight else [*parts, *axes, *behind, *ordered]
 
 

@@ -204,7 +204,7 @@ class Bonnie(ToolWorkload[BonnieParams]):
         if account.read < least:
             raise WorkloadError(
                 f"bonnie++ was to read at least {least} bytes from storage, but the kernel counted {account.read}: "
-                "the page cache was read; size and ram must be those of the place"
+                "the page cache was read; size and ram must be those of the guest"
             )
         return {
             RUN_TIME: account.seconds,
@@ -266,7 +266,7 @@ def parse_bonnie(text: str) -> BonnieReport:
     lines = [line.strip() for line in text.splitlines() if line.startswith(f"{_FORMAT},")]
     if len(lines) != 1:
         last = text.strip().splitlines()[-1][:200] if text.strip() else ""
-        raise WorkloadError(f"bonnie++ printed {len(lines)} lines of figures, not one; its last line is {last!r}")
+        raise WorkloadError(f"bonnie++ printed {len(lines)} lines of values, not one; its last line is {last!r}")
     fields = lines[0].split(",")
     size = re.fullmatch(r"([0-9]+)([kMGT])", fields[5]) if len(fields) == _FIELDS else None
     if size is None or not fields[3].isdigit():

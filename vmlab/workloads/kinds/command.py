@@ -60,7 +60,7 @@ def _metric_name(name: str) -> str:
     if not _METRIC.fullmatch(name):
         raise ValueError("needs small letters, digits and _, at most 40, the first a letter")
     if name in _TAKEN:
-        raise ValueError("is taken: vmlab gives a figure of this name itself")
+        raise ValueError("is taken: vmlab has a metric of this name itself")
     return name
 
 
@@ -109,9 +109,9 @@ class CommandParams(WorkloadParams):
         if text is None or not (validation.context or {}).get("alone"):
             return text
         if validation.field_name == "prepare_to":
-            raise ValueError("needs from and to in place of on")
+            raise ValueError("needs from and to instead of on")
         if _TO in text:
-            raise ValueError(f"has {_TO}, which needs from and to in place of on")
+            raise ValueError(f"has {_TO}, which needs from and to instead of on")
         return text
 
     @field_validator("files", mode="after")
@@ -142,7 +142,7 @@ class Command(ToolWorkload[CommandParams]):
     tool = "the client of the command"
     texts = ("account", "output", "errors")
     around: ClassVar = {"kvm": 0.2, "tcg": 2.0}
-    summary = "A shell command of your own, timed in a guest, with figures by patterns in its output."
+    summary = "A shell command of your own, timed in a guest, with metrics by patterns in its output."
     metrics = with_run_time(rounds_per_second=Metric("1/s", "more", "rounds per second"))
     throughput = _ROUNDS
 

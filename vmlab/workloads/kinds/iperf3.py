@@ -92,7 +92,7 @@ class Iperf3(Workload[Iperf3Params]):
     host_sides = frozenset({"source", "target"})
     Params = Iperf3Params
     tools = (("iperf3",), ("iperf3",))
-    summary = "iperf3 sends as much as the network between two places takes."
+    summary = "iperf3 sends as much as the network between two ends takes."
     metrics = with_run_time(
         throughput=Metric("B/s", "more", "throughput"),
         bytes=Metric("B", None, "bytes received"),

@@ -236,5 +236,5 @@ def demand_average(method: str, report: MethodReport) -> None:
     if not (by_time and by_rate):
         raise WorkloadError(
             f"mbw's average of {method}, {said.rate:.3f} MiB/s in {said.elapsed:.5f} s, does not agree with its "
-            f"{len(copies)} readings, whose mean time is {mean:.5f} s"
+            f"{len(copies)} runs, whose mean time is {mean:.5f} s"
         )

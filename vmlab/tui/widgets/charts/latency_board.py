@@ -101,7 +101,7 @@ class LatencyBoard(Painted):
     def _title(self, width: int) -> Line:
         known = self._map
         about = f"  {known.about}" if known.about else ""
-        shares = "  share of a reading's requests: "
+        shares = "  share of a measurement's requests: "
         signs = self._signs
         steps = [f"{share:.0%} " if share else "any " for share in _LEVELS]
         legend: list[Piece] = [(shares, "quiet")]

@@ -25,7 +25,7 @@ _SIDE = 20
 _FIGURE = 15
 _DIFFERENCE = 26
 _LEAST_BAR = 12
-_SIGNS = "; ~ no difference proven, ? too few readings"
+_SIGNS = "; ~ no difference proven, ? too few measurements"
 """What stands before a difference; one without a sign is proven."""
 
 
@@ -53,7 +53,9 @@ class SideBars(Shown[ComparedSides]):
         """What the shades of a bar mean."""
         solid, shade = self._signs
         several = any(bar.half for row in self.shown.bars for bar in row.entries)
-        mean = f"{self._mark} mean, in {shade} its 95 % interval" if several else f"{solid} one reading, no interval"
+        mean = (
+            f"{self._mark} mean, in {shade} its 95 % interval" if several else f"{solid} one measurement, no interval"
+        )
         return [(f"{mean}{_SIGNS}", "quiet")]
 
     @property
