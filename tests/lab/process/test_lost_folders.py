@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.lab.conftest import NewHome
 from tests.lab.faked import BUILD_SECONDS, CELL_SECONDS, NO_LAST_WORD, SOON, VMLAB, Home, until
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
@@ -145,10 +146,8 @@ def exit_code(child: int) -> int:
 
 def vmlab(*words: str) -> tuple[int, str, str]:
     """A command's exit code, output and messages."""
-    done = subprocess.run(
-        [sys.executable, "-m", "vmlab", *words], cwd=ROOT, capture_output=True, text=True, timeout=SOON, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
+    done = forked.ended(*words, env=os.environ, cwd=ROOT)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 @pytest.mark.parametrize("how", [*LOSSES, *FILES])
