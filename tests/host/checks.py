@@ -36,6 +36,9 @@ CHECKS = (
     Check("console", "the console shows the host under tmux", 5 * _MINUTE),
     Check("own-guests", "the host's own guests: who hurts, cache modes, a recording, advice; read only", 50 * _MINUTE),
     Check("copied-guests", "scenario from: a copy of a guest of the host's own has its settings", 60 * _MINUTE),
+    Check(
+        "traced-guests", "record --blktrace tells the order of a guest's requests, and leaves no trace", 40 * _MINUTE
+    ),
     Check("beside-embedded", "a lab beside them, and kill -9 of its runner: nothing is left", 60 * _MINUTE),
     Check("beside-system", "the same with qemu:///system, under AppArmor", 60 * _MINUTE),
     Check("contract-system", "the hypervisor's contract tests with qemu:///system, beside them", 45 * _MINUTE),

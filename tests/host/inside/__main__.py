@@ -16,6 +16,7 @@ from tests.host.inside import (
     kvm_claims,
     own_guests,
     surroundings,
+    traced_guests,
     volumes,
 )
 from tests.host.inside.lab import Failed, tell
@@ -35,6 +36,7 @@ _CHECKS: dict[str, Callable[[], None]] = {
     "experiments": kvm_claims.answered,
     "own-guests": beside.watch,
     "copied-guests": copied_guests.compared,
+    "traced-guests": traced_guests.compared,
     "beside-embedded": beside.lab(beside.EMBEDDED),
     "beside-system": beside.lab(beside.SYSTEM),
     "contract-system": beside.contract,
