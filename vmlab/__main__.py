@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 
 from vmlab.system.terminal import ON_A_TERMINAL, STOPPING, leave_at_once, open_streams, say
 from vmlab.tui.console_options import ConsoleOptions, console_options, has_terminal, no_terminal
@@ -18,6 +19,9 @@ def main() -> None:
     # What start-up makes is no garbage, and looking for some after each 700 objects costs a tenth of its time.
     gc.set_threshold(100_000)
     open_streams()
+    if not sys.warnoptions:
+        # Python's warnings are for who writes programs; on standard error users read lines of ours.
+        warnings.simplefilter("ignore")
     # What is loaded now takes a while.
     leave_at_once()
     arguments = sys.argv[1:]

@@ -371,6 +371,12 @@ BAD = [
         ":3:59: guests.a.limit_bandwidth: needs bytes a second, such as 100 MB/s, not '100 MB'",
     ),
     changed(
+        "a limit that no disk has",
+        "memory: 512 MiB",
+        "memory: 512 MiB, limit_bandwidth: 1 EB/s",
+        ":3:59: guests.a.limit_bandwidth: must be at most 931 GiB/s, not '1 EB/s'",
+    ),
+    changed(
         "a burst without a limit",
         "memory: 512 MiB",
         "memory: 512 MiB, limit_iops_burst: 500",
@@ -1069,6 +1075,7 @@ BAD = [
         "hypervisor: qemu:///session",
         ":7:13: hypervisor: must be 'embedded' or 'qemu:///system', not 'qemu:///session'",
     ),
+    of_command("an empty pattern", "expect: ''", "52: workloads.mine.expect: is empty, and matches whatever is printed, not ''"),
     of_command(
         "a broken pattern",
         "expect: '('",

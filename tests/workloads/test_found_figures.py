@@ -41,6 +41,8 @@ def value_of(found: FoundMetric, out: str, err: str = "") -> float:
         ({"json": "[0].a"}, 'note\n[\n{"a": 1},\n{"a": 2}\n]\n', "", 1.0),
         ({"json": "[1]"}, "[INFO] ready\n[2026-11-29 06:00:00] go\n[1, 2]\n[12.5] over\n", "", 2.0),
         ({"find": r"^total: ([0-9.]+)$"}, "total: 2.5\r\nend\r\n", "", 2.5),
+        ({"find": r"[[|]rate[]|]: ([0-9.]+)"}, "[rate]: 2.5\n", "", 2.5),
+        ({"json": ".x"}, '{"y": 1, "y": 2, "x": 3}', "", 3.0),
         ({"csv": "b"}, '\ufeff"a", "b"\r\n"x", "2"\r\n', "", 2.0),
         ({"csv": "a", "row": "2"}, 'redis\n\ufeff"a", "b"\n2,3\n1,3\n', "", 2.0),
         ({"find": r"rate=([0-9]+)"}, f"{'x' * 4000}rate=7{'x' * 4000}\n", "", 7.0),
@@ -77,6 +79,10 @@ def test_a_figure_is_found_and_in_the_labs_unit(said: dict[str, Any], out: str, 
         ({"json": ".jobs.read"}, FIO, "the JSON document has no .jobs.read"),
         ({"json": ".jobs"}, FIO, "is no number"),
         ({"json": ".x"}, '{"x": true}', "'True' is no number"),
+        ({"json": ".x"}, '{"x": 1, "x": 2}', "the JSON document has .x twice, not once"),
+        ({"json": ".x.y"}, '{"x": {"y": 1}, "x": {"y": 2}}', "the JSON document has .x twice, not once"),
+        ({"json": ".x"}, f'{{"x": 1{"0" * 400}}}', "is no number of 0 or above"),
+        ({"find": "([0-9]+)", "unit": "EiB"}, "9" * 300, "is no number of 0 or above"),
     ],
 )
 def test_a_figure_that_is_not_there_once_is_named(said: dict[str, Any], out: str, words: str) -> None:
@@ -97,6 +103,7 @@ def test_json_is_one_document(out: str) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
+        ({"find": ""}, "is empty, and matches whatever is printed"),
         ({"find": "("}, "is no regular expression: missing \\), unterminated subpattern"),
         ({"find": "[0-9]+"}, "has no group; it needs one around the number"),
         ({"find": "(a)(b)"}, "has 2 groups; it needs one"),

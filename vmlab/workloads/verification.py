@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard, TypeVar
 
@@ -151,9 +152,20 @@ OBJECT_OR_ARRAY = re.compile(rf'^(?:\{{|\[(?:[ \t\r]*+$|\s*+(?:[\[{{"\]]|{_NUMBE
 command printed may have a million blanks behind a bracket."""
 
 
+TWICE = object()
+"""Stands for the value of a key that an object of JSON has twice: of two nobody knows which is meant."""
+
+
+def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        found |= {key: TWICE for key, count in Counter(key for key, _ in pairs).items() if count > 1}
+    return found
+
+
 def only_document(text: str, origin: str, begins: re.Pattern[str] = _OBJECT) -> tuple[Any, str]:
     """The one JSON document that begins a line of `text`, usually an object, and what was printed before it, such as a
-    warning.
+    warning. A key that stands twice has the value `TWICE`.
 
     Raises WorkloadError for none and for several, for NaN, and for one that is nested too deeply to be read.
     """
@@ -162,7 +174,7 @@ def only_document(text: str, origin: str, begins: re.Pattern[str] = _OBJECT) -> 
     try:
         if start is None:
             raise ValueError
-        document, end = _READER.raw_decode(text, start)
+        document, end = _DOCUMENTS.raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         last = text.strip().split("\n")[-1].strip()[:200]
         why = " nested too deeply" if isinstance(error, RecursionError) else ""
@@ -181,6 +193,7 @@ def _finite(text: str) -> float:
 
 
 _READER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+_DOCUMENTS = json.JSONDecoder(parse_float=_finite, parse_constant=_finite, object_pairs_hook=_of_pairs)
 
 
 def figures_by_name(text: str, program: str, name: str, mark: str) -> dict[str, dict[str, Any]]:

@@ -50,7 +50,7 @@ def test_a_guest_with_all_that_there_are_keys_for() -> None:
 
 def test_what_is_left_out_has_the_defaults_of_proxmox() -> None:
     guest = read("scsi1: local:100/vm-100-disk-1.qcow2,size=8G\nscsihw: virtio-scsi-pci\n")
-    assert keys(guest) == {"vcpus": 1, "cpu": "kvm64", "memory": "512 MiB", "machine": "pc"}
+    assert keys(guest) == {"vcpus": 1, "cpu": "kvm64 +lahf_lm +sep", "memory": "512 MiB", "machine": "pc"}
     assert guest.found.said["machine"].where == "no machine: Proxmox VE's i440fx"
     found = disk_keys(guest)
     assert [found[key] for key in ("cache", "io", "discard", "detect_zeroes", "format")] == [
@@ -92,6 +92,9 @@ def test_an_option_of_a_drive_is_a_key(option: str, key: str, value: object) -> 
     [
         ("cpu: x86-64-v2-AES", "cpu", "qemu64 +aes +popcnt +pni +sse4.1 +sse4.2 +ssse3"),
         ("cpu: cputype=EPYC", "cpu", "EPYC"),
+        ("cpu: kvm32", "cpu", "kvm32 +sep"),
+        ("kvm: 0", "cpu", "qemu64"),
+        ("cpu: host,level=30,flags=+md-clear;-hv-tlbflush;+nested-virt;-pcid", "cpu", "host +md-clear -pcid"),
         ("memory: current=2048", "memory", "2 GiB"),
         ("vcpus: 3", "vcpus", 3),
         ("affinity: 0,2-3", "pin", "0,2-3"),
@@ -106,6 +109,11 @@ def test_an_option_of_a_drive_is_a_key(option: str, key: str, value: object) -> 
 )
 def test_a_line_is_a_key(line: str, key: str, value: object) -> None:
     assert keys(read(f"cores: 4\n{line}\nvirtio0: a:b,size=1G\n"))[key] == value
+
+
+def test_flags_that_are_no_features_are_a_line() -> None:
+    guest = read("cpu: host,flags=-hv-tlbflush;+nested-virt;+aes\nvirtio0: a:b,size=1G\n")
+    assert "cpu: flags=-hv-tlbflush;+nested-virt: no features of a processor, and no key" in guest.found.lacks
 
 
 def test_a_disk_behind_another_controller_says_so() -> None:

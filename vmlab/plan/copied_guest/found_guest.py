@@ -21,6 +21,9 @@ _LIMITS = {
     "bps-max": "limit_bandwidth_burst",
 }
 _LENGTHS = ("iops-max-length", "bps-max-length")
+_FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,40}", re.ASCII)
+_HINTS = ("kvm", "hv", "enforce", "check", "migratable", "host-", "level", "l3-cache", "vendor", "model-id", "family")
+"""How options of QEMU's ``-cpu`` begin that are no features of a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,11 @@ def cpu_ranges(cpus: Collection[int]) -> str:
         else:
             parts.append([cpu, cpu])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+
+
+def is_feature(name: str) -> bool:
+    """Whether an option of ``-cpu`` can be a feature of a processor, as the key ``cpu`` has them."""
+    return not name.startswith(_HINTS) and _FEATURE.fullmatch(name) is not None
 
 
 def of_feature(name: str, *, wanted: bool) -> str:

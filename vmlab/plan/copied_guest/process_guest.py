@@ -26,6 +26,7 @@ from vmlab.plan.copied_guest.found_guest import (
     FoundDisk,
     FoundGuest,
     cpu_ranges,
+    is_feature,
     limited,
     of_feature,
     on_board,
@@ -38,9 +39,6 @@ from vmlab.telemetry.domains.qemu_disks import QemuDisk, switch
 from vmlab.telemetry.domains.qemu_options import QemuOptions, size_in_bytes
 from vmlab.telemetry.source import THE_HOST, Roots
 
-_FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,40}", re.ASCII)
-_HINTS = ("kvm", "hv", "enforce", "check", "migratable", "host-", "level", "l3-cache", "vendor", "model-id", "family")
-"""How options of ``-cpu`` begin that are no features of a processor."""
 _BUSES = {"virtio-blk": "virtio", "scsi-hd": "scsi", "scsi-block": "scsi", "scsi-generic": "scsi"}
 _IO = ("threads", "native", "io_uring")
 _DISCARDS = ("unmap", "on")
@@ -153,7 +151,7 @@ def _cpu_model(options: QemuOptions, found: Findings) -> None:
             continue
         wanted = key[0] == "+" if key[:1] in ("+", "-") else switch(value)
         name = key.lstrip("+-")
-        if wanted is None or name.startswith(_HINTS) or not _FEATURE.fullmatch(name):
+        if wanted is None or not is_feature(name):
             others.append(key if value == "on" else f"{key}={value}")
         else:
             features[name] = of_feature(name, wanted=wanted)

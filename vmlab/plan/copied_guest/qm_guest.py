@@ -18,6 +18,7 @@ from vmlab.plan.copied_guest.found_guest import (
     Findings,
     FoundDisk,
     FoundGuest,
+    is_feature,
     limited,
     of_feature,
     on_board,
@@ -38,12 +39,16 @@ _SWITCHED_ON = ("1", "on", "yes", "true")
 _LEVELS = "+popcnt +pni +sse4.1 +sse4.2 +ssse3"
 _V3 = f"+aes {_LEVELS} +avx +avx2 +bmi1 +bmi2 +f16c +fma +abm +movbe +xsave"
 _MODELS = {
+    "kvm64": "kvm64 +lahf_lm +sep",
+    "kvm32": "kvm32 +sep",
     "x86-64-v2": f"qemu64 {_LEVELS}",
     "x86-64-v2-AES": f"qemu64 +aes {_LEVELS}",
     "x86-64-v3": f"qemu64 {_V3}",
     "x86-64-v4": f"qemu64 {_V3} +avx512f +avx512bw +avx512cd +avx512dq +avx512vl",
 }
-"""Its own models, and what it gives QEMU for them (PVE/QemuServer/CPUConfig.pm)."""
+"""Its own models, and what it gives QEMU for them and two of QEMU's (PVE/QemuServer/CPUConfig.pm)."""
+_ABSTRACT = ("nested-virt",)
+"""Flags for which it has others, by the host's processor."""
 _USUAL_WEIGHT, _LABS_WEIGHT = 100, 1024
 _OTHERS = {
     "hostpci": "a device of the host is passed through",
@@ -110,7 +115,7 @@ def _cpus(said: Mapping[str, str], found: Findings) -> int:
     found.say("vcpus", count, ", ".join(given) or "no cores: 1")
     if cores > 1:
         found.lack(f"cores: {cores}: each virtual CPU of the lab's guests is a socket")
-    _cpu_model(said.get("cpu", ""), found)
+    _cpu_model(said, found)
     if limit := _number(said.get("cpulimit")):
         found.say("libvirt cputune/global_period", "100000", f"cpulimit: {said['cpulimit']}")
         found.say("libvirt cputune/global_quota", str(round(100_000 * limit)), f"cpulimit: {said['cpulimit']}")
@@ -124,15 +129,20 @@ def _cpus(said: Mapping[str, str], found: Findings) -> int:
     return count
 
 
-def _cpu_model(text: str, found: Findings) -> None:
+def _cpu_model(said: Mapping[str, str], found: Findings) -> None:
+    text = said.get("cpu", "")
     parts = _parts(text, "cputype") if text else {}
-    model = parts.get("cputype", "kvm64")
+    usual = "qemu64" if said.get("kvm") == "0" else "kvm64"
+    model = parts.get("cputype", usual)
     if model.startswith("custom-"):
         found.lack(f"cpu: {model}: it is defined in /etc/pve/virtual-guest/cpu-models.conf")
         return
-    flags = [word for word in parts.get("flags", "").split(";") if re.fullmatch(r"[+-][\w.-]+", word, re.ASCII)]
+    given = [word for word in parts.get("flags", "").split(";") if word]
+    flags = [word for word in given if word[0] in "+-" and is_feature(word[1:]) and word[1:] not in _ABSTRACT]
+    if others := [word for word in given if word not in flags]:
+        found.lack(f"cpu: flags={';'.join(others)}: no features of a processor, and no key")
     value = [_MODELS.get(model, model), *(of_feature(word[1:], wanted=word[0] == "+") for word in flags)]
-    found.say("cpu", " ".join(value), f"cpu: {text}" if text else "no cpu: Proxmox VE's kvm64")
+    found.say("cpu", " ".join(value), f"cpu: {text}" if text else f"no cpu: Proxmox VE's {usual}")
 
 
 def _memory(said: Mapping[str, str], found: Findings) -> None:

@@ -141,6 +141,8 @@ def _bound(bound: float, given: object) -> str:
         return f"{bound:g} %"
     if given.rstrip().endswith("bit/s"):
         return format_bit_rate(round(bound))
+    if given.rstrip().endswith("B/s"):
+        return f"{format_bytes(bound)}/s"
     return format_bytes(bound) if given.rstrip().endswith("B") else format_seconds(bound)
 
 

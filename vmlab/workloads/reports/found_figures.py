@@ -14,6 +14,7 @@ import json
 import math
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +34,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.model.visible import cut
 from vmlab.workloads.metrics import Metric, Unit
-from vmlab.workloads.verification import OBJECT_OR_ARRAY, only_document
+from vmlab.workloads.verification import OBJECT_OR_ARRAY, TWICE, only_document
 from vmlab.workloads.workload_steps import WorkloadParams
 
 _LONGEST = 1000
@@ -46,17 +47,26 @@ _BETTER: Mapping[str, Literal["more", "less"]] = {"higher": "more", "lower": "le
 
 
 def _pattern(text: str) -> str:
+    if not text:
+        raise ValueError("is empty, and matches whatever is printed")
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST} characters")
-    try:
-        re.compile(text, re.MULTILINE)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"is no regular expression: {error}") from error
+    _compiled(text)
     return text
 
 
+def _compiled(text: str) -> re.Pattern[str]:
+    """Raises ValueError for what is no pattern. Python warns of `[[`, which may once mean something else."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(text, re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+
+
 def _one_group(text: str) -> str:
-    groups = re.compile(_pattern(text), re.MULTILINE).groups
+    groups = _compiled(_pattern(text)).groups
     if groups != 1:
         words = "has no group" if groups == 0 else f"has {groups} groups"
         raise ValueError(f"{words}; it needs one around the number, such as ([0-9.]+), and (?:…) for others")
@@ -194,7 +204,7 @@ def _value_of(name: str, metric: FoundMetric, matches: Sequence[Searched], print
             said = _in_csv(metric.column, metric.row, printed.out)
         else:
             said = _in_json(str(metric.path), printed.out)
-        return _number(said) * base_unit(metric.unit).factor
+        return _number(said, base_unit(metric.unit).factor)
     except ValueError as error:
         raise WorkloadError(f"metric {name}: {error}{last_lines(*printed)}") from error
 
@@ -262,16 +272,22 @@ def _in_json(path: str, out: str) -> object:
             found = found[key]
         else:
             raise ValueError(f"the JSON document has no {path[: step.end()][:80]}")
+        if found is TWICE:
+            raise ValueError(f"the JSON document has {path[: step.end()][:80]} twice, not once")
     return found
 
 
-def _number(said: object) -> float:
-    """Raises ValueError for what is no number of 0 or above."""
+def _number(said: object, factor: float) -> float:
+    """The product of both. Raises ValueError for what is no number of 0 or above, and for one that no float holds."""
     if isinstance(said, str) and _NUMBER.fullmatch(said.strip()):
         said = float(said)
-    if isinstance(said, bool) or not isinstance(said, int | float) or not math.isfinite(said) or said < 0:
+    try:
+        value = said * factor if isinstance(said, int | float) and not isinstance(said, bool) else math.nan
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value) or value < 0:
         raise ValueError(f"{str(said)[:60]!r} is no number of 0 or above")
-    return float(said)
+    return value
 
 
 SECONDS = 30
