@@ -569,7 +569,12 @@ BAD = [
     added(
         "a bomb of variables",
         f"vars: {{A: '{'x' * 4096}'}}\nsummary: {'${A}' * 65}",
-        ":8:10: is larger than 256 KiB with its variables; no scenario is",
+        ":8:10: is larger than 256 KiB with its variables and aliases; no scenario is",
+    ),
+    added(
+        "a bomb of aliases to one long text",
+        f"x-a: &a '{'x' * 60_000}'\nx-b: [*a, *a, *a, *a, *a]",
+        ":8:19: is larger than 256 KiB with its variables and aliases; no scenario is",
     ),
     added("a variable for a mapping", "host: '${A:-thp: 1}'", ":7:7: host: needs a mapping, not 'thp: 1'"),
     added(
@@ -1075,7 +1080,9 @@ BAD = [
         "hypervisor: qemu:///session",
         ":7:13: hypervisor: must be 'embedded' or 'qemu:///system', not 'qemu:///session'",
     ),
-    of_command("an empty pattern", "expect: ''", "52: workloads.mine.expect: is empty, and matches whatever is printed, not ''"),
+    of_command(
+        "an empty pattern", "expect: ''", "52: workloads.mine.expect: is empty, and matches whatever is printed, not ''"
+    ),
     of_command(
         "a broken pattern",
         "expect: '('",

@@ -228,6 +228,8 @@ def test_times_are_seconds() -> None:
     assert (fio_seconds("3"), fio_seconds("2s"), fio_seconds("1 min")) == (3, 2, 60)
     with pytest.raises(ValueError, match="must be more than 0"):
         fio_seconds("0")
+    with pytest.raises(ValueError, match="must be at least 1 ms"):
+        fio_seconds("0.1 us")
 
 
 def test_options_of_fio_make_a_scenario() -> None:
@@ -239,9 +241,21 @@ def test_options_of_fio_make_a_scenario() -> None:
     assert note_of(of_fio("write").file).metric == "throughput"
 
 
-def test_what_fio_does_not_do_is_one_line() -> None:
-    with pytest.raises(ScenarioError, match="depth must be 1 with the engine psync"):
-        plan_screening(FioOptions("randread", ioengine="psync", iodepth=2).scenario(), Overrides(), 2, TuningRequest())
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ioengine": "psync", "iodepth": 2}, "options of fio: depth must be 1 with the engine psync"),
+        ({"bs": 1}, "--bs must be at least 512, not 1"),
+        ({"filesize": 2**50}, "--filesize must be at most"),
+        ({"filesize": 1, "numjobs": 256}, "--filesize must be at least 4096, not 1"),
+        ({"runtime": 2e6}, "--runtime must be at most 86400, not 2000000"),
+        ({"filesize": 2**46, "numjobs": 2}, "such a disk cannot be made"),
+    ],
+)
+def test_what_fio_does_not_do_is_one_line_in_the_names_of_its_options(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=f"^{words}") as error:
+        FioOptions("randread", **options).scenario()
+    assert "\n" not in str(error.value)
 
 
 _WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=30)

@@ -101,6 +101,7 @@ SAMPLE_SPOILS = {
     "UPDATE layouts SET names = '7'": "no list of names",
     "DELETE FROM events WHERE kind = 'CellStarted'": "its cell 1 ends without a beginning",
     "INSERT INTO events SELECT 99, wall, mono, kind, cell, body FROM events WHERE kind = 'CellEnded'": "without a",
+    "UPDATE events SET body = json_set(body, '$.scenario', hex(zeroblob(3000000))) WHERE kind = 'RunStarted'": "4 MiB",
     "UPDATE events SET body = json_set(body, '$.axes', json('{\"tiles\":100000}')) WHERE kind = 'CellStarted'": "axes",
 }
 

@@ -158,3 +158,15 @@ def test_a_file_system_without_files_that_have_no_name_is_written_all_the_same(
     with new_file(tmp_path / "a") as file:
         file.write(b"x")
     assert (tmp_path / "a").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_an_error_has_the_name_that_the_user_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nameless: bool
+) -> None:
+    """And not that of the draft, which nobody has seen."""
+    if not nameless:
+        monkeypatch.setattr(module, "_nameless", lambda folder: None)
+    with pytest.raises(FileNotFoundError) as error, new_file(tmp_path / "none/report.html"):
+        pass
+    assert (error.value.filename, error.value.filename2) == (str(tmp_path / "none/report.html"), None)

@@ -9,6 +9,9 @@ from vmlab.model.checked import made
 from vmlab.model.event import Event
 from vmlab.model.jsonable import fields_of
 
+_MOST_BYTES = 2**22
+"""Of an event. A scenario of 256 KiB makes less, and what a stored run says is drawn in lines on a screen."""
+
 
 def to_json(event: Event) -> str:
     """One line of JSON with the class's name under ``kind``."""
@@ -23,6 +26,8 @@ def from_json(text: str | bytes) -> Event | None:
     Fields that this version does not know are left out, so that an older viewer reads a newer store. Raises ValueError
     where the text is not such an object, or a field has the wrong type.
     """
+    if len(text) > _MOST_BYTES:
+        raise ValueError(f"is larger than {_MOST_BYTES >> 20} MiB")
     try:
         body = json.loads(text)
     except RecursionError:

@@ -114,10 +114,10 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
     target = path.resolve()
     draft = target.with_name(f".{target.name[:200]}.{token_hex(4)}.new")
-    with named(path):
+    with _named_for(draft, path):
         file = _nameless(target.parent) or draft.open("xb")
     try:
-        with named(path):
+        with _named_for(draft, path):
             yield file
             file.flush()
             if not draft.exists():
@@ -129,6 +129,18 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             file.close()
         remove_file(draft)
+        raise
+
+
+@contextmanager
+def _named_for(draft: Path, path: Path) -> Iterator[None]:
+    """As `named`: an OSError of the draft or its folder has the name that the user gave, and knows no other."""
+    try:
+        with named(path):
+            yield
+    except OSError as error:
+        if str(error.filename) in (str(draft), str(draft.parent)):
+            error.filename, error.filename2 = str(path), None
         raise
 
 

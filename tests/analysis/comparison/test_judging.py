@@ -287,3 +287,10 @@ def test_a_level_rests_on_the_repeats_of_one_run_or_on_the_means_of_several() ->
     two = tuple(OneReading(value, repeat, run) for run, repeat, value in (("a", 1, 1.0), ("a", 2, 2.0), ("b", 1, 4.0)))
     assert level_readings(Figure("passed", None, 0, two)) == [1.5, 4.0]
     assert level_readings(Figure("passed", None, 0, two[:2])) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("text", [" " * 100_000 + "x", "w" + " " * 100_000, "w > +1 %" + " " * 100_000, "w" * 100_000])
+def test_a_condition_of_any_length_is_refused_at_once(text: str) -> None:
+    """Its pattern would take the square of so many blanks: hours."""
+    with pytest.raises(UsageError, match=r"say WORKLOAD\.METRIC"):
+        Condition.parse(text)

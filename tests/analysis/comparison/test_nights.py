@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,13 @@ def test_a_workload_that_failed_fails_the_gate_and_an_invalid_night_is_undecided
     assert invalid.exit_code() == ExitCode.INVALID
     with pytest.raises(UsageError, match="run z is aborted, and no night to judge"):
         judged(tmp_path / "c", night(tmp_path, "z", 10.0, ended="aborted"))
+
+
+def test_a_recording_is_no_night(tmp_path: Path) -> None:
+    recorded = night(tmp_path, "r", 10.0)
+    recorded = replace(recorded, run=replace(recorded.run, size="host"))
+    with pytest.raises(UsageError, match="run r is a recording of the host, and no night to judge"):
+        judged(tmp_path / "a", recorded)
 
 
 def test_a_place_that_tonight_lacks_is_undecided(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ _CONDITION = re.compile(
     rf"|(?P<level>{_NUMBER})\s*(?P<unit>[A-Za-zµ]{{0,8}}(?:/[a-z]{{1,8}})?))\s*"
 )
 
+_LONGEST = 400
+"""Characters of a condition."""
+
 
 class State(StrEnum):
     """What is known of a condition at one row of a comparison."""
@@ -51,7 +54,8 @@ class Condition:
     @classmethod
     def parse(cls, text: str) -> Condition:
         """The inverse of `text`; blanks count for nothing. Raises UsageError, with one line, for anything else."""
-        found = _CONDITION.fullmatch(text)
+        # Blanks are tried as part of the figure and beside it, so that a long row of them takes its length squared.
+        found = _CONDITION.fullmatch(text) if len(text) <= _LONGEST else None
         if found is None:
             raise UsageError(
                 f"{_named(text)}: say WORKLOAD.METRIC > +20 %, with > or <, a sign, and %, "

@@ -29,7 +29,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import picked
-from vmlab.model.run import AxisValue, Outcome
+from vmlab.model.run import OF_HOST, AxisValue, Outcome
 from vmlab.model.visible import quoted
 
 SCHEMA = "vmlab.gate/1"
@@ -167,9 +167,12 @@ def judge_night(
     measured under other conditions counts for nothing, unless these are `allowed`. `gone` are nights that cannot be
     read.
 
-    Raises UsageError for a run that was broken off, and for a figure that is not there or has no better end.
+    Raises UsageError for a recording, for a run that was broken off, and for a figure that is not there or has no
+    better end.
     """
     run = tonight.run
+    if run.size == OF_HOST:
+        raise UsageError(f"run {run.id} is a recording of the host, and no night to judge")
     if run.outcome not in (*_JUDGED, Outcome.FAILED):
         raise UsageError(f"run {run.id} is {run.outcome or 'not over'}, and no night to judge")
     side = Side.of(_LABELS[1], tonight)

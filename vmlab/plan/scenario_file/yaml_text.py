@@ -163,11 +163,11 @@ class _Filling:
 
     def value(self, node: _Node) -> Any:
         """The value of a scalar, with variables filled in."""
-        if node.kind == "scalar":
-            return node.content
         is_plain = node.content
         try:
             self._count(node.written)
+            if node.kind == "scalar":
+                return node.content
             text = variables.filled(node.written, self._values, self._note)
         except ValueError as error:
             self._fail(str(error), node.position)
@@ -188,7 +188,7 @@ class _Filling:
     def _count(self, text: str) -> None:
         self._characters += len(text)
         if self._characters > MOST_BYTES:
-            raise ValueError(f"is larger than {MOST_BYTES // 1024} KiB with its variables; no scenario is")
+            raise ValueError(f"is larger than {MOST_BYTES // 1024} KiB with its variables and aliases; no scenario is")
 
     def used(self) -> dict[str, str]:
         """The values that the document's variables have. Raises UsageError for one that was given in vain."""

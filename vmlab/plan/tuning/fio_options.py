@@ -6,16 +6,22 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.quantities import LARGEST_BYTES, parse_seconds
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
+from vmlab.plan.checking import read_cell
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
+from vmlab.plan.scenario_file.problems import ScenarioErrors
 from vmlab.plan.scenario_file.written_text import written_text
 from vmlab.plan.tuning.tuning_scenarios import GENERATED
 
 _SIZE = re.compile(r"([0-9]+)(?:([kmgt])(?:i?b)?|b)?", re.ASCII | re.IGNORECASE)
 _POWERS = "kmgt"
 _LEAST_DISK = 2**30
+_SHORTEST = 1e-3
 _GUEST, _WORKLOAD = "vm", "disk"
+_OPTION_OF = {"block": "bs", "size": "filesize", "depth": "iodepth", "jobs": "numjobs", "time": "runtime"}
+"""fio's names for keys of the workload."""
 
 
 def fio_bytes(text: str) -> int:
@@ -30,9 +36,17 @@ def fio_bytes(text: str) -> int:
 def fio_seconds(text: str) -> float:
     """``3`` or ``3s`` in seconds. Raises ValueError for anything else, and for no time at all."""
     seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 7 else parse_seconds(text)
-    if not seconds:
-        raise ValueError("must be more than 0")
+    if seconds < _SHORTEST:
+        raise ValueError("must be more than 0" if not seconds else "must be at least 1 ms")
     return seconds
+
+
+def _of_options(words: str) -> str:
+    """What is wrong with the scenario's workload, in the names of fio's options; no user has seen the scenario."""
+    found = re.search(rf"workloads\.{_WORKLOAD}(?:\.(\w+))?: (.*)", words)
+    if found is None:
+        return f"such a disk cannot be made: {words}"
+    return f"--{_OPTION_OF[found[1]]} {found[2]}" if found[1] in _OPTION_OF else f"options of fio: {found[2]}"
 
 
 def _power(letter: str | None) -> int:
@@ -53,8 +67,14 @@ class FioOptions:
     direct: bool = True
 
     def scenario(self) -> ScenarioFile:
-        """The scenario. Raises ScenarioError for what fio, or its workload, does not do."""
-        return read(GENERATED, written_text(self._values()), {}, files={})
+        """The scenario. Raises UsageError, with the option, for what fio, or its workload, does not do."""
+        try:
+            file = read(GENERATED, written_text(self._values()), {}, files={})
+            read_cell(file.document)
+        except ScenarioError as error:
+            problems = error.problems if isinstance(error, ScenarioErrors) else (error,)
+            raise UsageError(min(_of_options(str(one.args[0])) for one in problems)) from error
+        return file
 
     def _values(self) -> dict[str, Any]:
         # A disk is whole blocks of 4 KiB.
@@ -67,7 +87,7 @@ class FioOptions:
             "size": f"{self.filesize} B",
             "depth": self.iodepth,
             "jobs": self.numjobs,
-            "time": f"{self.runtime:g} s",
+            "time": f"{self.runtime:.6f} s",
             "engine": self.ioengine,
             "direct": self.direct,
         }
