@@ -170,3 +170,14 @@ def test_an_error_has_the_name_that_the_user_gave(
     with pytest.raises(FileNotFoundError) as error, new_file(tmp_path / "none/report.html"):
         pass
     assert (error.value.filename, error.value.filename2) == (str(tmp_path / "none/report.html"), None)
+
+
+def test_a_current_folder_that_is_gone_is_an_error_with_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError) as error, new_file(Path("report.html")):
+        pass
+    assert error.value.filename == "report.html"

@@ -112,7 +112,9 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     # Imported late: it loads OpenSSL, which whoever only reads does not need.
     from secrets import token_hex
 
-    target = path.resolve()
+    with named(path):
+        # Of a name without a folder it asks for the current one, which may be gone.
+        target = path.resolve()
     draft = target.with_name(f".{target.name[:200]}.{token_hex(4)}.new")
     with _named_for(draft, path):
         file = _nameless(target.parent) or draft.open("xb")
