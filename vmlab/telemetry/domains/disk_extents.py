@@ -46,7 +46,8 @@ def placed(name: str, path: Path, roots: Roots) -> Placed:
         number = state.st_rdev if is_device else state.st_dev
         device = (os.major(number), os.minor(number))
         devices, start = _on_disk(device, roots)
-        found = [Extent(0, 0, 1 << 62)] if is_device else _extents(descriptor)
+        # Behind a partition lie others of its disk.
+        found = [Extent(0, 0, os.lseek(descriptor, 0, os.SEEK_END))] if is_device else _extents(descriptor)
     return Placed(name, devices, tuple(one._replace(physical=one.physical + start) for one in found))
 
 
