@@ -15,6 +15,7 @@ from vmlab.analysis.advice.advice import advice_document
 from vmlab.analysis.compared_runs import beside_published
 from vmlab.analysis.document import compared_document, demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.record.phases import of_cell, run_time
+from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable
 from vmlab.report.exports.tidy import Exported, Kind, Tidy, measurements, per_cell, sampled
@@ -111,7 +112,6 @@ class Run:
         A disk is ``GUEST/DISK``. Raises VmlabError where there is no load to copy.
         """
         from vmlab.analysis.advice.load_scenario import load_scenario
-        from vmlab.lab.provision.host_support import host_for_plans
         from vmlab.plan.copied_guest.trial import Trial
 
         with RunReader(self.path) as reader:

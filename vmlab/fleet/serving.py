@@ -19,17 +19,31 @@ from typing import Any
 
 from vmlab import __version__
 from vmlab.fleet.host_answers import MOST_ROWS, PROTOCOL
+from vmlab.guests import sent_assets
+from vmlab.guests.image.catalog import find, unpack
+from vmlab.guests.image.layers import lacking_packages
+from vmlab.guests.snapshots import list_snapshots
+from vmlab.hypervisor.checks import checks
 from vmlab.lab.commands.forced_end import kill_run
 from vmlab.lab.commands.stopping import is_over, stop_run
 from vmlab.lab.commands.verbs import CallOff, Keep, NotListening, Release, StartAt, Verb
 from vmlab.lab.process.dead_runs import clean, remove_run
+from vmlab.lab.process.launch import check_ready, start_run
+from vmlab.lab.process.measuring_runs import HostBusy, look_here
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.checked import made
 from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import Event
 from vmlab.model.event_json import to_json
+from vmlab.plan.planning import check_fit
+from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import Overrides
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.writer import raw_row
+from vmlab.system.scratch import scratch
+from vmlab.system.terminal import say
+from vmlab.workloads.registry import kinds
 
 
 class HostRows:
@@ -184,13 +198,6 @@ def _folder(question: Answer) -> RunFolder:
 
 
 def _condition(question: Answer) -> Answer:
-    from vmlab.guests.image.catalog import find
-    from vmlab.guests.image.layers import lacking_packages
-    from vmlab.guests.snapshots import list_snapshots
-    from vmlab.hypervisor.checks import checks
-    from vmlab.lab.process.measuring_runs import look_here
-    from vmlab.workloads.registry import kinds
-
     image = find()
     return {
         "checks": [{key: asdict(one)[key] for key in ("name", "ok", "required", "detail")} for one in checks()],
@@ -204,20 +211,16 @@ def _condition(question: Answer) -> Answer:
 
 def _lacked(question: Answer) -> Answer:
     """The assets that are not here."""
-    from vmlab.guests.sent_assets import find
-
     said = [(str(one["name"]), Path(str(one["path"])), str(one["sha256"])) for one in question["assets"]]
-    return {"names": [name for name, path, sha256 in said if find(name, path, sha256) is None]}
+    return {"names": [name for name, path, sha256 in said if sent_assets.find(name, path, sha256) is None]}
 
 
 def _own_copies(question: Answer) -> tuple[str, ...]:
     """The question's assets as the command line has them, each at its place here."""
-    from vmlab.guests.sent_assets import find
-
     copies = []
     for one in question.get("assets", ()):
         name, path, sha256 = str(one["name"]), Path(str(one["path"])), str(one["sha256"])
-        if (found := find(name, path, sha256)) is None:
+        if (found := sent_assets.find(name, path, sha256)) is None:
             raise RefusedError(f"asset {name} is not here, or is another one")
         copies.append(f"{name}={found.path}")
     return tuple(copies)
@@ -225,13 +228,6 @@ def _own_copies(question: Answer) -> tuple[str, ...]:
 
 def _started(question: Answer) -> Answer:
     """Start the run of the question's scenario, its cells held."""
-    from vmlab.lab.process.launch import check_ready, start_run
-    from vmlab.lab.process.measuring_runs import HostBusy
-    from vmlab.lab.provision.host_support import prepare_run
-    from vmlab.plan.planning import check_fit
-    from vmlab.plan.scenario_file.loading import read
-    from vmlab.plan.terms import Overrides
-
     check_ready()
     overrides = replace(made(Overrides, dict(question["overrides"])), assets=_own_copies(question))
     source, text = Path(str(question["source"])), str(question["text"])
@@ -247,9 +243,6 @@ def _started(question: Answer) -> Answer:
 
 
 def _raw_of(question: Answer) -> Answer:
-
-    from vmlab.store.reader import RunReader
-
     folder, cell = _folder(question), int(question["cell"])
     with RunReader(folder.store) as reader:
         rows = (raw_row(None, one) for _, one in reader.raw_outputs(cell))
@@ -261,8 +254,6 @@ def _as_text(blob: bytes) -> str:
 
 
 def _forgotten(question: Answer) -> Answer:
-    from vmlab.guests import sent_assets
-
     remove_run(_folder(question))
     # Where its launcher was killed, what was sent for it is still there.
     sent_assets.clear_unused()
@@ -314,10 +305,6 @@ def serve() -> None:
 
 def take_image(id: str) -> str:
     """Keep the image `id`, whose exported file comes on standard input; its id. Raises ImageError."""
-    from vmlab.guests.image.catalog import unpack
-    from vmlab.system.scratch import scratch
-    from vmlab.system.terminal import say
-
     with scratch("image") as place:
         file = place / "image.vmi"
         with file.open("wb") as target:
@@ -331,7 +318,4 @@ def take_image(id: str) -> str:
 
 def take_asset(id: str) -> str:
     """Keep the asset `id`, whose archive comes on standard input; its id. Raises what `sent_assets.take` raises."""
-    from vmlab.guests.sent_assets import take
-    from vmlab.system.terminal import say
-
-    return take(id, sys.stdin.buffer, say)
+    return sent_assets.take(id, sys.stdin.buffer, say)

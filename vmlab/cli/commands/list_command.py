@@ -10,7 +10,9 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.lab.process.measuring_runs import host_queue
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.stray_processes import stray_processes
+from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text, queue_lines, runs_text
@@ -50,8 +52,6 @@ def _say_what_is_left(runs: Sequence[RunSummary]) -> None:
     killed = [run.id for run in runs if run.outcome != RUNNING and run.ended is None]
     if not killed:
         return
-    from vmlab.lab.process.run_folder import RunFolder
-    from vmlab.model.places import runs_folder
 
     folders = [RunFolder(run, runs_folder() / run) for run in killed]
     leaving = [folder.id for folder in folders if folder.is_own() and folder.remains()]

@@ -27,6 +27,7 @@ from vmlab.lab.process.host_recording import (
 )
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
 from vmlab.model.visible import visible_line, visible_values
@@ -146,7 +147,6 @@ def advise(run: str, as_json: bool, output: Path | None, disk: str) -> None:
 def _copy(reader: RunReader, document: RunDocument, disk: str, output: Path) -> None:
     """Write the scenario that copies the load of a disk."""
     from vmlab.analysis.advice.load_scenario import load_scenario
-    from vmlab.lab.provision.host_support import host_for_plans
     from vmlab.plan.copied_guest.trial import Trial
 
     name, text = load_scenario(reader, document, disk, Trial(host_for_plans()))
