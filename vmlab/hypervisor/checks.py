@@ -23,7 +23,8 @@ from vmlab.system.file_system import nearest_folder, supports_direct, try_out
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.rights import QEMU_BYTES, Needed, as_root, in_container, missing_capabilities, too_low
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
-from vmlab.telemetry.domains.neighbours import described, neighbours
+from vmlab.telemetry.domains.neighbour_readings import neighbours
+from vmlab.telemetry.domains.neighbours import described
 from vmlab.telemetry.host.host_figures import figure_sources
 from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.place import ON_A_DISK, refuses_overlay

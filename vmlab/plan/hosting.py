@@ -20,7 +20,8 @@ from vmlab.system import kvm_device
 from vmlab.system.file_system import filesystem_of, nearest_folder
 from vmlab.system.host_size import host_memory, read_cores, read_nodes
 from vmlab.system.rights import QEMU_BYTES, Needed, too_low, why_no_locked_memory
-from vmlab.telemetry.domains.neighbours import described, neighbours
+from vmlab.telemetry.domains.neighbour_readings import neighbours
+from vmlab.telemetry.domains.neighbours import described
 from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
 from vmlab.telemetry.setting_files import most_requests, unsettable
 from vmlab.telemetry.source import THE_HOST, Roots

@@ -13,7 +13,7 @@ from typing import TypeVar
 from vmlab.model.results import NeighbourUse
 from vmlab.system.mounts import cgroups_in, throttled_seconds
 from vmlab.system.processes import TICKS_PER_SECOND, stat_of
-from vmlab.telemetry.domains.neighbours import NeighbourCounters, between, counted_neighbours
+from vmlab.telemetry.domains.neighbour_readings import NeighbourCounters, between, counted_neighbours
 from vmlab.telemetry.source import THE_HOST, Roots, most_seconds
 
 Number = TypeVar("Number", int, float)

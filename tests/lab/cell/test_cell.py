@@ -22,7 +22,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.event import Notice
 from vmlab.model.results import NeighbourUse
 from vmlab.model.run import Outcome
-from vmlab.telemetry.domains.neighbours import NeighbourCounters
+from vmlab.telemetry.domains.neighbour_readings import NeighbourCounters
 from vmlab.telemetry.host_counters import HostCounters
 from vmlab.workloads.kinds.cpu import Cpu
 from vmlab.workloads.workload_steps import WorkloadContext

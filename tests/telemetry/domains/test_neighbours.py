@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.names import HELPER_CHANNEL
-from vmlab.telemetry.domains.neighbours import (
-    Neighbour,
-    between,
-    counted_neighbours,
-    described,
-    named,
-    neighbours,
-)
+from vmlab.telemetry.domains.neighbour_readings import between, counted_neighbours, neighbours
+from vmlab.telemetry.domains.neighbours import Neighbour, described, named
 
 TICKS = os.sysconf("SC_CLK_TCK")
 CPUS = os.cpu_count() or 1

@@ -44,7 +44,8 @@ from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
 from vmlab.system.host_size import Cores, choose_cpus, read_cores
 from vmlab.system.mounts import cpu_list
-from vmlab.telemetry.domains.neighbours import Neighbour, neighbours
+from vmlab.telemetry.domains.neighbour_readings import neighbours
+from vmlab.telemetry.domains.neighbours import Neighbour
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.source import Roots

@@ -62,7 +62,8 @@ def process_rates(now: ProcessCounters, before: ProcessCounters | None, length: 
 def unseen_process_rates(now: Mapping[str, Any], before: Mapping[str, Any], length: float) -> Values:
     """`OF_PROCESS` as far as libvirt tells it, for a domain whose process is not visible."""
     resident = now.get("balloon.rss")
-    delays = [_rate(now.get(key), before.get(key), length) for key in now if _is_delay(key)]
+    delayed = [key for key in now if key.startswith("vcpu.") and key.endswith(".delay")]
+    delays = [_rate(now.get(key), before.get(key), length) for key in delayed]
     return [
         _rate(now.get("cpu.time"), before.get("cpu.time"), length) / 1e7,
         sum(delays) / 1e7 if delays else NAN,
@@ -152,7 +153,3 @@ def _network(now: Mapping[str, Any], before: Mapping[str, Any], length: float) -
 
 def _rate(now: int | None, before: int | None, length: float) -> float:
     return NAN if now is None or before is None or length <= 0 else growth(now, before) / length
-
-
-def _is_delay(key: str) -> bool:
-    return key.startswith("vcpu.") and key.endswith(".delay")
