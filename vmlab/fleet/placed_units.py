@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.model.axes import without
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.run import WARM_UP, AxisValue, Outcome
+from vmlab.model.run import WARM_UP, Outcome
 from vmlab.plan.terms import CellPlan
 
 MOST_ATTEMPTS = 2
@@ -38,13 +39,8 @@ def groups_of(cells: Sequence[CellPlan]) -> tuple[Unit, ...]:
     """Cells that differ in their host alone, which hosts run together, in the order of the first of each."""
     groups: dict[tuple[object, ...], list[CellPlan]] = {}
     for cell in cells:
-        groups.setdefault((cell.repeat, *sorted(without_host(cell.axes).items())), []).append(cell)
+        groups.setdefault((cell.repeat, *sorted(without(cell.axes, HOST_PLACE).items())), []).append(cell)
     return tuple(Unit(number, tuple(group)) for number, group in enumerate(groups.values(), start=1))
-
-
-def without_host(axes: Mapping[str, AxisValue]) -> dict[str, AxisValue]:
-    """The place of a cell on all axes but that of the host."""
-    return {name: value for name, value in axes.items() if name != HOST_PLACE}
 
 
 class CellBook:

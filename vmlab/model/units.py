@@ -92,9 +92,8 @@ def _number_or_percent(value: object) -> object:
     return parse_percent(value) if isinstance(value, str) else value
 
 
-def number_or_percent(lowest: float, highest: float, *, optional: bool = False) -> tuple[object, ...]:
-    """What makes a field of a model take ``40`` and ``40 %`` alike, within bounds in percent; `optional` takes null."""
-    number = {"type": "number", "minimum": lowest, "maximum": highest}
+def number_or_percent(lowest: float, *, optional: bool = False) -> tuple[object, ...]:
+    """What makes a field of a model take ``40`` and ``40 %`` alike, from `lowest` to 100; `optional` takes null."""
+    number = {"type": "number", "minimum": lowest, "maximum": 100}
     forms = [number, {"type": "string", "pattern": _PERCENT_PATTERN}, *[{"type": "null"}] * optional]
-    schema = {"anyOf": forms}
-    return (Field(ge=lowest, le=highest), BeforeValidator(_number_or_percent), WithJsonSchema(schema))
+    return (Field(ge=lowest, le=100), BeforeValidator(_number_or_percent), WithJsonSchema({"anyOf": forms}))

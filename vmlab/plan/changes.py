@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -129,7 +129,8 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         (HOST_PLACE, overrides.hosts, "--hosts"),
     ):
         if values is not None:
-            document = _apply_axis(document, axis, list(values), Origin(option=_typed(option, values)))
+            typed = f"{option} {','.join(map(str, values))}"
+            document = _apply_axis(document, axis, list(values), Origin(option=typed))
     if overrides.looks is not None:
         word = FOR_CLAIMS[len(overrides.looks) == 1]
         until = {"looks": list(overrides.looks), "looks_at": "claims"}
@@ -177,10 +178,6 @@ def _once(document: Document) -> Document:
     """One repeat of each cell, and no warm-up: a loop is not measured, and lasts as long as is asked."""
     document = _set_plain(document, "repeats", 1, Origin(option="--loop"))
     return document.without("warm_up")
-
-
-def _typed(option: str, values: Iterable[object]) -> str:
-    return f"{option} {','.join(map(str, values))}"
 
 
 def assignments_of(file: Path) -> list[str]:

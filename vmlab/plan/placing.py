@@ -35,7 +35,7 @@ def place_axes(document: Document, scenario: Scenario) -> list[PlacedAxis]:
             problems.append(Problem(where, f"axis {name}: {error}", not axis.sets))
     document.raise_problems(problems)
     document.raise_problems(list(clashes(document, axes)))
-    if (count := count_of(axes)) > MOST_POINTS:
+    if (count := math.prod(len(axis.values) for axis in axes)) > MOST_POINTS:
         raise document.error(
             Problem(("axes",), f"the axes span {count} cells; at most {MOST_POINTS} are allowed", True)
         )
@@ -188,7 +188,12 @@ def clashes(document: Document, axes: list[PlacedAxis]) -> Iterator[Problem]:
 
 def _between(document: Document, first: PlacedAxis, second: PlacedAxis) -> Iterator[Problem]:
     """The first conflict of two axes: one that is the same for all their values is reported once."""
-    meeting = ((one, other) for other in second.values for one in first.values if _meet(first, one, second, other))
+    meeting = (
+        (one, other)
+        for other in second.values
+        for one in first.values
+        if second.name not in one.without and first.name not in other.without
+    )
     for one, other in meeting:
         both = [place for place in one.places if place in other.places]
         if not both:
@@ -204,11 +209,6 @@ def _between(document: Document, first: PlacedAxis, second: PlacedAxis) -> Itera
             message = f"axes {first.name} and {second.name} both set {dots(both[0])}"
             yield Problem(("axes", second.name), message, True)
         return
-
-
-def _meet(first: PlacedAxis, one: PlacedValue, second: PlacedAxis, other: PlacedValue) -> bool:
-    """Whether both are varied in the same cell."""
-    return second.name not in one.without and first.name not in other.without
 
 
 def _who(axis: PlacedAxis, value: PlacedValue) -> str:
@@ -306,8 +306,3 @@ def absent_values(axes: list[PlacedAxis]) -> Iterator[tuple[str, AxisValue, str]
         for value in axis.values:
             if value.absent is not None:
                 yield axis.name, value.value, value.absent
-
-
-def count_of(axes: list[PlacedAxis]) -> int:
-    """How many combinations the axes span, before any is left out."""
-    return math.prod(len(axis.values) for axis in axes)

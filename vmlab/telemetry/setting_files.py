@@ -115,7 +115,9 @@ def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     found["swappiness"] = found["swappiness"] or why_no_swappiness()
     found |= {f"{_SCHEDULER} {name}": _why_no_scheduler(name, folder, roots) for name in get_args(Scheduler)}
     found["disk"] = why_no_emulated_disk()
-    found |= {f"huge_pages {name}": _why_no_pages(size, roots) for name, size in RESERVED_BYTES.items()}
+    found |= {
+        f"huge_pages {name}": _why_no_file(path_of(roots, pool_of(size))) for name, size in RESERVED_BYTES.items()
+    }
     found["cpus"], found["memory"] = why_no_ordered_host("cpuset"), why_no_ordered_host("memory")
     return {name: why for name, why in found.items() if why}
 
@@ -184,11 +186,6 @@ def why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
     except (ValueError, OSError) as error:
         return str(error)
     return next(filter(None, (_why_no_file(path_of(roots, name)) for name in files)), "")
-
-
-def _why_no_pages(size: int, roots: Roots) -> str:
-    """Why no huge pages of `size` bytes can be reserved; empty where they can."""
-    return _why_no_file(path_of(roots, pool_of(size)))
 
 
 def _why_no_file(path: Path) -> str:

@@ -28,14 +28,9 @@ def target_documents(cell: CellDocument, said: Mapping[str, Mapping[str, Said]])
     tiles = range(1, tiles_of(cell) + 1)
     return [
         _document(target, tile, values.get((target.workload, tile, target.metric)))
-        for target in cell_targets(cell, said)
+        for target in targets_of(said, configured(cell))
         for tile in tiles
     ]
-
-
-def cell_targets(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> tuple[Target, ...]:
-    """The targets of each tile of a cell; `said` is the scenario's ``targets``."""
-    return tuple(targets_of(said, configured(cell)))
 
 
 def configured(cell: CellDocument) -> dict[str, Configured]:

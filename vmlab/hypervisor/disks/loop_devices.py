@@ -65,19 +65,15 @@ def detach(device: int) -> None:
 
 def is_direct(device: Path) -> bool:
     """Whether a loop device reads and writes its file past the page cache. False for one that is not attached."""
-    return _attribute(device, "dio") == "1"
+    try:
+        return Path("/sys/block", device.name, "loop/dio").read_text().rstrip("\n") == "1"
+    except OSError:
+        return False
 
 
 def file_of(device: Path) -> str:
     """The path of the file that a loop device is on, as the kernel gives it; empty for one that is not attached."""
     return str(file_below(device.name) or "")
-
-
-def _attribute(device: Path, name: str) -> str:
-    try:
-        return Path("/sys/block", device.name, "loop", name).read_text().rstrip("\n")
-    except OSError:
-        return ""
 
 
 def _config(backing: int, mark: str, flags: int, sector: int) -> bytes:

@@ -250,7 +250,8 @@ def make_group(mount: Mount, group: Path, cpus: list[int] | None, memory_bytes: 
         for folder in (group.parent, group):
             inherit_cpus(folder)
     if "memory" in mount.controllers and memory_bytes is not None:
-        limit_memory(group / ("memory.max" if mount.version == 2 else "memory.limit_in_bytes"), memory_bytes)
+        file = group / ("memory.max" if mount.version == 2 else "memory.limit_in_bytes")
+        cgroups.set_value(file, str(memory_bytes), str(memory_bytes // _PAGE_BYTES * _PAGE_BYTES))
     if "cpuset" in mount.controllers and cpus is not None:
         limit_cpus(group, cpus)
 
@@ -261,11 +262,6 @@ def cpus_below(mount: Mount, folder: Path) -> list[int]:
         return read_cpu_list((folder / "cpuset.cpus.effective").read_text())
     inherit_cpus(folder)
     return read_cpu_list((folder / _CPUS).read_text())
-
-
-def limit_memory(file: Path, asked: int) -> None:
-    """Write the limit and read it back. Raises HypervisorError and OSError."""
-    cgroups.set_value(file, str(asked), str(asked // _PAGE_BYTES * _PAGE_BYTES))
 
 
 def limit_cpus(folder: Path, chosen: list[int]) -> None:

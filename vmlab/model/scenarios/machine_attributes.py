@@ -35,7 +35,7 @@ class MachineAttributes(ScenarioPart):
     """Weight of QEMU's emulator threads, its main loop and all others but the virtual CPUs, each of which has 1024."""
     cpu_quota: Annotated[
         float | None,
-        *number_or_percent(10, 100, optional=True),
+        *number_or_percent(10, optional=True),
         NOT_SEEN,
         Lever("CPU quota", within=5.0, unit="%", limit=True),
     ] = None

@@ -97,21 +97,21 @@ class Limits(ScenarioPart):
 
     start_skew: Seconds = 0.5
     """How far apart the workloads may have started, such as 500 ms."""
-    host_steal_percent: Annotated[float, *number_or_percent(0, 100)] = 25.0
+    host_steal_percent: Annotated[float, *number_or_percent(0)] = 25.0
     """How much CPU time something above the host may have taken, as a share of all CPUs."""
-    host_speed_percent: Annotated[float, *number_or_percent(0, 100)] = 30.0
+    host_speed_percent: Annotated[float, *number_or_percent(0)] = 30.0
     """How fast the CPUs must have run, as a share of the best of each in the run; below 90 % there is a notice."""
-    host_other_percent: Annotated[float, *number_or_percent(0, 100)] = 20.0
+    host_other_percent: Annotated[float, *number_or_percent(0)] = 20.0
     """How much CPU time the host's other work may have taken, as a share of all CPUs; above 5 % there is a notice."""
-    held_back_percent: Annotated[float, *number_or_percent(0, 100)] = 5.0
+    held_back_percent: Annotated[float, *number_or_percent(0)] = 5.0
     """For how much of the time a CPU quota may have kept the lab from running."""
-    memory_pressure_percent: Annotated[float, *number_or_percent(0, 100)] = 10.0
+    memory_pressure_percent: Annotated[float, *number_or_percent(0)] = 10.0
     """For how much of the time a task on the host may have waited for memory; above 1 % there is a notice."""
     swapped_bytes: Annotated[Bytes, Field(ge=0, alias="swapped")] = 2**20
     """How much the host may have swapped out and in while the workloads ran."""
     tick_lateness: Seconds = 0.5
     """How late the host's samples may have been taken on average, such as 500 ms; a sample describes a second."""
-    clock_drift_percent: Annotated[float, *number_or_percent(0, 100)] = 5.0
+    clock_drift_percent: Annotated[float, *number_or_percent(0)] = 5.0
     """How far a guest's clock may run apart from the host's while a workload runs."""
 
 

@@ -138,9 +138,6 @@ class Http(ToolWorkload[HttpParams]):
         idle = idle_of_pace(alone, requests, self.params.pace)
         return Footprint(disk_bytes=requests * _LOG_BYTES, seconds=3 + alone + idle, idle_seconds=idle)
 
-    def _url(self, context: WorkloadContext) -> str:
-        return f"http://{context.peer_address}{self.params.path}"
-
     def staged_by(self) -> dict[str, Any]:
         """The page that is asked for."""
         return {"path": self.params.path}
@@ -204,7 +201,13 @@ class Http(ToolWorkload[HttpParams]):
             "ab",
             *show,
             *("-n", str(self.params.requests), "-c", str(self.params.concurrency), "-l", "-s", "300"),
-            *("-H", f"User-Agent: {context.tag}", "-e", _percentile_file(context), self._url(context)),
+            *(
+                "-H",
+                f"User-Agent: {context.tag}",
+                "-e",
+                _percentile_file(context),
+                f"http://{context.peer_address}{self.params.path}",
+            ),
         )
         return Client(argv, deadline=600 + 10.0 * self.params.requests)
 
