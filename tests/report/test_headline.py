@@ -28,9 +28,7 @@ def sentence(store: Path) -> str:
 
 def test_what_is_proven_is_named_and_the_rest_counted(tmp_path: Path) -> None:
     told = sentence(_store(tmp_path, 8))
-    assert told == (
-        "CACHE WRITEBACK IS FASTER: mail -50.0 % (of 1 other metric nothing is proven), under emulation (TCG)"
-    )
+    assert told == ("CACHE WRITEBACK IS FASTER: mail -50.0 % (not proven for web), under emulation (TCG)")
 
 
 def test_a_figure_that_is_no_run_time_has_its_name(tmp_path: Path) -> None:
@@ -81,7 +79,8 @@ def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_p
     assert "would have been found in four of five cases." in text
     assert "To prove one as large as seen would take so many repeats: about " in text
     assert text.endswith(
-        "At its limit: with cache none CPU in 8 of 8 cells, with cache writeback disk in 8 of 8 cells."
+        "The CPU was at its limit in 8 of 8 cells with cache none, in 0 of 8 with cache writeback; "
+        "the disk in 0 of 8 cells with cache none, in 8 of 8 with cache writeback."
     )
 
 
@@ -90,7 +89,7 @@ def test_a_paragraph_says_where_no_resource_was_at_its_limit(tmp_path: Path) -> 
     none = BoundDocument(resource="none", where="", sentence="", evidence={})
     document = replace(document, cells=[replace(cell, bound_by=none) for cell in document.cells])
     (text,) = explanation(compare(sides_by_axis(document)))
-    assert text.endswith("None of the host's resources was at its limit on either side.")
+    assert text.endswith("No resource was at its limit in any cell.")
 
 
 def test_a_paragraph_of_too_few_readings_says_how_many_it_takes(tmp_path: Path) -> None:

@@ -101,12 +101,12 @@ PROVEN, OPEN, ONE = Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.ONE_EACH
         ),
         (
             [found(ONE, -9.0), found(ONE, 1.0, None, "mail")],
-            "CANNOT TELL YET: 1 repeat points both ways: "
-            "against none, writeback is faster in 1, slower in 1 of 2 metrics; to prove it takes 7 repeats.",
+            "CANNOT TELL YET: 1 repeat points both ways, as writeback is faster than none in 1 and slower in 1 of 2 "
+            "metrics; to prove it takes 7 repeats.",
         ),
         (
             [found(Verdict.NOT_DELIVERED, None)],
-            "writeback against none: No verdict on 1 metric: what was set was not delivered.",
+            "writeback against none: No verdict on 1 metric, as what was set was not delivered.",
         ),
         ([found(Verdict.NOT_COMPARED, None)], ""),
     ],

@@ -104,7 +104,8 @@ def test_a_table_with_metrics_has_the_differences_with_their_interval(tmp_path: 
     text = run_table(document, 200)
     assert "+100.0 % (+100.0 to +100.0)" in text
     assert "interval of the difference, at 95 % confidence" in text
-    first = answers(document)[0]
+    verdict, first = answers(document)[:2]
+    assert verdict.startswith("HIGH IS BETTER THAN LOW: proven for ")
     assert "high against low" in first and "iops" in first and "run time" not in first
     assert "better, difference proven: +100.0 % (+100.0 to +100.0)" in first
     assert "Nothing is compared" not in first

@@ -17,12 +17,12 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import Outcome
 from vmlab.model.units import format_bytes
 from vmlab.report.blocks import Notes, Section
-from vmlab.report.words import NOT_MEASURED, capital, cells_words, folded, plural
+from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
 
 _MOST_POINTS = 12
 """Of more points only a count is shown below the tables; each has its own page."""
 _MOST_LIMITED = 4
-"""Of more points at which a resource was at its limit, only the number of cells is said."""
+"""Of more values of an axis only the number of all cells is said."""
 _WORDS = {"cpu": "CPU", "none": "nothing"}
 MOVED = {"read": "guests read, a cell", "wrote": "guests wrote, a cell"}
 """Rows of what the guests' disks moved in a cell, by what they did."""
@@ -66,33 +66,34 @@ def _traffic_words(traffic: TrafficDocument) -> str:
     return traffic.sentence + ("" if traffic.exact else " (by ticks, not from start to end)")
 
 
-def why_sentence(groups: Mapping[str, Sequence[CellDocument]]) -> str:
-    """What was at its limit with each value of an axis, and in how many cells; empty where that is not known."""
-    return why_words({name: bound_counts(cells) for name, cells in groups.items()})
+def limit_words(counted: Mapping[str, Counter[str]]) -> str:
+    """``the disk was at its limit in 7 of 8 cells with none, in 0 of 8 with writeback``; empty where that is not known.
+
+    `counted` says of each value of an axis, or of each side, how many cells each resource bound.
+    """
+    known = {f" with {name}" if len(counted) > 1 else "": counts for name, counts in counted.items() if counts}
+    every = sum(known.values(), Counter[str]())
+    found = [resource for resource, _ in every.most_common() if resource != "none"]
+    if not found:
+        return f"no resource was at its limit{' in any cell' if every.total() > 1 else ''}" if every else ""
+    places = known if len(known) <= _MOST_LIMITED else {"": every}
+    parts = [
+        f"the {resource_word(one)}{'' if at else ' was at its limit'}{_where(one, places)}"
+        for at, one in enumerate(found)
+    ]
+    return "; ".join(parts)
 
 
-def why_words(counted: Mapping[str, Counter[str]]) -> str:
-    """The same of how many cells each resource bound."""
-    known = {name: counts for name, counts in counted.items() if counts}
-    total = sum(counts.total() for counts in known.values())
-    resources = {resource for counts in known.values() for resource in counts}
-    if len(resources) == 1 and len(known) > 1:
-        return f"{_limit_words(*resources)} was at its limit in all {total} cells"
-    sides = [f"with {name} {' and '.join(_side_words(counts))}" for name, counts in known.items()]
-    if len(counted) == 1:
-        sides = [" and ".join(_side_words(counts)) for counts in known.values()]
-    return ", ".join(
-        [one.replace(" was", " was at its limit", 1) if place == 0 else one for place, one in enumerate(sides)]
-    )
-
-
-def _side_words(counts: Counter[str]) -> Iterator[str]:
-    for place, (name, count) in enumerate(counts.most_common()):
-        yield f"{_limit_words(name)}{'' if place else ' was'} ({count} of {plural(counts.total(), 'cell')})"
-
-
-def _limit_words(resource: str) -> str:
-    return "nothing" if resource == "none" else f"the {resource_word(resource)}"
+def _where(resource: str, places: Mapping[str, Counter[str]]) -> str:
+    """In how many cells of each place a resource was at its limit."""
+    total, hits = sum(counts.total() for counts in places.values()), {at: one[resource] for at, one in places.items()}
+    if sum(hits.values()) == total:
+        return "" if total == 1 else f" in {'both' if total == 2 else f'all {total}'} cells"
+    if all(counts.total() == 1 for counts in places.values()):
+        return " and".join(at for at, count in hits.items() if count)
+    cells = [str(counts.total()) for counts in places.values()]
+    cells[0] = plural(int(cells[0]), "cell")
+    return ",".join(f" in {count} of {of}{at}" for of, (at, count) in zip(cells, hits.items(), strict=True))
 
 
 def limits_section(cells: Sequence[CellDocument]) -> Section:
@@ -102,7 +103,7 @@ def limits_section(cells: Sequence[CellDocument]) -> Section:
     for cell in known:
         points.setdefault(axes_words(cell.axes), []).append(cell)
     if len(points) > _MOST_POINTS:
-        said = [_counted(known)]
+        said = [f"{limit_words({'': bound_counts(known)})}; `vmlab show RUN:CELL` has the evidence"]
     else:
         said = [f"{place or 'all cells'}: {'; '.join(_point_words(those))}" for place, those in points.items()]
     note = idle_disk_words(cells) if points else None
@@ -146,11 +147,23 @@ def unpassed_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
 
 
 def replaced_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
-    """Which cells were measured again, and why: a line for each of them."""
-    for cell in cells:
-        if cell.replaced_by is not None:
-            why = "; ".join(cell.reasons)
-            yield f"{cell_words(cell)} was measured again as cell {cell.replaced_by}; it was {cell.outcome}: {why}"
+    """Which cells were measured again, and why: a line for each point and repeat."""
+    again = {cell.cell: cell for cell in cells if cell.replaced_by is not None}
+    later = {cell.replaced_by for cell in again.values()}
+    for first in (cell for number, cell in again.items() if number not in later):
+        tries = [first]
+        while (last := tries[-1].replaced_by) in again:
+            tries.append(again[last])
+        often = f" {len(tries)} times, at last" if len(tries) > 1 else ""
+        reasons = folded([(str(one.cell), f"{one.outcome}: {'; '.join(one.reasons)}") for one in tries])
+        why = [f"{_tries_words(names, len(tries))} {text}" for names, text, _ in reasons]
+        yield f"{cell_words(first)} was measured again{often} as cell {last}; {'; '.join(why)}"
+
+
+def _tries_words(names: Sequence[str], of: int) -> str:
+    if of == 1:
+        return "it was"
+    return f"{cells_words(list(map(int, names)))} {'was' if len(names) == 1 else 'were'}"
 
 
 def _cells_words(cells: Sequence[CellDocument]) -> str:
@@ -168,30 +181,6 @@ def _did(outcome: str, count: int) -> str:
             return "was aborted" if count == 1 else "were aborted"
         case _:
             return f"{'is' if count == 1 else 'are'} {outcome}"
-
-
-def _counted(cells: Sequence[CellDocument]) -> str:
-    parts = [f"{resource_word(name)} in {count}" for name, count in bound_counts(cells).most_common()]
-    return f"at its limit, of {plural(len(cells), 'cell')}: {', '.join(parts)}; `vmlab show RUN:CELL` has the evidence"
-
-
-def limit_sentences(cells: Sequence[CellDocument]) -> Iterator[str]:
-    """``Disk was at its limit in 7 of 16 cells: 7 of 8 with cache none.``, a sentence for each resource."""
-    known = bound_cells(cells)
-    varied = [name for name in known[0].axes if len({one.axes.get(name) for one in known}) > 1] if known else []
-    points: dict[str, list[CellDocument]] = {}
-    for cell in known:
-        points.setdefault(axes_words({name: cell.axes[name] for name in varied if name in cell.axes}), []).append(cell)
-    for name, count in bound_counts(known).most_common():
-        word = "none of the host's resources" if name == "none" else resource_word(name)
-        at = {place: bound_counts(those)[name] for place, those in points.items()}
-        alone = all(len(those) == 1 for those in points.values())
-        parts = [
-            place if alone else f"{hits} of {len(points[place])} with {place}" for place, hits in at.items() if hits
-        ]
-        told = len(points) > 1 and count < len(known) and len(parts) <= _MOST_LIMITED
-        where = f": {'; '.join(parts)}" if told else ""
-        yield f"{capital(word)} was at its limit in {count} of {plural(len(known), 'cell')}{where}."
 
 
 def bound_counts(cells: Sequence[CellDocument]) -> Counter[str]:

@@ -14,7 +14,7 @@ from vmlab.analysis.comparison.meetings import Side
 from vmlab.model.axes import axes_words
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Notes, Section
-from vmlab.report.bound_text import why_words
+from vmlab.report.bound_text import limit_words
 from vmlab.report.comparison_text import (
     compared_sections,
     neighbour_notes,
@@ -43,15 +43,14 @@ def comparison_screen(comparison: Comparison, sides: Sequence[Side], named: str)
 
 def _blocks(comparison: Comparison, sides: Sequence[Side], named: str) -> Iterator[Block]:
     names = side_names(comparison.labels)
-    asked = comparison.told(comparison.asked) or comparison.told()
-    every = comparison.told()
+    asked, every = _asked(comparison), comparison.told()
     yield Notes(side_lines(comparison.labels))
-    yield Section("", [Notes(list(_answers(names, asked)))])
+    yield Section("", [Notes(list(candidate_verdicts(comparison)))])
     yield from compared_sections(comparison, metrics={row.metric for row in asked})
     left_out = len(every) - len(asked)
     yield Notes([f"{plural(left_out, 'further metric')}: see --explain"] if left_out else [])
-    why = why_words({name: Counter(bound) for name, bound in zip(names, comparison.bound, strict=False)})
-    yield Section("", [Notes([f"{WHY}{why}."] if why else [], indent=" " * len(WHY))])
+    why = [f"{WHY}{text}" for text in compared_limits(comparison)]
+    yield Section("", [Notes(why, indent=" " * len(WHY))])
     corner, heads = _heads(names)
     own = ([cell for part in side.parts for cell in part.cells] for side in sides)
     yield host_beside(corner, dict(zip(heads, own, strict=bool(sides))))
@@ -72,8 +71,20 @@ def _heads(names: Sequence[str]) -> tuple[str, list[str]]:
     return axes.pop(), [name.partition(" ")[2] for name in names]
 
 
-def _answers(names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
-    """What is known of each candidate."""
+def _asked(comparison: Comparison) -> list[Row]:
+    return comparison.told(comparison.asked) or comparison.told()
+
+
+def compared_limits(comparison: Comparison) -> Iterator[str]:
+    """Which resource was at its limit on each side, as a sentence; nothing where that is not known."""
+    names = side_names(comparison.labels)
+    if words := limit_words({name: Counter(bound) for name, bound in zip(names, comparison.bound, strict=False)}):
+        yield f"{words}."
+
+
+def candidate_verdicts(comparison: Comparison) -> Iterator[str]:
+    """What is known of each candidate, by the figures that the scenario asks for."""
+    names, rows = side_names(comparison.labels), _asked(comparison)
     several = len({str(row.axes) for row in rows}) > 1
     for place, name in enumerate(names[1:]):
         found = [

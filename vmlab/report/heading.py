@@ -14,7 +14,7 @@ from vmlab.analysis.shape import (
 )
 from vmlab.model.ordered import ordered_note, ordered_sentences, shown_word
 from vmlab.model.run import EMULATED, OF_HOST, Outcome
-from vmlab.report.words import moment, plural
+from vmlab.report.words import listed, moment, plural
 
 
 def heading(document: RunDocument) -> list[str]:
@@ -97,9 +97,7 @@ def _tiles(cells: Sequence[CellDocument]) -> list[int]:
 
 
 def _counts(counts: list[int], noun: str) -> str:
-    if len(counts) == 1:
-        return plural(counts[0], noun)
-    return f"{', '.join(map(str, counts[:-1]))} and {plural(counts[-1], noun)}"
+    return listed([*map(str, counts[:-1]), plural(counts[-1], noun)])
 
 
 def machine_parts(run: RunPart) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.model.axes import axes_words
-from vmlab.report.bound_text import resource_word
+from vmlab.report.bound_text import limit_words
 from vmlab.report.comparison_text import row_name
 from vmlab.report.heading import behind_words
 from vmlab.report.verdicts import (
@@ -20,7 +20,7 @@ from vmlab.report.verdicts import (
     unit_of,
     untested_words,
 )
-from vmlab.report.words import plural
+from vmlab.report.words import capital, plural
 
 _MOST_NAMED = 4
 _TIMES = ("s", "ms", "us")
@@ -63,8 +63,8 @@ def _of_side(rows: Sequence[Row], place: int, label: str) -> str:
         for word, better in zip(words, (True, False, None), strict=True)
         if any(one.better is better for _, one in proven)
     ]
-    rest = len(found) - len(proven)
-    more = f" (of {plural(rest, 'other metric')} nothing is proven)" if rest else ""
+    rest = [row_name(row) for row, one in found if not one.proven]
+    more = f" (not proven for {rest[0] if len(rest) == 1 else plural(len(rest), 'other metric')})" if rest else ""
     return f"{label.upper()} IS {', and '.join(parts)}{more}{undelivered}"
 
 
@@ -195,21 +195,9 @@ def _limits(comparison: Comparison, place: int) -> Iterator[str]:
     before, after = comparison.bound[0], comparison.bound[place + 1]
     if not before or not after:
         yield "What the host was short of is not known, as it was not watched."
-    elif {*before, *after} == {"none"}:
-        yield "None of the host's resources was at its limit on either side."
-    elif set(before) == set(after) and len(set(before)) == 1:
-        yield f"At its limit on both sides, in all {len(before) + len(after)} cells: {resource_word(before[0])}."
     else:
-        sides = ((comparison.labels[0], before), (comparison.labels[place + 1], after))
-        words = [f"with {label} {_counted(resources)}" for label, resources in sides]
-        yield f"At its limit: {', '.join(words)}."
-
-
-def _counted(resources: Sequence[str]) -> str:
-    counts = Counter(resources).most_common()
-    return " and ".join(
-        f"{resource_word(name)} in {count} of {plural(len(resources), 'cell')}" for name, count in counts
-    )
+        sides = {comparison.labels[0]: Counter(before), comparison.labels[place + 1]: Counter(after)}
+        yield f"{capital(limit_words(sides))}."
 
 
 def _some(words: Sequence[str]) -> str:

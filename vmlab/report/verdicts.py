@@ -12,7 +12,7 @@ from vmlab.analysis.shape import RunPart, UntilDocument
 from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED, level_divisor
 from vmlab.model.run import RUN_TIME
 from vmlab.report.figures import value_words
-from vmlab.report.words import NOT_MEASURED, plural, relative_number
+from vmlab.report.words import NOT_MEASURED, listed, plural, relative_number
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
@@ -134,17 +134,22 @@ def _noise(found: Difference) -> list[str]:
 
 
 def _interval_words(found: Difference) -> str:
-    size = f"{long_text(found).removeprefix(UNPROVEN).lstrip()} " if found.percent is not None else ""
+    size = f"{_unmarked(found)} " if found.percent is not None else ""
     return f"{size}at {found.confidence:.4g} % confidence"
+
+
+def _unmarked(found: Difference, relative: Relative = "difference") -> str:
+    """A difference with its interval in a sentence, which has its verdict in words."""
+    return long_text(found, relative).removeprefix(_MARKS.get(found.verdict, "")).lstrip()
 
 
 def overall_words(found: Overall, baseline: str, candidates: Sequence[str]) -> Iterator[str]:
     """A line for each candidate: how many times as fast, or as good, it is as the baseline over all workloads."""
     names = [name if metric == RUN_TIME else f"{name} {metric}" for name, metric in found.metrics.items()]
-    of = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) <= _NAMED else f"{len(names)} metrics"
+    of = listed(names) if len(names) <= _NAMED else f"{len(names)} metrics"
     for candidate, one in zip(candidates, found.differences, strict=True):
         if one.percent is not None:
-            size = f"{long_text(one, 'ratio')} times as {'fast' if found.speed else 'good'} as {baseline}"
+            size = f"{_unmarked(one, 'ratio')} times as {'fast' if found.speed else 'good'} as {baseline}"
             words = "; ".join([f"{candidate} is {size}, {verdict_words(one)}", *_noise(one)])
             yield f"overall, the geometric mean of {of}: {words}"
 

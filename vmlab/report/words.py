@@ -144,7 +144,13 @@ def cells_words(numbers: Sequence[int]) -> str:
         return f"cell {numbers[0]}"
     if len(numbers) > _MOST_CELLS:
         return f"{len(numbers)} cells, from {min(numbers)} to {max(numbers)}"
-    return f"cells {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+    return f"cells {listed(list(map(str, numbers)))}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """``web, mail and database``."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def order_words(order: str, seed: int | None) -> str:

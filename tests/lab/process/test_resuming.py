@@ -144,7 +144,7 @@ def all_measured_once(home: Home, ended: int, broke_off: list[int]) -> None:
     assert (end["outcome"], end["exit_code"]) == ("passed", 0)
     document = document_of(home)
     assert [cell.outcome for cell in document.cells] == ["passed"] * CELLS
-    assert any(f"cut off after {ended} of {CELLS} cells, and went on" in one for one in document.run.notices)
+    assert any(f"cut off after {ended} of {CELLS} cells, and resumed" in one for one in document.run.notices)
 
 
 def test_a_run_that_was_killed_goes_on_with_the_cells_that_are_left(home: Home) -> None:
@@ -254,7 +254,7 @@ def test_times_go_on_without_a_gap_whatever_the_clocks_were_before(home: Home, a
     for event in events:
         if isinstance(event, CellEnded):
             assert spans.wall_at(event.mono) == pytest.approx(event.wall, abs=1.0)
-    assert any("went on about 48 h later" in one for one in document_of(home).run.notices)
+    assert any("resumed about 48 h later" in one for one in document_of(home).run.notices)
 
 
 @pytest.mark.parametrize("known", ["kernel", "image"])

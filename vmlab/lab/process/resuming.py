@@ -268,14 +268,14 @@ def _reopen(folder: RunFolder, plan: Plan, recorded: _Recorded, more: More, note
             writer.document("request", folder.request.read_text(encoding="utf-8"))
         pause = about_seconds(max(0.0, time.time() - recorded.last.wall))
         if more.asked:
-            text = f"the run had ended, and went on {pause} later, as was asked: {_more_words(plan, again, added)}"
+            text = f"the run was resumed {pause} after its end: {_more_words(plan, again, added)}"
         else:
             ended = len(recorded.kept())
-            text = f"the run was cut off after {ended} of {recorded.planned_cells()} cells, and went on {pause} later"
+            text = f"the run was cut off after {ended} of {recorded.planned_cells()} cells, and resumed {pause} later"
         for line in (text, *notes):
             writer.append(Notice(level="warning", text=line))
 
 
 def _more_words(plan: Plan, again: Sequence[int], added: int) -> str:
-    parts = [f"{len(again)} cell{'s' if len(again) > 1 else ''} once more"] if again else []
+    parts = [f"{len(again)} cell{'s' if len(again) > 1 else ''} measured again"] if again else []
     return ", ".join([*parts, *([f"up to {plan.scenario.repeats} repeats"] if added > 0 else [])])

@@ -10,17 +10,16 @@ from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.result_table import Head, ResultTable
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
-from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.report.bound_text import limit_sentences
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
+from vmlab.report.run.run_screen import answer_lines, why_sentences
 from vmlab.report.run.shown_tables import head_words, metric_words, value_words
 from vmlab.report.run.target_text import missed_sentence
-from vmlab.report.verdicts import sentence, untested_words, verdict_words
+from vmlab.report.verdicts import sentence, verdict_words
 from vmlab.report.words import capital, plural, relative_number
 
 _KNOWN = (Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.SAME)
@@ -31,15 +30,13 @@ _MOST_PLACES = 3
 
 
 def answers(document: RunDocument) -> list[str]:
-    """The answer, the most important first: differences, what bound the cells, and what makes it doubtful."""
+    """The answer: the verdicts, how large the differences are, what bound the cells, and what makes it doubtful."""
     headlines = sorted(_headlines(document.tables), key=lambda one: not one[1].difference.proven)
-    found = [_sentence(one) for _, one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
-    shown = _first(found)
+    sizes = [_sentence(one) for _, one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
+    shown = [*answer_lines(document), *_first(sizes)]
     if not shown:
         shown = ["Nothing is compared here: see the tables below."]
-    missed = missed_words(document)
-    shown[1:1] = [missed] if missed else []
-    return [*shown, *_limits(document), *_doubts(document)]
+    return [*shown, *map(capital, why_sentences(document)), *_sure(document)]
 
 
 def missed_words(document: RunDocument) -> str:
@@ -85,6 +82,7 @@ _Headline = tuple[tuple[Head, Head], _Contrast]
 
 def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
     """Each figure that stands for a whole column, and is compared with that of the baseline, by its row and column."""
+    several = len({str(table.axes) for table in tables}) > 1
     for table in tables:
         for row, column, entry in table.each():
             if _is_headline(table, row) and entry.difference is not None and entry.figure.spread is not None:
@@ -92,7 +90,15 @@ def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
                 other = baseline_of(table, row, column)
                 yield (
                     (row, column),
-                    _Contrast(who, table.axes, what, entry.reading.unit, entry.figure, other, entry.difference),
+                    _Contrast(
+                        who,
+                        table.axes if several else {},
+                        what,
+                        entry.reading.unit,
+                        entry.figure,
+                        other,
+                        entry.difference,
+                    ),
                 )
 
 
@@ -138,11 +144,11 @@ def baseline_of(table: ResultTable, row: Head, column: Head) -> Figure | None:
 
 
 def _explained(found: Difference) -> str:
-    """A difference with everything that it rests on."""
+    """A difference with everything that it rests on; of one that was not tested the verdict says what it lacks."""
     if found.verdict in _KNOWN or found.percent is None:
         better = {True: "better, ", False: "worse, ", None: ""}[found.better]
         return f"{better}{sentence(found)}"
-    return f"{relative_number(found.percent, 'difference')}, {sentence(found)}"
+    return relative_number(found.percent, "difference")
 
 
 def comparison_answers(found: Comparison) -> list[str]:
@@ -151,11 +157,13 @@ def comparison_answers(found: Comparison) -> list[str]:
     What is proven comes first. Of run times alone it is the total wall clock.
     """
     figures: dict[str, list[Row]] = {}
-    for row in found.told(answered_metrics(found)):
+    told = found.told(answered_metrics(found))
+    several = len({str(row.axes) for row in told}) > 1
+    for row in told:
         figures.setdefault(row_name(row), []).append(row)
     said: list[str] = []
     for rows in sorted(figures.values(), key=lambda rows: not any(d.proven for row in rows for d in row.differences)):
-        places = [list(_contrasts(found.labels, row)) for row in rows]
+        places = [list(_contrasts(found.labels, row, several=several)) for row in rows]
         if len(rows) <= _MOST_PLACES:
             said += [_sentence(one) for those in places for one in those]
         else:
@@ -163,11 +171,11 @@ def comparison_answers(found: Comparison) -> list[str]:
     return _first(said)
 
 
-def _contrasts(labels: Sequence[str], row: Row) -> Iterator[_Contrast]:
+def _contrasts(labels: Sequence[str], row: Row, *, several: bool) -> Iterator[_Contrast]:
     """Each candidate beside the baseline."""
     for label, figure, difference in zip(labels[1:], row.figures[1:], row.differences, strict=True):
         who = f"{label} against {labels[0]}"
-        yield _Contrast(who, row.axes, row_name(row), row.unit, figure, row.figures[0], difference)
+        yield _Contrast(who, row.axes if several else {}, row_name(row), row.unit, figure, row.figures[0], difference)
 
 
 def answered_metrics(found: Comparison) -> tuple[str, ...]:
@@ -182,25 +190,26 @@ def _summed_up(known: Sequence[Difference]) -> str:
     percents = [one.percent for one in known if one.percent is not None]
     ends = [relative_number(end, "difference") for end in (min(percents), max(percents))] if percents else []
     tested = any(one.verdict in _KNOWN for one in known)
-    if len(percents) == len(known) and not tested and len(why := {untested_words(one) for one in known}) == 1:
-        return f"{' to '.join(dict.fromkeys(ends))}, {why.pop()}"
+    if len(percents) == len(known) and not tested:
+        return " to ".join(dict.fromkeys(ends))
     counts = Counter(verdict_words(one) for one in known)
     words = ", ".join(f"{words} at {count} of {len(known)}" for words, count in counts.items())
     return "; ".join([*([" to ".join(dict.fromkeys(ends))] if ends else []), words])
 
 
-def _limits(document: RunDocument) -> Iterator[str]:
-    yield from limit_sentences(document.cells)
-    note = idle_disk_words(document.cells)
-    if note is not None:
-        yield f"{capital(note)}."
-
-
-def _doubts(document: RunDocument) -> Iterator[str]:
-    run = document.run
-    bad = [cell for cell in document.cells if cell.outcome != Outcome.PASSED]
-    if bad:
-        yield f"{len(bad)} of {plural(len(document.cells), 'cell')} did not pass and are not counted."
-    missing = run.cells_planned - len(document.cells)
+def _sure(document: RunDocument) -> Iterator[str]:
+    """How many cells the answer rests on, and what became of the others."""
+    planned, every = document.run.cells_planned, document.cells
+    cells = [cell for cell in every if cell.replaced_by is None]
+    passed = sum(cell.outcome == Outcome.PASSED for cell in cells)
+    repeats, again, missing = (
+        max((cell.repeat for cell in cells), default=1),
+        len(every) - len(cells),
+        planned - len(cells),
+    )
+    many = f", {repeats} repeats of each" if repeats > 1 and passed == planned else ""
+    yield f"{passed} of {plural(planned, 'cell')} passed{many}."
+    if again:
+        yield f"{plural(again, 'more cell')} did not pass, and {'was' if again == 1 else 'were'} measured again."
     if missing > 0:
-        yield f"{plural(missing, 'cell')} of {run.cells_planned} {'was' if missing == 1 else 'were'} never begun."
+        yield f"{plural(missing, 'cell')} {'was' if missing == 1 else 'were'} never begun."

@@ -7,6 +7,7 @@ from functools import partial
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, figure_of, host_mean, workloads_of
 from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
@@ -22,7 +23,9 @@ from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Dots, Line, Point, Span, Timeline, Track, bars, over, timeline
 from vmlab.report.page.gathered import CellCourse
+from vmlab.report.run.mind_text import signs_line
 from vmlab.report.run.shown_tables import head_words, metric_of, metric_words, place_words
+from vmlab.report.verdicts import percent_text
 from vmlab.telemetry.host.host_figures import HostChart, HostFigure, charts, figures_of_chart
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
@@ -85,7 +88,8 @@ def _table_chart(table: ResultTable, key: tuple[str, str]) -> Chart:
     left_out = len(rows) > MOST_ROWS or len(columns) > MOST_LINES
     note = "The table has more rows or columns than this chart." if left_out else ""
     behind = "".join(f", {words}" for words in place_words(table))
-    return _dots([_name(table, row) for row in rows], sides, metric, unit, behind, note)
+    against = [[own[row, column].difference for column in columns if (row, column) in own] for row in rows]
+    return _dots([_name(table, row) for row in rows], sides, metric, unit, behind, note, against)
 
 
 def _dots(
@@ -95,15 +99,27 @@ def _dots(
     unit: str,
     behind: str = "",
     note: str = "",
+    against: Sequence[Sequence[Difference | None]] = (),
 ) -> Chart:
-    """The first figures of each side, one a row; `behind` stands behind the metric in the title."""
+    """The first figures of each side, one a row; `behind` stands behind the metric in the title.
+
+    Below the names stands the difference of a row, by `against`, unless any row has several.
+    """
     form = form_of(unit, [figure for _, figures in sides for figure in figures])
     lines = [
         Line(name, [point_of(figure, form.factor) for figure in figures[:MOST_ROWS]])
         for name, figures in sides[:MOST_LINES]
     ]
     label = with_unit(metric_words(metric), unit, form)
-    return Chart(f"{label}{behind}", Dots(rows[:MOST_ROWS], lines, label), note)
+    found = [[one for one in differences if one is not None] for differences in against[:MOST_ROWS]]
+    if any(len(one) > 1 for one in found):
+        found = []
+    half = any(point.half is not None for line in lines for point in line.points)
+    bars = "± and bars: 95 % confidence intervals" if half else ""
+    marks = signs_line([one for differences in found for one in differences], (), half=False)
+    note = ". ".join(filter(None, [bars, marks, note]))
+    under = ["".join(percent_text(one) for one in those if one.is_compared) for those in found]
+    return Chart(f"{label}{behind}", Dots(rows[:MOST_ROWS], lines, label, under), note)
 
 
 def _name(table: ResultTable, head: Head) -> str:
@@ -215,7 +231,8 @@ def _compared(comparison: Comparison, rows: Sequence[Row], metric: str) -> Chart
     shown = [row for row in rows if row.axes == rows[0].axes][:MOST_ROWS]
     figures = [(label, [row.figures[at] for row in shown]) for at, label in enumerate(comparison.labels)]
     note = "" if len(shown) == len(rows) else f"At {axes_words(rows[0].axes)}; the table has all configurations."
-    return _dots([row.workload for row in shown], figures, metric, unit, note=note)
+    against = [row.differences for row in shown]
+    return _dots([row.workload for row in shown], figures, metric, unit, note=note, against=against)
 
 
 def axis_charts(document: RunDocument) -> list[Chart]:

@@ -62,6 +62,13 @@ _MARK: dict[str, Any] = {
     "va": "bottom",
     "annotation_clip": False,
 }
+_BESIDE: dict[str, Any] = {
+    "xytext": (4, 0),
+    "textcoords": "offset points",
+    "fontsize": _SMALL,
+    "va": "center",
+    "color": INK,
+}
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
 
@@ -116,22 +123,27 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """A row for each name, and in it each line's figure with its interval: on a page when called, or in a file."""
+    """A row for each name, and in it each line's figure with its interval: on a page when called, or in a file.
+
+    `under` has what stands below the names.
+    """
 
     rows: Sequence[str]
     lines: Sequence[Line]
     label: str
+    under: Sequence[str] = ()
 
     def __call__(self, prefix: str) -> etree._Element:
         with mpl.rc_context(_STYLE):
-            return _svg(_dots(self.rows, self.lines, self.label), prefix)
+            return _svg(_dots(self), prefix)
 
     def picture(self, title: str, ending: str) -> bytes:
         """The chart under its title, in the page's light colours, as ``svg`` or ``png``."""
         file = io.BytesIO()
         with mpl.rc_context(_STYLE), _light():
-            figure = _dots(self.rows, self.lines, self.label)
-            figure.suptitle("\n".join(wrap(title, 64)), fontsize=10)
+            figure = _dots(self)
+            # A unit stays with its number.
+            figure.suptitle("\n".join(wrap(title.replace(" %", "\u00a0%"), 64)), fontsize=10)
             metadata = {"Date": None, "Creator": None} if ending == "svg" else {"Software": None}
             figure.savefig(file, format=ending, dpi=_DPI, facecolor=GROUND, metadata=metadata)
         return file.getvalue()
@@ -151,7 +163,8 @@ def _light() -> Iterator[None]:
             del known[name]
 
 
-def _dots(rows: Sequence[str], lines: Sequence[Line], label: str) -> Figure:
+def _dots(dots: Dots) -> Figure:
+    rows, lines = dots.rows, dots.lines
     figure, axes = _figure(0.9 + 0.16 * len(lines) + 0.22 * len(rows) * max(1.6, 0.8 * len(lines)))
     step = 0.7 / max(1, len(lines))
     largest = max((p.value or 0.0) + (p.half or 0.0) for line in lines for p in line.points) if rows else 1.0
@@ -174,20 +187,18 @@ def _dots(rows: Sequence[str], lines: Sequence[Line], label: str) -> Figure:
             axes.annotate(
                 text if point.passed else f"{text} {INVALID}",
                 (point.value + (point.half or 0.0), height),
-                xytext=(4, 0),
-                textcoords="offset points",
-                fontsize=_SMALL,
-                va="center",
-                color=INK,
+                **_BESIDE,
             )
         axes.plot([], [], marker=marker, color=color, linestyle="none", label=_cut(line.name))
-    axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
+    under = dots.under or [""] * len(rows)
+    names = [f"{_cut(row)}\n{words}".rstrip() for row, words in zip(rows, under, strict=True)]
+    axes.set_yticks(range(len(rows)), names, multialignment="right")
     axes.set_ylim(len(rows) - 0.5, -0.5)
     # The room to the right is for the figures' texts.
     doubtful = any(not point.passed for line in lines for point in line.points)
     axes.set_xlim(0, largest * (1.5 if doubtful else 1.3) or 1.0)
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel(label)
+    axes.set_xlabel(dots.label)
     if len(lines) > 1:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(3, len(lines)), borderaxespad=0.2)
     return figure
@@ -235,7 +246,7 @@ def bars(rows: Sequence[str], lines: Sequence[Line], label: str, top: float | No
             )
             left = [before + value for before, value in zip(left, line.values, strict=True)]
         for place, total in enumerate(left):
-            axes.annotate(f" {spread_text(total)}", (total, place), fontsize=_SMALL, va="center", color=INK)
+            axes.annotate(spread_text(total), (total, place), **_BESIDE)
         axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, (top or max([*left, 0.0]) or 1.0) * 1.15)

@@ -18,10 +18,11 @@ from vmlab.integrity.long_work import current
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import ordered_title, ordered_words
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import WARM_UP
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Chart, Heading, Notes, Section, Text
 from vmlab.report.bound_text import cell_words
+from vmlab.report.comparison_screen import candidate_verdicts, compared_limits
 from vmlab.report.comparison_text import comparison_blocks, side_doubts, side_lines, side_names, side_title
 from vmlab.report.heading import behind_words, heading
 from vmlab.report.page.answer import answered_metrics, answers, comparison_answers, missed_words
@@ -31,7 +32,6 @@ from vmlab.report.run.latency_text import latency_sentence
 from vmlab.report.run.recording_text import advice_section
 from vmlab.report.run.run_page import doubts, run_sections
 from vmlab.report.run.target_text import target_table
-from vmlab.report.run.tiles_text import brief, climb_of
 from vmlab.report.words import MARK, capital, order_words, plural
 from vmlab.report.writers.html import html_page
 from vmlab.report.writers.markdown import markdown_page
@@ -76,8 +76,7 @@ def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     first, more, host = _charts(document) if drawn else ([], [], [])
     yield Heading(run.summary or what)
     yield Notes([*([what] if run.summary else []), *rest], tone="sub")
-    answer = [*_carried(document), *answers(document), *_sure(document)]
-    said = [] if recorded else [Notes(answer, tone="answer", stands_out=missed_words(document))]
+    said = [] if recorded else [Notes(answers(document), tone="answer", stands_out=missed_words(document))]
     yield Section("", [*said, *first])
     yield target_table(in_written_order(document))
     yield Section("", [Notes(_first_doubts(told), tone="warn")])
@@ -123,22 +122,6 @@ def _first_doubts(told: Sequence[str]) -> list[str]:
     if len(ordered) <= _MOST_DOUBTS:
         return ordered
     return [*ordered[: _MOST_DOUBTS - 1], f"{len(ordered) - _MOST_DOUBTS + 1} more are below, under All notices."]
-
-
-def _carried(document: RunDocument) -> Iterator[str]:
-    """How many tiles the host carried, where the run tells."""
-    climb = climb_of(document)
-    if climb is not None and climb.places:
-        yield f"{capital(brief(climb))}."
-
-
-def _sure(document: RunDocument) -> Iterator[str]:
-    """How many cells the answer rests on, where nothing is wrong with any of them."""
-    cells = document.cells
-    if len(cells) > 1 and all(cell.outcome == Outcome.PASSED for cell in cells):
-        repeats = max(cell.repeat for cell in cells)
-        many = f", {plural(repeats, 'repeat')} of each" if repeats > 1 else ""
-        yield f"All {len(cells)} cells passed{many}."
 
 
 def _meaning(document: RunDocument) -> str:
@@ -287,8 +270,10 @@ def _several(sides: Sequence[Side], *, drawn: bool) -> Iterator[Block]:
         from vmlab.report.page.content import comparison_charts
 
         charts = _titled(comparison_charts(found), behind_words(found.accelerators, found.ordered))
-    yield Section("", [Notes(comparison_answers(found), tone="answer"), *charts])
     told = side_doubts(found)
-    yield Section("", [Notes(told, tone="warn")])
     sides_named, *figures = comparison_blocks(compared, answered_metrics(found), told)
-    yield from (sides_named, Section("all metrics", figures, folded=True))
+    yield sides_named
+    answer = [*candidate_verdicts(found), *comparison_answers(found), *map(capital, compared_limits(found))]
+    yield Section("", [Notes(answer, tone="answer"), *charts])
+    yield Section("", [Notes(told, tone="warn")])
+    yield Section("all metrics", figures, folded=True)

@@ -19,7 +19,7 @@ from vmlab.model.quantities import format_seconds
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Notes, Section
-from vmlab.report.bound_text import why_sentence
+from vmlab.report.bound_text import bound_counts, limit_words
 from vmlab.report.run.host_rows import shown_groups
 from vmlab.report.run.latency_text import host_beside
 from vmlab.report.run.mind_text import PREFIX, legend_lines, mind_lines
@@ -55,7 +55,7 @@ def _blocks(document: RunDocument, name: str) -> Iterator[Block]:
     for block in layout.blocks:
         yield block_section(document, layout, block)
     yield together_section(document)
-    yield Section("", [Notes(list(why_lines(document, layout)), indent=" " * len(WHY))])
+    yield Section("", [Notes([f"{WHY}{text}" for text in why_sentences(document)], indent=" " * len(WHY))])
     if len(layout.blocks) <= _MOST_BLOCKS:
         for block in layout.blocks:
             yield host_beside(axis_title(document, layout.main_axis), shown_groups(document, layout, block))
@@ -101,27 +101,29 @@ def answer_lines(document: RunDocument) -> Iterator[str]:
     climb = climb_of(document)
     if climb is not None and climb.places:
         yield f"{capital(brief(climb))}."
-    elif document.cells:
-        yield from knees(document)
-    yield from run_verdicts(document.tables)
+        yield from run_verdicts(document.tables)
+    else:
+        found = {told: knees(document, [told]) if document.cells else [] for told in (True, False)}
+        yield from (*found[True], *run_verdicts(document.tables), *found[False])
 
 
-def why_lines(document: RunDocument, layout: TableLayout) -> Iterator[str]:
-    """Which resource was at its limit, by the values that are compared, in one line for blocks that are alike."""
+def why_sentences(document: RunDocument) -> Iterator[str]:
+    """Which resource was at its limit, by the values that are compared, in one sentence for blocks that are alike."""
     places: dict[str, list[str]] = {}
+    layout = layout_of(document)
     for block in layout.blocks:
         groups = shown_groups(document, layout, block)
-        words = why_sentence({_with_axis(layout, name): cells for name, cells in groups.items()})
+        words = limit_words({_with_axis(layout, name): bound_counts(cells) for name, cells in groups.items()})
         if words:
             places.setdefault(words, []).append(axes_words(block.axes))
     for words, those in [*places.items()][:_MOST_WHY]:
         place = f"{'; '.join(those)}: " if len(places) > 1 else ""
         each = f", in each of {len(those)} configurations" if len(those) > 1 else ""
-        yield f"{WHY}{place}{words}{each}."
+        yield f"{place}{words}{each}."
     if len(places) > _MOST_WHY:
-        yield f"{WHY}{plural(len(places) - _MOST_WHY, 'further line')}: see --explain"
+        yield f"{len(places) - _MOST_WHY} more are in the tables."
     if note := idle_disk_words(document.cells):
-        yield f"{WHY}{note}."
+        yield f"{note}."
 
 
 def _with_axis(layout: TableLayout, name: str) -> str:

@@ -12,7 +12,7 @@ from vmlab.model.run import AxisValue
 from vmlab.model.scenarios.table_words import METRICS
 from vmlab.report.run.shown_tables import head_words, value_words
 from vmlab.report.verdicts import readings_words
-from vmlab.report.words import plural
+from vmlab.report.words import listed, plural
 
 _TIMES = ("s", "ms", "us")
 _MOST_NAMED = 4
@@ -90,7 +90,7 @@ def verdict_sentence(candidate: str, baseline: str, found: Sequence[Found]) -> s
     known = [one for one in found if one.difference.is_compared and one.difference.percent is not None]
     known = [one for one in known if one.difference.verdict != Verdict.SAME]
     lacking = sum(one.difference.verdict == Verdict.NOT_DELIVERED for one in found)
-    undelivered = f" No verdict on {plural(lacking, 'metric')}: what was set was not delivered." if lacking else ""
+    undelivered = f" No verdict on {plural(lacking, 'metric')}, as what was set was not delivered." if lacking else ""
     if not known:
         return f"{candidate} against {baseline}:{undelivered}" if lacking else ""
     if any(one.difference.proven for one in known):
@@ -135,8 +135,9 @@ def _pointing_words(candidate: str, baseline: str, known: Sequence[Found]) -> st
         where = f"in {of} metrics" if len(known) > 1 else f"for {_named(known)}"
         said = f"{points} to {candidate} being {word} than {baseline}, {where}"
     elif counts:
-        both = ", ".join(f"{word} in {count}" for word, count in counts.items())
-        said = f"{points} both ways: against {baseline}, {candidate} is {both} of {len(known)} metrics"
+        (better, some), (worse, others) = counts.items()
+        both = f"{better} than {baseline} in {some} and {worse} in {others}"
+        said = f"{points} both ways, as {candidate} is {both} of {len(known)} metrics"
     else:
         said = f"{points} to no difference between {candidate} and {baseline}"
     needs = f"; to prove it takes {most.needed} {'repeats' if most.paired else 'runs a side'}" if most.needed else ""
@@ -161,7 +162,7 @@ def _named(found: Sequence[Found]) -> str:
     names = list(dict.fromkeys(one.name for one in found))
     if len(names) > _MOST_NAMED:
         return plural(len(found), "metric")
-    return ", ".join(names)
+    return listed(names)
 
 
 def needed_repeats(tables: Sequence[ResultTable]) -> int | None:

@@ -24,9 +24,10 @@ def score_section(document: RunDocument) -> Section:
     return Section("", [_table(place) for place in _places(document)])
 
 
-def knees(document: RunDocument) -> list[str]:
-    """The knee of throughput at each place, in a sentence; [] for a run of single tiles."""
-    return [knee_words(place.axes, place.knee) for place in _places(document) if place.knee is not None]
+def knees(document: RunDocument, told: Sequence[bool] = (True, False)) -> list[str]:
+    """The knee of throughput at each place, in a sentence, by whether it can be `told`; [] for single tiles."""
+    found = [(place.axes, place.knee) for place in _places(document) if place.knee is not None]
+    return [knee_words(axes, knee) for axes, knee in found if (knee.verdict != KneeVerdict.CANNOT_TELL) in told]
 
 
 def _places(document: RunDocument) -> list[PlaceScores]:
