@@ -159,7 +159,7 @@ def test_a_file_that_is_no_note_is_none(
     else:
         place.write_bytes(content)
     assert [run.note for run in list_runs()] == ["", ""]
-    assert "note" not in said(capsys, "show", OLD)[0]
+    assert "note: " not in said(capsys, "show", OLD)[0]
     assert said(capsys, "note", OLD)[1] == f"run {OLD} has no note\n"
 
 

@@ -66,15 +66,15 @@ async def test_the_refusal_names_the_host_that_lacks_a_package_before_anything_s
 
 
 def test_a_host_asks_its_own_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.hypervisor.checks.checks", list)
-    monkeypatch.setattr("vmlab.guests.image.catalog.find", lambda: None)
+    monkeypatch.setattr(serving, "checks", list)
+    monkeypatch.setattr(serving, "find", lambda: None)
     asked: list[list[str]] = []
 
     def lacking(names: list[str]) -> dict[str, str]:
         asked.append(names)
         return {"zip": no_package("zip")}
 
-    monkeypatch.setattr("vmlab.guests.image.layers.lacking_packages", lacking)
+    monkeypatch.setattr(serving, "lacking_packages", lacking)
     answer = serving._condition({"packages": [*ASKED]})
     assert answer["lacking_packages"] == {"zip": no_package("zip")} and asked == [[*ASKED]]
 

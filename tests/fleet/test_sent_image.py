@@ -59,7 +59,7 @@ def test_a_cut_leaves_nothing(sent: tuple[str, bytes], monkeypatch: pytest.Monke
 def test_another_image_is_refused(sent: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """It has a name of its own, so it stands in the place of none."""
     id, data = sent
-    with pytest.raises(UsageError, match=f"image {id} came in the place of 0000"):
+    with pytest.raises(UsageError, match=f"image {id} came instead of 0000"):
         _taken(monkeypatch, "0000", data)
 
 
