@@ -79,7 +79,7 @@ def test_invalid_and_failed_cells_of_a_run_that_has_ended_are_measured_once_more
     document = json.loads(output)
     assert attempts(document)[4:] == [(5, "passed", 2, None), (6, "passed", 2, None)]
     assert [one[3] for one in attempts(document)[:4]] == [None, 5, 6, None]
-    assert any("2 cells once more" in one for one in document["run"]["notices"])
+    assert any("2 cells measured again" in one for one in document["run"]["notices"])
     code, _, words = resumed(home, document, "--invalid")
     assert (code, "has no cell that is invalid or has failed" in words) == (2, True), words
 
