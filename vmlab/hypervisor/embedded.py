@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vmlab.hypervisor.ceph.rbd import require_host_network
 from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
@@ -17,12 +16,14 @@ from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu, root_folder
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
-from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 from vmlab.hypervisor.protocols import LabNetwork
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.places import cache_folder
 from vmlab.model.results import NetworkCounts
+
+if TYPE_CHECKING:
+    from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 
 _OPEN = 60.0
 _START = 120.0
@@ -115,6 +116,8 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         if self._ordered is not None:
             self._ordered.require_inside(self.watch.pid_of(spec.name, domain))
         if spec.resources.pool is not None:
+            from vmlab.hypervisor.ceph.rbd import require_host_network
+
             require_host_network(self.watch.pid_of(spec.name, domain), spec.name)
 
     def _all_stats(self, which: int, flags: int) -> list[tuple[Any, dict[str, Any]]]:
@@ -146,6 +149,8 @@ class EmbeddedHypervisor(LibvirtHypervisor):
     def _own_networks(self) -> GuestNetworks:
         """What guests have of networks beside the lab's bridge; made for the first guest that asks for it."""
         if self._networks is None:
+            from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
+
             self._networks = GuestNetworks(self._lookup)
         return self._networks
 

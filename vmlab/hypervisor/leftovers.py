@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vmlab.hypervisor import trace_instance
-from vmlab.hypervisor.ceph import rbd
 from vmlab.hypervisor.disks import loop_devices, user_folder
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
 from vmlab.hypervisor.libvirt.libvirt_root import hosts_places
-from vmlab.hypervisor.lvm import logical_volumes
 from vmlab.hypervisor.settings_keeper import Tell, is_back, put_back
 from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
 from vmlab.system.removal import opened, remove_empty_folder, remove_file_beneath, remove_tree
@@ -93,11 +91,15 @@ def _remove_partition(path: str) -> list[str]:
 
 
 def _remove_image(words: str, owner: str) -> list[str]:
+    from vmlab.hypervisor.ceph import rbd
+
     image = rbd.named(words, owner)
     return [str(image)] if image is not None and rbd.remove(image) else []
 
 
 def _remove_volume(words: str, owner: str) -> list[str]:
+    from vmlab.hypervisor.lvm import logical_volumes
+
     volume = logical_volumes.named(words, owner)
     return [str(volume)] if volume is not None and logical_volumes.remove(volume, owner) else []
 

@@ -12,7 +12,6 @@ from typing import Any
 from lxml import etree
 
 from vmlab.hypervisor import frozen_guest, kvm_probe
-from vmlab.hypervisor.ceph.rbd import provide_emulator
 from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.kvm_probe import EMULATOR
 from vmlab.hypervisor.libvirt.calls import call
@@ -111,6 +110,8 @@ class PlatformFacts:
             return platform
         async with self._making:
             if self._reaching is None:
+                from vmlab.hypervisor.ceph.rbd import provide_emulator
+
                 making = "making a QEMU that reaches the host's network"
                 emulator = await call(making, _OPEN, provide_emulator, platform.emulator)
                 self._reaching = replace(platform, emulator=emulator)

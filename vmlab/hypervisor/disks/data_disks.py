@@ -22,7 +22,6 @@ from typing import Any
 
 import libvirt
 
-from vmlab.hypervisor.ceph import rbd
 from vmlab.hypervisor.disks import loop_devices, made_file_systems, user_folder
 from vmlab.hypervisor.disks.made_file_systems import MadeFileSystem
 from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct, seconds_to_make
@@ -30,7 +29,6 @@ from vmlab.hypervisor.domain_spec import DomainSpec, LogicalVolume, PoolImage
 from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_devices_xml, data_disk_xml
-from vmlab.hypervisor.lvm import logical_volumes
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.scenarios.data_backing import DataPlace, FileSystem
@@ -208,12 +206,16 @@ class DataDisks:
         _allocate(file, size, spec.resources)
 
     def _make_volume(self, name: str, group: str, size: int) -> None:
+        from vmlab.hypervisor.lvm import logical_volumes
+
         volume = logical_volumes.volume_of(group, self._lab, name)
         with self._entered("volume", volume):
             logical_volumes.create(volume, size, self._lab)
         self._disks[name] = VolumeDisk(volume)
 
     def _make_in_pool(self, name: str, pool: str, size: int) -> None:
+        from vmlab.hypervisor.ceph import rbd
+
         image = rbd.image_of(pool, self._lab, name)
         with self._entered("rbd", image):
             rbd.create(image, size)
@@ -223,9 +225,13 @@ class DataDisks:
         """Remove the data disk of a guest that has ended; does nothing without one. Raises OSError, HypervisorError."""
         match disk := self._disks.pop(name, None):
             case PoolDisk():
+                from vmlab.hypervisor.ceph import rbd
+
                 rbd.remove(disk.source)
                 self._journal.strike(JournalEntry("rbd", str(disk.source)))
             case VolumeDisk():
+                from vmlab.hypervisor.lvm import logical_volumes
+
                 logical_volumes.remove(disk.volume, self._lab)
                 self._journal.strike(JournalEntry("volume", str(disk.volume)))
             case DataDisk():
@@ -254,10 +260,14 @@ class DataDisks:
         """How much longer the release of these may take than that of files."""
         having, seconds = [self._disks.get(name) for name in names], [0.0]
         if any(isinstance(one, PoolDisk) for one in having):
-            seconds.append(rbd.REMOVE_SECONDS)
+            from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
+
+            seconds.append(REMOVE_SECONDS)
         if any(isinstance(one, VolumeDisk) for one in having):
+            from vmlab.hypervisor.lvm.logical_volumes import ANSWER_SECONDS
+
             # It looks at the volume before.
-            seconds.append(2 * logical_volumes.ANSWER_SECONDS)
+            seconds.append(2 * ANSWER_SECONDS)
         return max(seconds)
 
 

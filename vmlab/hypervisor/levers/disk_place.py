@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from vmlab.hypervisor.domain_spec import LogicalVolume
 from vmlab.hypervisor.levers.guest_lever import MISSING, GuestLever, RunningQemu
-from vmlab.hypervisor.lvm.logical_volumes import look_at
 from vmlab.hypervisor.open_files import descriptors_on, file_below, opened_by
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.data_backing import FILE_SYSTEMS, DataPlace
@@ -102,6 +101,8 @@ def _on_device(number: int, disks: Path, file: Path) -> FoundPlace:
 
 
 def _on_volume(number: int, name: str, volume: LogicalVolume) -> FoundPlace:
+    from vmlab.hypervisor.lvm.logical_volumes import look_at
+
     seen = look_at(volume)
     found = f"{seen.get('vg_name')}/{seen.get('lv_name')}"
     by = f"/dev/{name}; lvs: {found}, {seen.get('segtype')}, tags {seen.get('lv_tags') or 'none'}"

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.levers.disk_limit import is_limited, limits_kept
-from vmlab.hypervisor.overlay_network.guest_networks import bucket_bytes
 from vmlab.hypervisor.protocols import DiskRequests, Hypervisor
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.workload_instance import WorkloadInstance
@@ -71,6 +70,8 @@ class NetworkCheck:
     def _of_limits(
         self, before: NetworkCounts, after: NetworkCounts, instances: Sequence[WorkloadInstance]
     ) -> Iterator[NetworkProof]:
+        from vmlab.hypervisor.overlay_network.guest_networks import bucket_bytes
+
         for guest, rate in self._limits.items():
             to, by = _grown(before.limited, after.limited, guest)
             most = round((1 + BANDWIDTH.within / 100) * rate / 8 * self._seconds) + bucket_bytes(rate)

@@ -10,10 +10,8 @@ import sys
 from importlib import util
 from pathlib import Path
 
-from vmlab.hypervisor.ceph.rbd import require_pool
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import check_length, require_daemon, root_folder
-from vmlab.hypervisor.lvm.logical_volumes import require_group
 from vmlab.lab.process.measuring_runs import Turn, claim, leave
 from vmlab.lab.process.prepared import RunRequest, kept_overrides, write_request
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
@@ -118,12 +116,16 @@ def check_startable(plan: Plan, *, concurrent: bool = False) -> None:
 
 def _require_pools(plan: Plan) -> None:
     if plan.pools:
+        from vmlab.hypervisor.ceph.rbd import require_pool
+
         for pool in plan.pools:
             require_pool(pool)
 
 
 def _require_volume_groups(plan: Plan) -> None:
     if plan.volumes:
+        from vmlab.hypervisor.lvm.logical_volumes import require_group
+
         for group, cells in plan.volumes.items():
             require_group(group, cells)
 

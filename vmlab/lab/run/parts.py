@@ -26,7 +26,6 @@ from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.lab_network import far_host_network
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
-from vmlab.hypervisor.lvm.logical_volumes import physical_volumes
 from vmlab.hypervisor.protocols import GuestDisk, Hypervisor
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
@@ -167,6 +166,8 @@ def disk_places(folder: RunFolder, plan: Plan) -> tuple[Path, ...]:
         if place.kind == "folder":
             found.append(Path(place.name).resolve(strict=True))
         elif place.kind == "lvm":
+            from vmlab.hypervisor.lvm.logical_volumes import physical_volumes
+
             found += physical_volumes(place.name)
     return tuple(found)
 
