@@ -344,7 +344,7 @@ STATES = (
     State(path_being_typed, ScenariosScreen, "names choices file", "names choices"),
     State(nothing_compared, CompareScreen, "sides"),
     State(cells_compared, CompareScreen, "sides", "sides", "recorded"),
-    State(picks_compared, CompareScreen, "bars sides", "sides", "recorded", HIGH),
+    State(picks_compared, CompareScreen, "bars sides", "", "recorded", HIGH),
     State(compare_of_what_is_gone, CompareScreen, "sides"),
     State(replay_at_its_beginning, ReplayScreen, "guests log", "", "recorded"),
     State(replay, ReplayScreen, "guests log", "log", "recorded"),

@@ -62,7 +62,7 @@ def test_the_throughput_of_every_kind_is_a_rate_or_the_run_time(kind: str) -> No
 @pytest.mark.parametrize("kind", kinds())
 def test_the_page_on_workloads_has_a_line_for_each_metric(kind: str) -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "workloads.md").read_text()
-    section = re.search(rf"^## {kind}: .*?(?=^## )", page, re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^## {kind}: .*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     assert section is not None
     rows = {}
     for names, unit in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\S+) \|", section[0], re.MULTILINE):

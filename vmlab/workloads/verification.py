@@ -163,9 +163,12 @@ def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def only_document(text: str, origin: str, begins: re.Pattern[str] = _OBJECT) -> tuple[Any, str]:
+def only_document(
+    text: str, origin: str, begins: re.Pattern[str] = _OBJECT, reader: json.JSONDecoder | None = None
+) -> tuple[Any, str]:
     """The one JSON document that begins a line of `text`, usually an object, and what was printed before it, such as a
-    warning. A key that stands twice has the value `TWICE`.
+    warning. Of a key that stands twice the last value counts, as fio and iperf3 print some, unless the `reader` is
+    `ONCE`.
 
     Raises WorkloadError for none and for several, for NaN, and for one that is nested too deeply to be read.
     """
@@ -174,7 +177,7 @@ def only_document(text: str, origin: str, begins: re.Pattern[str] = _OBJECT) -> 
     try:
         if start is None:
             raise ValueError
-        document, end = _DOCUMENTS.raw_decode(text, start)
+        document, end = (reader or _READER).raw_decode(text, start)
     except (ValueError, RecursionError) as error:
         last = text.strip().split("\n")[-1].strip()[:200]
         why = " nested too deeply" if isinstance(error, RecursionError) else ""
@@ -193,7 +196,8 @@ def _finite(text: str) -> float:
 
 
 _READER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
-_DOCUMENTS = json.JSONDecoder(parse_float=_finite, parse_constant=_finite, object_pairs_hook=_of_pairs)
+ONCE = json.JSONDecoder(parse_float=_finite, parse_constant=_finite, object_pairs_hook=_of_pairs)
+"""Reads a key that an object has twice as `TWICE`."""
 
 
 def figures_by_name(text: str, program: str, name: str, mark: str) -> dict[str, dict[str, Any]]:

@@ -34,7 +34,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.model.visible import cut
 from vmlab.workloads.metrics import Metric, Unit
-from vmlab.workloads.verification import OBJECT_OR_ARRAY, TWICE, only_document
+from vmlab.workloads.verification import OBJECT_OR_ARRAY, ONCE, TWICE, only_document
 from vmlab.workloads.workload_steps import WorkloadParams
 
 _LONGEST = 1000
@@ -261,7 +261,7 @@ def _in_csv(column: str, row: str | None, out: str) -> str:
 def _in_json(path: str, out: str) -> object:
     """What stands at a path of the only document. Raises ValueError."""
     try:
-        found: object = only_document(out, "the command", OBJECT_OR_ARRAY)[0]
+        found: object = only_document(out, "the command", OBJECT_OR_ARRAY, ONCE)[0]
     except WorkloadError as error:
         raise ValueError(str(error)) from error
     for step in _STEP.finditer(path):
