@@ -34,9 +34,11 @@ def test_the_page_on_json_has_every_key_of_a_difference_and_no_other() -> None:
 
 
 def test_the_page_has_every_verdict() -> None:
-    """By the word that the program prints, or behind it by that of the JSON documents, which are promised."""
-    named = [row[0].rpartition(", in JSON ")[2].strip("`") for row in _table(PAGE, "verdict")[1:]]
-    assert named == [str(verdict) for verdict in Verdict]
+    """By the word that the program prints, and where the promised JSON documents have another, by that as well."""
+    said = [row[0] for row in _table(PAGE, "verdict")[1:]]
+    assert said == [
+        verdict.words if verdict.words == verdict else f"{verdict.words}, in JSON `{verdict}`" for verdict in Verdict
+    ]
 
 
 def test_the_page_has_the_repeats_that_are_needed() -> None:
