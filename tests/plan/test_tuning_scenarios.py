@@ -234,6 +234,7 @@ def test_times_are_seconds() -> None:
 
 def test_options_of_fio_make_a_scenario() -> None:
     found = FioOptions("randread", bs=8192, filesize=3 * 2**30, iodepth=16, numjobs=2, runtime=5.0).scenario()
+    assert "time: 5 s" in found.text
     work, guest = found.scenario.workloads["disk"].params, found.scenario.guests["vm"]
     assert (work["rw"], work["block"], work["size"], work["depth"]) == ("randread", "8192 B", f"{3 * 2**30} B", 16)
     assert guest.data_bytes == 12 * 2**30

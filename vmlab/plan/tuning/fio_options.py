@@ -87,7 +87,7 @@ class FioOptions:
             "size": f"{self.filesize} B",
             "depth": self.iodepth,
             "jobs": self.numjobs,
-            "time": f"{self.runtime:.6f} s",
+            "time": f"{self.runtime:.6f}".rstrip("0").rstrip(".") + " s",
             "engine": self.ioengine,
             "direct": self.direct,
         }
