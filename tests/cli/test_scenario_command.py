@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -118,14 +119,23 @@ def test_a_name_that_libvirt_cannot_be_given_is_one_line(capsys: Captured) -> No
 
 
 def test_a_process_that_is_no_qemu_is_one_line(capsys: Captured) -> None:
-    other = subprocess.Popen(["sleep", "60"])
-    try:
+    with subprocess.Popen(["cat", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as other:
+        assert other.stdin is not None and other.stdout is not None
+        # It answers, so it has its arguments: the kernel tells of an exec a moment before they can be read.
+        other.stdin.write(b"?")
+        assert other.stdout.read(1) == b"?"
         code, out, err = printed(capsys, str(other.pid))
-    finally:
-        other.kill()
-        other.wait()
+        other.stdin.close()
     assert (code, out) == (2, "")
-    assert err == f"vmlab: process {other.pid} is no QEMU with a guest of this host's own, but sleep\n"
+    assert err == f"vmlab: process {other.pid} is no QEMU with a guest of this host's own, but cat\n"
+
+
+def test_a_process_without_arguments_has_its_name(capsys: Captured) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        code, out, err = printed(capsys, str(ended.pid))
+    assert (code, out) == (2, "")
+    assert err == f"vmlab: process {ended.pid} is no QEMU with a guest of this host's own, but true\n"
 
 
 def test_arguments_that_may_not_be_read_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,14 +196,16 @@ def _of_process(source: str, roots: Roots) -> FoundGuest | None:
         raise UsageError(f"{len(pids)} processes are called {shorten(source)!r}; name one by its number: {numbers}")
     if pids:
         return guest_of_process(pids[0], running[pids[0]], roots)
-    if number and (roots.proc / str(number)).is_dir():
+    folder = roots.proc / str(number)
+    if number and folder.is_dir():
         try:
-            arguments = (roots.proc / str(number) / "cmdline").read_bytes().split(b"\0")
+            # A thread of the kernel has no arguments, and a process none for a moment when its program begins or ends.
+            named = (folder / "cmdline").read_bytes().split(b"\0")[0] or (folder / "comm").read_bytes().strip()
         except PermissionError:
             words = f"this user may not read the arguments of process {source}"
             raise RefusedError(words, remedy="run it as root") from None
         except OSError:
             return None
-        program = os.fsdecode(arguments[0]) or "a process of the kernel"
-        raise UsageError(f"process {source} is no QEMU with a guest of this host's own, but {shorten(program)}")
+        program = shorten(os.fsdecode(named))
+        raise UsageError(f"process {source} is no QEMU with a guest of this host's own, but {program}")
     return None
