@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fakes.boot import AS_THE_LAB, obliging
-from vmlab.guests.channel import Channel
-from vmlab.guests.held_client import start_line_program
+from vmlab.guests.channel import Channel, payload_file
 from vmlab.guests.host_shell import HostChannel
 from vmlab.model.errors import GuestError
 from vmlab.workloads.shell import RUN_DEADLINE, Completed
@@ -54,7 +53,7 @@ class LocalGuest:
         """Run the real start line on this machine."""
         program = self.programs / "start_line.py"
         if not program.exists():  # A neighbour may be about to read it.
-            program.write_bytes(start_line_program())
+            program.write_bytes(payload_file("start_line.py"))
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",

@@ -94,7 +94,7 @@ class ScriptedGuest:
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Do nothing."""
-        self.commands.append(argv[-1])
+        self.commands.append(" ".join(argv))
         await asyncio.sleep(0)
         return obliging(argv)
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.waiting import until
 from vmlab.guests import held_client
-from vmlab.guests.channel import Channel
+from vmlab.guests.channel import Channel, payload_file
 from vmlab.guests.held_client import HeldClient, TrueStart
 from vmlab.guests.host_shell import HostChannel
 from vmlab.model.concurrency import within
@@ -31,7 +31,7 @@ class LocalPlace:
     address = "127.0.0.1"
 
     def __init__(self, folder: Path, shift: float = 0.0, pause: float | None = None) -> None:
-        program = held_client.start_line_program().decode()
+        program = payload_file("start_line.py").decode()
         if pause is not None:
             assert program.count("\nPAUSE = 0.5\n") == 1
             program = program.replace("\nPAUSE = 0.5\n", f"\nPAUSE = {pause!r}\n")

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 import vmlab
-from vmlab.guests.held_client import HeldClient, start_line_program
+from vmlab.guests.channel import payload_file
+from vmlab.guests.held_client import HeldClient
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.payload.helper_frames import MARK, MOST, packed, take
 from vmlab.model.errors import DeadlineExceeded, GuestError
@@ -164,7 +165,7 @@ async def test_a_program_that_takes_too_long_is_killed(shell: HelperShell, tmp_p
 
 
 async def test_a_client_is_held_started_and_followed_through_it(shell: HelperShell, tmp_path: Path) -> None:
-    await shell.write("/run/vmlab/start_line.py", start_line_program())
+    await shell.write("/run/vmlab/start_line.py", payload_file("start_line.py"))
     client = Client(("sh", "-c", "read line; echo got $line"), 60.0, {}, "a word\n")
     held = await HeldClient.hold(shell, shell, client, PATIENCE)
     offset = await held.measure_clock()

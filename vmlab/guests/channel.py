@@ -15,6 +15,7 @@ from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.shell import RUN_DEADLINE, Completed, Shell
 
 START_LINE = "/run/vmlab/start_line.py"
+PAGE_CACHE = "/run/vmlab/page_cache.py"
 WRITE_SECONDS = 60.0
 PIECE = 65536
 """Bytes that are read at once of what a program prints."""

@@ -27,11 +27,13 @@ _EXPECTED: dict[Boot, tuple[str, tuple[str, ...]]] = {
 """The target of each way to boot, and the states that systemd may be in then; see systemctl(1), is-system-running."""
 
 _LOOK = """\
+export LC_ALL=C
 systemctl is-system-running || :
 exec systemctl list-units --plain --no-legend --no-pager --type=service,socket,target,timer --state=active,failed
 """
 """The words of a line are the unit, how it was loaded, its state, the state of its kind, and its description."""
-
+LOOKS_BY = ("sh", "systemctl")
+"""The programs that it runs."""
 
 _WORDS_AT_LEAST = 4
 

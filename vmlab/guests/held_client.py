@@ -9,9 +9,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
-from vmlab.guests.channel import START_LINE, Channel, Launching, payload_file
+from vmlab.guests.channel import PAGE_CACHE, START_LINE, Channel, Launching, payload_file
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
@@ -49,14 +50,15 @@ class HostSpan:
     uncertainty: float
 
 
-def start_line_program() -> bytes:
-    """The program that belongs at `channel.START_LINE` in every place where clients run."""
-    return payload_file("start_line.py")
+def lab_programs() -> dict[str, bytes]:
+    """The lab's own programs in every place where clients run, by their paths there."""
+    return {path: payload_file(PurePosixPath(path).name) for path in (START_LINE, PAGE_CACHE)}
 
 
-async def install_start_line(shell: Shell) -> None:
-    """Put the start line's program into a guest."""
-    await shell.write(START_LINE, start_line_program())
+async def install_lab_programs(shell: Shell) -> None:
+    """Put them into a guest. Raises GuestError and DeadlineExceeded."""
+    for path, program in lab_programs().items():
+        await shell.write(path, program)
 
 
 class HeldClient:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vmlab.guests.channel import Channel, CommandShell, payload_file, whole_output
 from vmlab.guests.guest_setup import start_services
-from vmlab.guests.held_client import install_start_line
+from vmlab.guests.held_client import install_lab_programs
 from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HOST_PLACE
@@ -172,7 +172,7 @@ class BareShell(HostShell):
         program = payload_file("systemctl.py")
         for name in _STAND_INS:
             await self.write(f"{_PROGRAMS}/{name}", program, mode=0o755)
-        await install_start_line(self)
+        await install_lab_programs(self)
         await self.run(_FOLDERS, check=False)
         await start_services(self, roles, deadline)
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.lab.cell.test_lost_guest import EVENTS
 from tests.lab.one_cell import REPORT, Lab, lab_of, scenario_plan
-from vmlab.guests.held_client import HostSpan, start_line_program
+from vmlab.guests.channel import payload_file
+from vmlab.guests.held_client import HostSpan
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.undisturbed import LONGEST_STOP, STOPPED_SHARE, Stood, told_of
 from vmlab.lab.cell.validity import broken_rules, lever_faults, proof_faults
@@ -219,7 +220,7 @@ async def test_a_guest_whose_clock_stood_still_makes_the_cell_invalid(tmp_path: 
     lab = lab_of(tmp_path, EVENTS, f"sleep 1.5; cat <<'END'\n{REPORT}\nEND")
     limits = lab.plan.scenario.limits.model_copy(update={"clock_drift_percent": LIMITS.clock_drift_percent})
     lab.plan = replace(lab.plan, scenario=lab.plan.scenario.model_copy(update={"limits": limits}))
-    program = start_line_program().decode()
+    program = payload_file("start_line.py").decode()
     (tmp_path / "start_line.py").write_text(program.replace("ended - began if", "(ended - began) / 2 if"))
     async with asyncio.timeout(60):
         assert await lab.cell().run() is Outcome.INVALID

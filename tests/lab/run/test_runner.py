@@ -145,7 +145,7 @@ async def test_a_guests_caches_are_emptied_when_its_client_waits_for_the_start()
     run = MemoryRun("axes: {cache: [none]}\n")
     await run.run()
     for guest in run.guests:
-        emptied = [place for place, words in enumerate(guest.commands) if "drop_caches" in words]
+        emptied = [place for place, words in enumerate(guest.commands) if "page_cache.py empty" in words]
         assert emptied and emptied[-1] > guest.commands.index("launch"), guest.commands
 
 
@@ -155,9 +155,10 @@ async def test_what_a_client_runs_is_loaded_after_the_caches_are_emptied(warm: s
     run = MemoryRun(f"warm: {warm}\naxes: {{cache: [none]}}\n")
     await run.run()
     for guest in run.guests:
-        (words,) = [words for words in guest.commands[guest.commands.index("launch") :] if "ldd" in words]
-        assert "for one in python3 sysbench; do" in words
-        assert ("drop_caches" in words.split("ldd")[0]) == (warm == "false")
+        after = guest.commands[guest.commands.index("launch") :]
+        (words,) = [words.split("page_cache.py ")[1] for words in after if "page_cache.py" in words]
+        what = "empty" if warm == "false" else "load"
+        assert words == f"{what} /run/vmlab/workloads sh systemctl sysbench"
 
 
 async def test_lines_of_progress_that_come_at_once_are_not_events_each() -> None:

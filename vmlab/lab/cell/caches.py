@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from vmlab.guests.guest_setup import LOOKS_BY
 from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.lab.provision.snapshot_provider import cache_command
 from vmlab.model.errors import VmlabError, in_one_line
-from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.results import CacheProof
 from vmlab.model.scenarios.repetition import Warm
 from vmlab.plan.terms import GuestPlan, WorkloadPlan
 from vmlab.system import kernel
 from vmlab.system.descriptors import closed_after
-from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
 
-_EMPTY = "sync; echo 3 > /proc/sys/vm/drop_caches || exit"
-_LOAD = r"""for one in {programs}; do
-    file=$(command -v "$one") && cat "$file" $(ldd "$file" 2>/dev/null | grep -o '/[^ )]*') >/dev/null 2>&1
-done
-python3 -I -S -c "$(cat {folder}/*.py | grep -E '^(import|from) [^_]')" >/dev/null 2>&1
-:"""
 _PATIENCE = 300.0
 """Seconds for one place."""
 
@@ -33,7 +26,8 @@ class Caches:
     """Empties the caches of one cell, or leaves those as they are that `warm` keeps.
 
     The programs that workloads are about to run are loaded again, with their shared libraries: what a cell's figures
-    count is what the workloads read, and fio alone would add 33 MiB. A place is where one runs: a guest, or the host.
+    count is what the workloads read, and fio alone would add 33 MiB. So is what looks at the guests after them: read
+    from the disk beside the check of all disks, it took two seconds. A place is where one runs: a guest, or the host.
 
     `faults` has a reason for each that could not be emptied: the cell is measured all the same, and is invalid.
     """
@@ -50,15 +44,15 @@ class Caches:
         """
         if self._guests.has_windows(guest):
             return
-        script = "; ".join([*([] if self._warm is True else [_EMPTY]), _load(workloads, guest.key)])
+        command = cache_command("load" if self._warm is True else "empty", workloads, guest.key, *LOOKS_BY)
         try:
-            await self._guests.shells[guest.key].run(["sh", "-c", script], deadline=_PATIENCE)
+            await self._guests.shells[guest.key].run(command, deadline=_PATIENCE)
         except VmlabError as error:
             self.faults.append(f"{guest.key}: its caches could not be emptied: {in_one_line(error)}")
 
     async def load(self, shell: Shell, workloads: Iterable[WorkloadPlan], place: str) -> None:
         """Load what is to run in a place whose caches are the host's own."""
-        await shell.run(["sh", "-c", _load(workloads, place)], deadline=_PATIENCE)
+        await shell.run(cache_command("load", workloads, place), deadline=_PATIENCE)
 
     async def empty_host(self, files: Iterable[Path]) -> None:
         """Empty the host's page cache of the lab's own files. Other pages of the host are left alone."""
@@ -70,20 +64,6 @@ class Caches:
         as nobody's memory in a limited host. Also where the cell starts warm.
         """
         self.faults += await emptied(files)
-
-
-def _load(workloads: Iterable[WorkloadPlan], place: str) -> str:
-    """A script that reads the programs that workloads run in a place, and the modules of those written in Python.
-
-    What is not there is passed over.
-    """
-    sides = [
-        (at, tools)
-        for one in workloads
-        for at, tools in zip((one.source, one.target), kinds()[one.kind].tools, strict=True)
-    ]
-    programs = dict.fromkeys(tool for at, tools in sides if at == place for tool in tools)
-    return _LOAD.format(programs=shlex.join(["python3", *programs]), folder=WORKLOADS_FOLDER)
 
 
 def host_files(proofs: Iterable[CacheProof]) -> Iterator[Path]:

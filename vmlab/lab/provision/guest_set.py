@@ -17,7 +17,7 @@ from vmlab.guests.added_guest import log_in
 from vmlab.guests.agent import AgentCall, Identity, identify, wait_for_agent
 from vmlab.guests.channel import GuestShell
 from vmlab.guests.guest_setup import look_at_boot, set_up_data_disk, start_services, try_discard, wait_for_boot
-from vmlab.guests.held_client import install_start_line
+from vmlab.guests.held_client import install_lab_programs
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.ssh import RunKeys, SshShell
 from vmlab.hypervisor.domain_spec import BootImage, DomainSpec, Translated
@@ -130,7 +130,7 @@ class GuestSet:
         await self._added.make_ready(self.shells, self._hosts())
         await self._add_data_disks(self.guests, self.specs)
         kept_there = [guest.key for guest in self.guests if not self._added.has_windows(guest)]
-        await run_all(install_start_line(self.shells[key]) for key in kept_there)
+        await run_all(install_lab_programs(self.shells[key]) for key in kept_there)
         await run_all(self._start_role(guest) for guest in self.guests)
 
     async def restore(self, frozen: Mapping[str, SavedGuest]) -> None:

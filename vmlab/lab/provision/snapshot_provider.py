@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.guests.agent import AgentCall, AgentShell, begin_template, empty_template, settle_template, wait_for_agent
-from vmlab.guests.channel import START_LINE
-from vmlab.guests.guest_setup import start_services, wait_for_boot
-from vmlab.guests.held_client import start_line_program
+from vmlab.guests.channel import PAGE_CACHE
+from vmlab.guests.guest_setup import LOOKS_BY, start_services, wait_for_boot
+from vmlab.guests.held_client import install_lab_programs
 from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
 from vmlab.guests.snapshots import Snapshot, SnapshotRecipe, discard, find, image_digest, make
 from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
@@ -31,7 +31,7 @@ from vmlab.model.cell_event import SnapshotMade, SnapshotProgressed
 from vmlab.model.concurrency import run_all, run_with_alarm
 from vmlab.model.errors import GuestLost, SnapshotError
 from vmlab.model.event import Event, Notice
-from vmlab.model.names import DISK
+from vmlab.model.names import DISK, WORKLOADS_FOLDER
 from vmlab.model.roles import ROLES
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.registry import kinds
@@ -77,7 +77,19 @@ async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: in
         kinds()[workload.kind](workload.params).stage(StagingContext(workload.name, side, seed, shell, workload.asset))
         for workload, side in _sides(cell, guest)
     )
-    await shell.write(START_LINE, start_line_program())
+    await install_lab_programs(shell)
+    await shell.run(cache_command("find", cell.workloads, guest.key, *LOOKS_BY), check=False)
+
+
+def cache_command(what: str, workloads: Iterable[WorkloadPlan], place: str, *more: str) -> list[str]:
+    """The command that finds or loads what `workloads` run in a place, and `more` programs beside that.
+
+    ``payload/page_cache.py`` says what it does.
+    """
+    sides = [(one.source, one.target, kinds()[one.kind].tools) for one in workloads]
+    ends = [end for source, target, tools in sides for end in zip((source, target), tools, strict=True)]
+    programs = [*more, *(tool for at, tools in ends if at == place for tool in tools)]
+    return ["python3", "-I", "-S", PAGE_CACHE, what, WORKLOADS_FOLDER, *dict.fromkeys(programs)]
 
 
 async def rehearse_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int) -> None:

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from vmlab.guests.added_guest import log_in
-from vmlab.guests.channel import START_LINE
-from vmlab.guests.held_client import start_line_program
+from vmlab.guests.held_client import lab_programs
 from vmlab.guests.host_shell import BareShell, HostShell
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.bare_init import BareOrder
@@ -105,7 +104,8 @@ def host_place(folder: RunFolder, image: BootImage) -> Iterator[HostShell]:
     with mounted_root(image.disk, folder.runtime, folder.id, Journal(folder.journal)) as root:
         groups = programs_of(prefix_of(root_folder(folder.runtime)))
         shell = HostShell(root, HOST_ADDRESS, groups=groups)
-        shell.put(START_LINE, start_line_program())
+        for path, program in lab_programs().items():
+            shell.put(path, program)
         yield shell
 
 
