@@ -413,6 +413,12 @@ BAD = [
         f":3:51: guests.a.libvirt: 'disk/driver[qemu]/@cache' {_NO_PATH}",
     ),
     changed(
+        "a path that is deeper than any of libvirt's",
+        "memory: 512 MiB",
+        "memory: 512 MiB, libvirt: {features/hyperv/stimer/direct/more/@state: off}",
+        f":3:51: guests.a.libvirt: 'features/hyperv/stimer/direct/more/@state' {_NO_PATH}",
+    ),
+    changed(
         "an attribute without a text",
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {features/pmu/@state: true}",
