@@ -19,7 +19,7 @@ from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import Side
 from vmlab.cli.main import command_line
 from vmlab.model.cell_event import PhaseEnded, PhaseStarted
-from vmlab.report.blocks import Section, Text
+from vmlab.report.blocks import Heading, Section, Text
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.page import report_page
 from vmlab.report.page.content import _HOST_CHARTS, COURSES, _drawn
@@ -245,6 +245,29 @@ def test_runs_of_each_kind_have_a_page(tmp_path: Path, name: str) -> None:
     if name == "aborted":
         assert any("was aborted" in text for text in words(root, "//p[@class='warn']"))
     assert markdown_report([run]).startswith(b"# ")
+
+
+def test_a_summary_has_its_programs_without_backticks() -> None:
+    assert words(html.document_fromstring(html_page("run", [Heading("what `make run` runs.")])), "//h1") == [
+        "what make run runs."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        (("invalid", "invalid"), "NO CELL IS VALID, so nothing counts."),
+        (("invalid", "failed"), "NO CELL PASSED, so nothing counts."),
+        (("passed", "passed"), "ONE CONFIGURATION was measured, so nothing is compared."),
+    ],
+)
+def test_a_page_that_compares_nothing_says_why(tmp_path: Path, outcomes: tuple[str, ...], said: str) -> None:
+    story = Story(tmp_path / "run.sqlite").begin({"cache": ["none"]}, cells=len(outcomes))
+    for outcome in outcomes:
+        story.start_cell({"cache": "none"})
+        story.measure("web", 10.0)
+        story.end_cell(outcome, wall=10.0)
+    assert words(parsed(without_timelines(story.end())), "//div[@class='answer']/p")[0] == said
 
 
 def test_workloads_stand_on_the_clock_of_their_cell(tmp_path: Path) -> None:

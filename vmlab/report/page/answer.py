@@ -35,8 +35,19 @@ def answers(document: RunDocument) -> list[str]:
     sizes = [_sentence(one) for _, one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
     shown = [*answer_lines(document), *_first(sizes)]
     if not shown:
-        shown = ["Nothing is compared here: see the tables below."]
+        shown = [_uncompared(document)]
     return [*shown, *map(capital, why_sentences(document)), *_sure(document)]
+
+
+def _uncompared(document: RunDocument) -> str:
+    """Why there is no difference to tell."""
+    cells = [cell for cell in document.cells if cell.replaced_by is None]
+    if cells and not any(cell.outcome == Outcome.PASSED for cell in cells):
+        is_invalid = all(cell.outcome == Outcome.INVALID for cell in cells)
+        return f"NO CELL {'IS VALID' if is_invalid else 'PASSED'}, so nothing counts."
+    if len({axes_words(cell.axes) for cell in cells}) == 1:
+        return "ONE CONFIGURATION was measured, so nothing is compared."
+    return "Nothing is compared here; the tables are under All metrics."
 
 
 def missed_words(document: RunDocument) -> str:

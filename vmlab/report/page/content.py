@@ -295,7 +295,8 @@ def host_charts(document: RunDocument) -> list[Chart]:
     places: dict[str, list[CellDocument]] = {}
     for cell in in_written_order(document):
         if cell.host:
-            places.setdefault(axes_words(cell.axes), []).append(cell)
+            place = "host" if document.recording is not None else axes_words(cell.axes)
+            places.setdefault(place, []).append(cell)
     rows = list(places)[:MOST_ROWS]
     if not rows:
         return []

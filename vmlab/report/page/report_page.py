@@ -29,7 +29,7 @@ from vmlab.report.page.answer import answered_metrics, answers, comparison_answe
 from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.run.cell_text import cell_facts, cell_sections
 from vmlab.report.run.latency_text import latency_sentence
-from vmlab.report.run.recording_text import advice_section
+from vmlab.report.run.recording_text import advice_section, recording_answer
 from vmlab.report.run.run_page import doubts, run_sections
 from vmlab.report.run.target_text import target_table
 from vmlab.report.words import MARK, capital, order_words, plural
@@ -76,8 +76,8 @@ def _run(run: Gathered, characters: int, *, drawn: bool) -> Iterator[Block]:
     first, more, host = _charts(document) if drawn else ([], [], [])
     yield Heading(run.summary or what)
     yield Notes([*([what] if run.summary else []), *rest], tone="sub")
-    said = [] if recorded else [Notes(answers(document), tone="answer", stands_out=missed_words(document))]
-    yield Section("", [*said, *first])
+    said = recording_answer(document) or answers(document)
+    yield Section("", [Notes(said, tone="answer", stands_out=missed_words(document)), *first])
     yield target_table(in_written_order(document))
     yield Section("", [Notes(_first_doubts(told), tone="warn")])
     meaning = [] if recorded else [Text(_meaning(document), tone="note")]

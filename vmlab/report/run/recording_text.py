@@ -15,7 +15,7 @@ from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.results import Summary
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.run.host_rows import host_table
-from vmlab.report.words import NOT_MEASURED, host_number
+from vmlab.report.words import NOT_MEASURED, capital, host_number
 from vmlab.report.writers.text import paragraph, text_lines
 
 if TYPE_CHECKING:
@@ -29,18 +29,22 @@ NO_ADVICE = "no advice: this recording has too little evidence"
 
 
 def recording_sections(document: RunDocument) -> Iterator[Section]:
-    """The host's means, what was at its limit, the domains, their disks; every text of `document` has to be visible."""
+    """The host's means, the domains, their disks; every text of `document` has to be visible."""
     for cell in document.cells:
-        yield Section("", _host(cell))
-    recording = document.recording
-    if recording is None:
-        return
-    domains = domains_of(document)
-    recorded = f"recorded: {format_seconds(recording.seconds)}"
-    yield Section("", [Notes([recorded, *([] if domains else [NO_GUEST])], tone="")])
-    if domains:
+        yield Section("", [_host(cell)])
+    if domains := domains_of(document):
         yield Section("", [domain_table(domains)])
         yield Section("", [disk_table(domains)])
+
+
+def recording_answer(document: RunDocument) -> list[str]:
+    """What was at its limit, and for how long that was watched; [] for a run with workloads."""
+    if document.recording is None:
+        return []
+    limits = [text for cell in document.cells for text in _limits(cell.bound_by)]
+    said = [*limits, f"recorded for {format_seconds(document.recording.seconds)}"]
+    said += [] if domains_of(document) else [NO_GUEST]
+    return [f"{capital(text)}." for text in said]
 
 
 def advice_section(document: RunDocument) -> Section:
@@ -122,11 +126,10 @@ def cache_of(disk: DomainDiskDocument) -> str:
     return disk.cache_words
 
 
-def _host(cell: CellDocument) -> list[Block]:
-    """The host's figures over a cell, as means and at their most, and what was at its limit."""
+def _host(cell: CellDocument) -> Table:
+    """The host's figures over a cell, as means and at their most."""
     means = {name: one.mean for name, one in cell.host.items()}
-    table = host_table("host", [("mean", means), ("max", {name: one.max for name, one in cell.host.items()})])
-    return [table, Notes([*_limits(cell.bound_by)], tone="")] if table.labels else []
+    return host_table("host", [("mean", means), ("max", {name: one.max for name, one in cell.host.items()})])
 
 
 def _limits(bound: BoundDocument | None) -> Iterator[str]:
@@ -139,7 +142,7 @@ def _limits(bound: BoundDocument | None) -> Iterator[str]:
         for word, key in (("CPUs", "cpu_at_limit_percent"), ("disk", "disk_at_limit_percent"))
         if evidence.get(key, 0.0) >= 1
     ]
-    yield f"at its limit: {', '.join(parts) or 'nothing'}"
+    yield f"AT ITS LIMIT: {', '.join(parts)}" if parts else "NOTHING WAS AT ITS LIMIT"
 
 
 def domain_table(domains: Sequence[DomainDocument]) -> Table:

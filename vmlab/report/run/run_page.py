@@ -18,8 +18,9 @@ from vmlab.report.run.host_rows import host_section
 from vmlab.report.run.latency_text import latency_section
 from vmlab.report.run.lever_text import lever_section, undelivered_lines
 from vmlab.report.run.notice_text import short_notices
-from vmlab.report.run.recording_text import recording_sections
+from vmlab.report.run.recording_text import recording_answer, recording_sections
 from vmlab.report.run.run_notes import absent_notes, meanings, odd_cells
+from vmlab.report.run.run_screen import answer_lines
 from vmlab.report.run.score_rows import score_notes, score_section
 from vmlab.report.run.shown_tables import block_section, intervals_shown, named_differences, named_figures
 from vmlab.report.run.target_text import missed_sentence, target_section
@@ -31,13 +32,16 @@ from vmlab.report.writers.text import text_lines
 from vmlab.system.text_width import WIDTH
 
 
-def run_table(document: RunDocument, width: int = WIDTH) -> str:
+def run_table(document: RunDocument, width: int = WIDTH, *, answered: bool = False) -> str:
     """The plain text of all that is known of a run; no line is wider than `width`, which should be 60 or more.
 
-    A run that has no cell yet is its heading alone.
+    A run that has no cell yet is its heading alone. Where it is to be `answered`, what it answers is below its name.
     """
     document = visible_values(document)
-    above: list[Block] = [Notes(heading(document)), Text(missed_sentence(document.cells))]
+    what, *where = heading(document)
+    said = list(answer_lines(document)) if answered else [missed_sentence(document.cells)]
+    above: list[Block] = [Notes([what, *said, *where])] if answered else [Notes([what, *where]), *map(Text, said)]
+    above.append(Section("", [Notes(recording_answer(document), tone="")]))
     return "\n".join(text_lines([*above, *run_sections(document)], width)) + "\n"
 
 

@@ -103,7 +103,8 @@ class _Page:
                 self._spare.append((place, block))
                 yield place
             case Heading():
-                yield el("h1", block.text)
+                # A summary is prose, in which programs stand between backticks.
+                yield el("h1", block.text.replace("`", ""))
             case Text(tone="pre"):
                 yield el("pre", block.text)
             case Text():

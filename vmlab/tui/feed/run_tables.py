@@ -64,7 +64,7 @@ def _kept(store: Path, stamp: tuple[int, ...], said: tuple[str, ...]) -> ResultT
 def _read(store: Path) -> ResultText:
     with RunReader(store) as reader:
         document = run_document(reader)
-        tables = partial(run_table, document)
+        tables = partial(run_table, document, answered=True)
         try:
             return ResultText(tables, partial(reference_text, beside_reference(reader)))
         except UsageError as error:
