@@ -124,6 +124,9 @@ async def test_what_is_known_grows_with_each_cell_and_stays() -> None:
     async with app.run_test(size=(110, 34)):
         screen = await shown(app)
         table = screen.query_one(SoFarPane)
+        await until(lambda: "now" in table.text(), "the first step")
+        limits = [bar.limit for bar in so_far(document_of(demo.store), {1})[0].tiles[0].bars]
+        assert limits and all(f"({limit})" in table.text() for limit in limits), "before anything is measured"
         seen = ""
         for place, values in ((1, 3), (2, 6), (4, 6), (5, 9), (6, 12)):
             screen.seek_to(demo.chapters[place].position + 1)

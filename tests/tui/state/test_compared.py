@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.analysis.record.test_disk_latency import LatencyStory, told
 from tests.report.test_page import timed_run
 from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
+from vmlab.analysis.cell_shape import BoundDocument
 from vmlab.analysis.comparison.compare import compare
 from vmlab.analysis.comparison.meetings import cells_alike
 from vmlab.analysis.figures.figure import host_mean
@@ -257,6 +259,28 @@ def test_the_chart_opens_on_what_was_the_limit_and_the_hosts_figures_have_their_
         assert rows["disk util %"][0].difference == ""
         assert rows["disk util %"][1].difference == f"{means[1] - means[0]:+.1f} points"
         assert rows["disk await ms"][1].difference.endswith(" %") and rows["disk await ms"][1].tone == "quiet"
+
+
+def test_where_nothing_was_at_its_limit_the_chart_opens_on_what_was_busiest() -> None:
+    names = [figure.name for figure in headlines()]
+    sides = [one.side for one in sides_of([Pick(FOLDER / STORE, cell) for cell in (2, 1)])]
+    for disk, cpu, figure in ((60.0, 50.0, "disk_util_percent"), (10.0, 11.0, "cpu_user_percent")):
+        evidence = {"disk_busy_percent": disk, "cpu_busy_percent": cpu}
+        bound = BoundDocument(resource="none", where="", sentence="", evidence=evidence)
+        idle = [replace(one, cells=[replace(cell, bound_by=bound) for cell in one.cells]) for one in sides]
+        assert names[compared_sides(idle).limited] == figure
+
+
+@pytest.mark.parametrize("width", [110, 160])
+def test_bars_have_room_for_long_names_and_figures_with_words(width: int) -> None:
+    labels = "cell 2: cache none, tiles 2", "cell 5: cache writeback, tiles 2"
+    entries = Entry("86.1 (not delivered)", mean=86.1), Entry("57.2", "not delivered", mean=57.2)
+    bars = SideBars()
+    bars.show(ComparedSides(labels, bars=(SideRow("total wall clock (s)", entries, top=86.1),)))
+    lines = ["".join(text for text, _ in line) for line in bars.lines(width, 20)]
+    first, second = (line for line in lines if "cell" in line)
+    assert labels[0] in first and labels[1] in second and max(map(len, lines)) <= width
+    assert "█ 86.1 (not delivered) baseline" in first and second.endswith("57.2 not delivered")
 
 
 def test_all_cells_of_a_side_are_drawn_in_its_tone(store: Path) -> None:

@@ -63,6 +63,19 @@ async def test_a_replay_opens_where_the_first_cell_begins_and_knows_how_long_it_
         await until(lambda: BUILT - BEGAN <= playback.position < OVER - BEGAN, "it plays again")
 
 
+async def test_a_cell_that_was_measured_again_is_one_of_the_cells_of_its_recording(tmp_path: Path, state: Path) -> None:
+    cells: list[Event] = []
+    for cell, outcome in ((1, "invalid"), (2, "passed")):
+        at = BEGAN + 20 * cell
+        cells.append(CellStarted(cell=cell, axes={"cache": "none"}, repeat=1, guests=4, mono=at))
+        ended = CellEnded(cell=cell, outcome=outcome, reasons=[], wall_seconds=9, start_skew_ms=1, mono=at + 10)
+        cells.append(ended)
+    store = stored(tmp_path, STARTED, *cells, RunEnded(outcome="passed", exit_code=0, mono=OVER))
+    app = Console(ConsoleOptions(), store)
+    async with app.run_test(size=(80, 24)):
+        await until(lambda: "cell 1/2" in screen_text(app), "both are counted, though one was planned")
+
+
 def test_a_run_without_cells_opens_at_its_beginning(tmp_path: Path) -> None:
     ended = RunEnded(outcome="failed", exit_code=3, reason="no image", mono=OVER)
     assert RecordedRun(stored(tmp_path, STARTED, ended)).opening == 0

@@ -177,6 +177,17 @@ def test_where_there_is_little_room_emulation_and_what_was_switched_are_told_fir
     assert "TCG" in narrow and "now cache writeback" in narrow
 
 
+@pytest.mark.parametrize("width", range(73, 130, 7))
+def test_what_is_not_the_hosts_own_is_told_whole_or_not_at_all(width: int) -> None:
+    run = RunView(id="r", scenario="consolidation", size="demo", cells_planned=6, cell=tile_cell(), accelerator="tcg")
+    first = told(run._replace(ordered=("emulated disk", "ordered host")), 0.0, width=width).splitlines()[0]
+    shown = [word for word in ("emulated disk", "limited host") if word in first]
+    assert "…" not in first and "tiles 1, cache none" in first and "TCG" in first
+    rest = first.partition("tiles 1, cache none")[2].replace("TCG, emulated", "").replace("TCG", "")
+    assert rest.split() == [*" ".join(shown).split(), "●", "LIVE"]
+    assert len(shown) == 2 or width < 110
+
+
 def test_where_there_is_little_room_what_comes_next_takes_that_of_the_bars() -> None:
     cell = tile_cell(phase="execute", phase_began=0.0)
     run = RunView(id="r", cells_planned=6, cell=cell, next_axes=(("tiles", 1), ("cache", "writeback")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vmlab.tui.widgets.tables.result_board import in_two
+from vmlab.tui.widgets.tables.result_board import ResultBoard, in_two
 
 PARTS = ("head", *(f"part {part}" for part in range(1, 12)))
 TEXT = "\n\n".join("\n".join([name, *(f"{name}, line {line}" for line in range(1, 6))]) for name in PARTS)
@@ -25,6 +25,14 @@ def test_what_has_no_room_stands_in_a_second_column_from_the_beginning_of_a_part
     shown = list(filter(None, [*left, *right]))
     assert shown == list(filter(None, TEXT.splitlines()))[: len(shown)]
     assert max(map(len, lines)) <= 160
+
+
+def test_no_text_is_as_wide_as_a_board_that_may_scroll() -> None:
+    asked: list[int] = []
+    board = ResultBoard()
+    board.shown = lambda width: asked.append(width) or "x" * width  # type: ignore[func-returns-value]
+    (line,) = board.lines(80, 24)
+    assert asked == [79] and len("".join(text for text, _ in line)) == 79
 
 
 @pytest.mark.parametrize(("width", "height"), [(150, 30), (160, 90)], ids=["too narrow", "all has room"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from vmlab.analysis.shape import RunDocument
@@ -15,6 +16,8 @@ from vmlab.report.run.tiles_board import TargetBar, target_bars
 class TilesSoFar(NamedTuple):
     """A number of tiles: the `bars` of its workloads once its cell has ended, and whether all `met` their targets.
 
+    `limits` are known from the beginning, by the names of bars.
+
     `switched` is a cell that counts for neither side.
     """
 
@@ -23,6 +26,7 @@ class TilesSoFar(NamedTuple):
     bars: tuple[TargetBar, ...] = ()
     met: bool | None = None
     switched: bool = False
+    limits: Mapping[str, str] = MappingProxyType({})
 
 
 class SideSoFar(NamedTuple):
@@ -37,7 +41,8 @@ def so_far(document: RunDocument, done: Collection[int]) -> tuple[SideSoFar, ...
     sides: dict[str, list[TilesSoFar]] = {}
     for cell in document.cells:
         label = axes_words({name: value for name, value in cell.axes.items() if name != "tiles"})
-        found = TilesSoFar(tiles_of(cell), cell.cell)
+        limits = {bar.name: bar.limit for bar in target_bars(cell)}
+        found = TilesSoFar(tiles_of(cell), cell.cell, limits=limits)
         if cell.cell in done:
             switched = bool(cell.switches)
             bars = () if switched else target_bars(cell)

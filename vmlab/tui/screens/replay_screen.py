@@ -116,9 +116,12 @@ class ReplayScreen(WatchScreen):
         return self.playback.moment if self.playback else 0.0
 
     def view(self) -> RunView:
-        """The run at this moment of the recording, whose length is known."""
+        """The run at this moment of the recording, whose length is known, as are cells that were measured again."""
         view = super().view()
-        return view if self.playback is None else view._replace(length=self.playback.recording.length)
+        if self.playback is None:
+            return view
+        recording = self.playback.recording
+        return view._replace(length=recording.length, cells_planned=max(view.cells_planned, len(recording.planned)))
 
     def origin(self) -> Origin:
         """RECORDING, with the speed or the reason why it is paused."""

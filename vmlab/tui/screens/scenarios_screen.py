@@ -18,7 +18,7 @@ from textual.widgets import Input
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
-from vmlab.system.text_width import exactly, left, wrapped
+from vmlab.system.text_width import ends_of, exactly, left, wrapped
 from vmlab.tui.commands import start
 from vmlab.tui.console_requests import Proposal
 from vmlab.tui.feed.planner import Planned, grouped, own_file, planned, scenario_names, scenarios
@@ -209,7 +209,9 @@ class ScenariosScreen(FilteredScreen):
         wanted = [name for name, told in self._summaries.items() if has_words(f"{name} {told}", line.value)]
         groups = grouped(wanted)
         names: list[tuple[str, Line]] = [
-            (name, [(f" {exactly(_shown(name), room)}", "plain")]) for _, members in groups for name in members
+            (name, [(f" {left(ends_of(_shown(name), room), room)}", "plain")])
+            for _, members in groups
+            for name in members
         ]
         # Each part has room in the narrow list.
         hint = _FILTERED if self._summaries else (self._hint,)

@@ -82,7 +82,7 @@ class Resource(NamedTuple):
     """One line where there is no room for charts: `terms` over time, on the scale of `chart`.
 
     `facts` are what else is said of it, a chart's series each. From `limit` percent on it is at its limit. `note` says
-    that it is not the host's own.
+    that it is not the host's own. Without any value `above` what is given, it has no line.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Resource(NamedTuple):
     facts: tuple[tuple[Chart, tuple[Series, ...]], ...] = ()
     limit: float | None = None
     note: str = ""
+    above: float | None = None
 
 
 def _whole(chart: Chart, label: str = "", place: int = 0) -> tuple[Chart, tuple[Series, ...]]:
@@ -110,8 +111,8 @@ def resources(ordered: Sequence[str]) -> tuple[Resource, ...]:
         Resource("CPU", CPU, work, (_whole(CPU), stalls[0], _whole(CPU_SPEED, "speed")), CPU_LIMIT),
         Resource("Disk", DISK_BUSY, DISK_BUSY.series[0].drawn, disk, DISK_LIMIT, notes[0]),
         Resource("Memory", memory, used.shown, ((memory, tuple(others)), stalls[2]), note=notes[1]),
-        Resource("KSM", KSM, KSM.series[0].drawn),
-        Resource("Network", NETWORK, NETWORK.series[0].drawn),
+        Resource("KSM", KSM, KSM.series[0].drawn, above=0.0),
+        Resource("Network", NETWORK, NETWORK.series[0].drawn, above=-1.0),
     )
 
 

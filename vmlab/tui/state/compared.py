@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -108,7 +109,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
         times=len(figures),
         ordered=compared.ordered,
         repeats=repeats,
-        limited=_limited(compared),
+        limited=_limited(compared, sides),
     )
 
 
@@ -116,11 +117,18 @@ _FIGURES = {"disk": "disk_util_percent", "cpu": "cpu_user_percent", "memory": "m
 """The host figure that shows how much of a resource is taken."""
 
 
-def _limited(compared: Comparison) -> int:
-    """The place of the figure of what was at its limit in most cells; of the first figure where nothing was."""
+def _limited(compared: Comparison, sides: Sequence[Side]) -> int:
+    """The place of the figure of what was at its limit in most cells; of what was busiest where nothing was."""
     counts = Counter(resource for bound in compared.bound for resource in bound if resource in _FIGURES)
     names = [figure.name for figure in headlines()]
-    return next((names.index(_FIGURES[one]) for one, _ in counts.most_common() if _FIGURES[one] in names), 0)
+    ((resource, _),) = counts.most_common(1) or ((_busiest(sides), 0),)
+    return names.index(_FIGURES[resource])
+
+
+def _busiest(sides: Sequence[Side]) -> str:
+    """CPU or disk, by how much of the time each was busy in all cells; the CPU where that is not known."""
+    known = [cell.bound_by.evidence for side in sides for cell in side.cells if cell.bound_by is not None]
+    return max(("cpu", "disk"), key=lambda one: math.fsum(each.get(f"{one}_busy_percent", 0.0) for each in known))
 
 
 def _figure_rows(

@@ -114,7 +114,7 @@ class SoFarPane(Shown[SoFar]):
         if not sides:
             return
         tiles = [one.tiles for one in sides[0].tiles]
-        limits = {bar.name: bar.limit for side in sides for one in side.tiles for bar in one.bars}
+        limits = {name: limit for side in sides for one in side.tiles for name, limit in one.limits.items()}
         airy = height >= len(sides) * (len(limits) + 4) + 2
         of_twenty = limits and all(bar.endswith(_P95) for bar in limits)
         known = ("slowest of 20, limit" if width >= _BROAD else "slowest (limit)") if of_twenty else ""
@@ -129,7 +129,7 @@ class SoFarPane(Shown[SoFar]):
             yield [(left(f" {side.label}", name), "accent"), *(self._state(one, each) for one in side.tiles)]
             for bar, limit in limits.items():
                 cells = [self._value(one, bar, each) for one in side.tiles]
-                if any(text.strip() for text, _ in cells):
+                if any(one.bars or one.cell == self.shown.now for one in side.tiles):
                     yield [(left(f"  {_workload(bar)} ({limit})", name), "plain"), *cells]
 
     def _state(self, one: TilesSoFar, each: int) -> Piece:

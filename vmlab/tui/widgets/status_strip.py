@@ -64,9 +64,7 @@ class StatusStrip(Shown[Strip]):
         badge: list[Piece] = [(f"{self.glyphs.sign(RUNNING)} {self.shown.origin.word}", self.shown.origin.tone)]
         if self.shown.origin.more:
             badge.append((f" {self.shown.origin.more}", "quiet"))
-        what = _what(self.shown.run, width)
-        if _width(what) + line_width(badge) > width:
-            what = _what(self.shown.run, width, tight=True)
+        what = _fitting(self.shown.run, width, width - line_width(badge))
         return [_joined([*what, badge], width), _joined([*self._progress(width), []], width)]
 
     def _progress(self, width: int) -> list[list[Piece]]:
@@ -130,6 +128,13 @@ def _of_all(run: RunView, now: float) -> str:
         return ""
     over = run.elapsed(now) - run.expected_seconds
     return f", {clock(over)} longer than estimated" if over > 0 else f" of {about_seconds(run.expected_seconds)}"
+
+
+def _fitting(run: RunView, width: int, room: int) -> list[list[Piece]]:
+    """What runs and where, in `room` columns: of parts of a host that are not its own none rather than half a word."""
+    ways = [_what(run, width), _what(run, width, tight=True), _what(run, 0, tight=True)]
+    ways += [ways[-1][: -1 - place] for place in range(len(run.ordered))]
+    return next((parts for parts in ways if _width(parts) <= room), ways[-1])
 
 
 def _what(run: RunView, width: int, *, tight: bool = False) -> list[list[Piece]]:

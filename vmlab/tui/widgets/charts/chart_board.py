@@ -18,7 +18,7 @@ from vmlab.model.sample import Sample
 from vmlab.system.text_width import right
 from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.telemetry.host.host_figures import Terms
-from vmlab.tui.state.charts import CPU, CPU_SPEED, IN_PANELS, KSM, Chart, chart_of, is_of_disk, resources, title_of
+from vmlab.tui.state.charts import CPU, CPU_SPEED, IN_PANELS, Chart, chart_of, is_of_disk, resources, title_of
 from vmlab.tui.state.history import History, cpu_use
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
@@ -174,7 +174,7 @@ class ChartBoard(Shown[Charted]):
         for resource in resources(self.shown.ordered):
             chart, terms = resource.chart, resource.terms
             values = pairs(self._values(chart, terms, room), odd=self._unpaired(room))
-            if chart is KSM and not any(value > 0 for value in values):
+            if resource.above is not None and not any(value > resource.above for value in values):
                 continue
             last = self._last(chart)
             scale = self._scale(chart, [values]) if not isinstance(chart.top, str) else self._whole_scale(chart)

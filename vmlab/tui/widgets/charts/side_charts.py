@@ -16,15 +16,16 @@ from vmlab.system.text_width import ends_of, exactly, first_columns, left, width
 from vmlab.tui.state.compared import ComparedSides, Entry, SideRow
 from vmlab.tui.widgets.charts.axis_scale import scale_for
 from vmlab.tui.widgets.charts.raster import PLAIN_LINES, Cell, Rows, lines, plain_lines
-from vmlab.tui.widgets.painted import Line, Piece, Shown
+from vmlab.tui.widgets.painted import Line, Piece, Shown, line_width
 from vmlab.tui.widgets.side_table import TONES
 from vmlab.tui.widgets.tables.result_board import struck_pieces
 
 _LEAST_NAME = 20
 _SIDE = 20
 _FIGURE = 15
-_DIFFERENCE = 26
+_DIFFERENCE, _BASELINE = 26, "baseline"
 _LEAST_BAR = 12
+_LEAST_LABEL = 8
 _SIGNS = "; ~ no difference proven, ? too few measurements"
 """What stands before a difference; one without a sign is proven."""
 
@@ -67,18 +68,20 @@ class SideBars(Shown[ComparedSides]):
         return ("#", "=") if self.glyphs.plain else ("█", "▒")
 
     def _figure(self, row: SideRow, width: int) -> Iterator[list[Piece]]:
+        every = [bar for one in self.shown.bars for bar in one.entries]
         name = max(_LEAST_NAME, min(width // 5, max(width_of(one.label) for one in self.shown.bars)))
-        longest = max(len(bar.whole) for one in self.shown.bars for bar in one.entries)
-        difference = max(_DIFFERENCE, min(width // 4, longest))
-        room = max(_LEAST_BAR, width - name - _SIDE - _FIGURE - difference - 3)
+        side = max(_SIDE, min(3 * width // 10, max(map(width_of, self.shown.labels))))
+        figure = max(_FIGURE, *(len(bar.text) + 1 for bar in every))
+        difference = max(len(_BASELINE), min(max(_DIFFERENCE, width // 4), max(len(bar.whole) for bar in every)))
+        room = max(_LEAST_BAR, width - name - side - figure - difference - 3)
         for place, bar in enumerate(row.entries):
             tone = TONES[place % len(TONES)]
             yield [
                 (f"{left('' if place else ends_of(row.label, name), name)} ", "plain"),
-                (f"{exactly(self.shown.labels[place], _SIDE)} ", tone),
+                (f"{left(ends_of(self.shown.labels[place], side), side)} ", tone),
                 *self._bar(bar, row.top, room, tone if bar.counts else "rest"),
-                *struck_pieces(f"{bar.text:>{_FIGURE}} ", "plain"),
-                (bar.whole if place else "baseline", bar.tone),
+                *struck_pieces(f"{bar.text:>{figure}} ", "plain"),
+                (bar.whole if place else _BASELINE, bar.tone),
             ]
 
     def _bar(self, bar: Entry, top: float, room: int, tone: str) -> list[Piece]:
@@ -149,7 +152,8 @@ class OverlayChart(Shown[Overlay]):
         rows = [[self._of_side(cell, sides, signs=self._has_signs) for cell in row] for row in rows]
         self._mark_switches(rows, longest)
         tones = [self.tone(tone) for tone in TONES]
-        head = [(self.shown.title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
+        head = [(self.shown.title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet")]
+        head += self._legend(width - line_width(head))
         begin = f"0 s  {self._sign} guests switched while they ran" if any(self.shown.switches) else "0 s"
         foot = f"{begin}{f'{longest:.0f} s since the workloads started':>{max(1, width - len(begin))}}"
         self.put(
@@ -189,11 +193,13 @@ class OverlayChart(Shown[Overlay]):
                 for row in rows:
                     row[column] = (self._sign, side, None)
 
-    def _legend(self) -> list[tuple[str, str]]:
+    def _legend(self, room: int) -> list[tuple[str, str]]:
         if not any(times for curves in self.shown.curves for times, _ in curves):
             return [("  nothing was sampled here", "quiet")]
-        marks = PLAIN_LINES if self._has_signs else "────"
-        return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(self.shown.labels)]
+        marks, labels = PLAIN_LINES if self._has_signs else "────", self.shown.labels
+        most = room if sum(width_of(label) + 4 for label in labels) <= room else room // len(labels) - 4
+        shown = (ends_of(label, max(_LEAST_LABEL, most)) for label in labels)
+        return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(shown)]
 
 
 def _segment(cell: tuple[str, int | None, int | None], tones: Sequence[Style], ground: Style) -> Segment:

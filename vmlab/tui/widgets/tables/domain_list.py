@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vmlab.system.text_width import exactly
+from vmlab.system.text_width import exactly, width_of
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short, whole
 from vmlab.tui.widgets.painted import Piece
 from vmlab.tui.widgets.row_list import RowList
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vmlab.telemetry.domains.hurting import DomainState
 
 _TITLE = "Domains"
-_WORDS_FROM = 40
-"""Columns from which on what is at its limit is said with its figures, and not in a word."""
 
 
 class _Field(NamedTuple):
@@ -95,8 +93,9 @@ class DomainList(RowList):
         name, cache, takes, rest = widths
         take = state.take
         tone = "bad" if take is not None and take.is_short and state.limits else "plain"
-        with_figures = rest >= _WORDS_FROM
-        limits = ", ".join(limit.words if with_figures else limit.short for limit in state.limits)
+        limits = ", ".join(limit.words for limit in state.limits)
+        if width_of(limits) > rest:
+            limits = ", ".join(limit.short for limit in state.limits)
         numbers = "".join(f"{field.text(state):>{field.width}}" for field in fields)
         return [
             (f"{exactly(state.domain.name, name)} ", "accent"),

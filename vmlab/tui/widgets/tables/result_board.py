@@ -12,6 +12,8 @@ _LEAST = 60
 """Columns that tables need at least; what is narrower cuts them off."""
 _COLUMN, _GAP = 76, 3
 """Columns from which on a text may stand beside its beginning, and between the two."""
+_BAR = 1
+"""The column that the scroll bar would cover."""
 _READING = "Reading the run …"
 OfWidth = Callable[[int], str]
 """A text for a width."""
@@ -36,12 +38,12 @@ class ResultBoard(Shown[OfWidth]):
         """The text; its first line is the run's name."""
         if self._in_two:
             return in_two(self.shown, width, height)
-        return _lines(self.shown(max(_LEAST, width)).splitlines())
+        return _lines(self.shown(max(_LEAST, width - _BAR)).splitlines())
 
 
 def in_two(made: OfWidth, width: int, height: int) -> Iterable[Line]:
     """What `made` gives; where it has more than `height` lines, the first in two columns if these are wide enough."""
-    texts = made(max(_LEAST, width)).splitlines()
+    texts = made(max(_LEAST, width - _BAR)).splitlines()
     half = (width - _GAP) // 2
     return _lines(texts) if len(texts) <= height or half < _COLUMN else _beside(made(half).splitlines(), half, height)
 
