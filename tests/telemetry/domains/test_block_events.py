@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from vmlab.analysis.advice.traced_load import MOST_RANDOM
 from vmlab.telemetry.domains.block_events import BlockEvents, Extent, Placed
 
 RECORDED = b"""\
@@ -57,6 +60,15 @@ def test_sequences_beside_each_other_are_sequences() -> None:
     places = [stream * 10_000 + 8 * step for step in range(20) for stream in range(8)]
     text = b"".join(event(at, "bio_queue", "8,0", "W", place, 8) for at, place in enumerate(places))
     assert counted(text, Placed("d", ((8, 0),), (Extent(0, 0, 2**40),)))["d W"][:2] == (160, 152)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_requests_to_a_small_disk_are_no_sequence(seed: int) -> None:
+    """As fio's, which passes over 256 blocks and touches each once: many lie behind one that was written before."""
+    places = [128 * place for place in random.Random(seed).sample(range(256), 256)]
+    text = b"".join(event(at, "bio_queue", "8,0", "W", place, 128) for at, place in enumerate(places))
+    requests, sequential, *_ = counted(text, Placed("d", ((8, 0),), (Extent(0, 0, 2**40),)))["d W"]
+    assert sequential < MOST_RANDOM * requests
 
 
 def test_reads_and_writes_are_apart() -> None:

@@ -27,8 +27,10 @@ _EVENT = re.compile(
     re.ASCII,
 )
 _LOST = re.compile(rb"^CPU:\d+ \[LOST ", re.ASCII)
-_STREAMS = 64
-"""Ends of requests that are remembered for each direction: so many sequences may be under way at once."""
+_STREAMS = 16
+"""Ends of requests that are remembered for each direction, as VMware's vscsiStats has it: so many sequences may be
+under way at once. On a small disk each more of them makes random requests look sequential.
+"""
 _MOST_UNDER_WAY, _LONGEST = 1024, 60.0
 """Beyond so many requests without an end, those that began so many seconds ago are forgotten: their end was missed."""
 
