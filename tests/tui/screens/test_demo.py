@@ -111,6 +111,22 @@ async def test_keys_go_from_step_to_step_and_nothing_is_cut_or_moves(size: tuple
         await until(lambda: "this is the first chapter" in screen_text(app), "none is before")
 
 
+async def test_a_key_for_a_step_is_kept_while_the_recording_is_read() -> None:
+    demo = load_demo()
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=(110, 34)):
+        screen = await shown(app)
+        for steps, place in (((1, 1, -1), 1), ((), 0)):
+            screen.playback, read = None, screen.playback
+            for step in steps:
+                assert screen.reason("chapter") == ""
+                screen.action_chapter(step)
+            screen.playback = read
+            screen.begin()
+            await until(captioned(app, *numbered(demo, place)), f"step {place + 1}")
+        assert "step 2 follows as soon as the recording is read" in app.told
+
+
 def knows(table: SoFarPane, figures: int) -> bool:
     return sum(len(one.bars) for side in table.shown.sides for one in side.tiles) == figures
 

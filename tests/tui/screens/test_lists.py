@@ -10,6 +10,7 @@ import pytest
 from textual.geometry import Offset
 from textual.widgets import Input
 
+from tests.store.stories import Story
 from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text, settled
 from tests.tui.screens.test_screens import ROOMY, StillConsole
@@ -20,8 +21,9 @@ from vmlab.store.life import write_note
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import RunSummary
 from vmlab.system.text_width import width_of
+from vmlab.tui.feed.kept_verdicts import _verdict
 from vmlab.tui.feed.run_tables import results_of
-from vmlab.tui.screens.runs_screen import RunsScreen
+from vmlab.tui.screens.runs_screen import _VERDICT, RunsScreen
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.result_board import ResultBoard
@@ -108,6 +110,23 @@ async def test_each_run_has_its_verdict_which_is_read_once(recorded: Path, monke
             assert listed.count("Cannot tell yet") == 2 and "verdict" in listed.splitlines()[0]
         # What was kept of them is enough from now on.
         monkeypatch.setattr("vmlab.tui.feed.kept_verdicts._verdict", lambda store: "read again")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        (("invalid", "invalid"), "No cell is valid"),
+        (("failed", "invalid"), "No cell passed"),
+        (("passed", "passed"), "One configuration"),
+    ],
+)
+def test_a_run_that_compares_nothing_says_why_in_its_line(tmp_path: Path, outcomes: tuple[str, ...], said: str) -> None:
+    story = Story(tmp_path / "run.sqlite").begin({"cache": ["none"]}, cells=2)
+    for outcome in outcomes:
+        story.start_cell({"cache": "none"})
+        story.measure("web", 10.0)
+        story.end_cell(outcome, wall=10.0)
+    assert _verdict(story.end()) == said and len(said) <= _VERDICT
 
 
 async def test_runs_reads_its_list_in_one_thread_at_a_time(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:

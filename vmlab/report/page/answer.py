@@ -17,12 +17,18 @@ from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.run.run_screen import answer_lines, why_sentences
+from vmlab.report.run.run_verdict import uncompared_words
 from vmlab.report.run.shown_tables import head_words, metric_words, value_words
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import sentence, verdict_words
 from vmlab.report.words import capital, plural, relative_number
 
 _KNOWN = (Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.SAME)
+_UNCOMPARED = {
+    "no cell is valid": "NO CELL IS VALID, so nothing counts.",
+    "no cell passed": "NO CELL PASSED, so nothing counts.",
+    "one configuration": "ONE CONFIGURATION was measured, so nothing is compared.",
+}
 _MOST = 6
 """Sentences about differences; a run with more has its tables below."""
 _MOST_PLACES = 3
@@ -35,19 +41,10 @@ def answers(document: RunDocument) -> list[str]:
     sizes = [_sentence(one) for _, one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
     shown = [*answer_lines(document), *_first(sizes)]
     if not shown:
-        shown = [_uncompared(document)]
+        shown = [
+            _UNCOMPARED.get(uncompared_words(document), "Nothing is compared here; the tables are under All metrics.")
+        ]
     return [*shown, *map(capital, why_sentences(document)), *_sure(document)]
-
-
-def _uncompared(document: RunDocument) -> str:
-    """Why there is no difference to tell."""
-    cells = [cell for cell in document.cells if cell.replaced_by is None]
-    if cells and not any(cell.outcome == Outcome.PASSED for cell in cells):
-        is_invalid = all(cell.outcome == Outcome.INVALID for cell in cells)
-        return f"NO CELL {'IS VALID' if is_invalid else 'PASSED'}, so nothing counts."
-    if len({axes_words(cell.axes) for cell in cells}) == 1:
-        return "ONE CONFIGURATION was measured, so nothing is compared."
-    return "Nothing is compared here; the tables are under All metrics."
 
 
 def missed_words(document: RunDocument) -> str:

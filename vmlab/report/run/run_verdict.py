@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.result_table import Head, ResultTable
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
-from vmlab.model.run import AxisValue
+from vmlab.model.run import AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS
 from vmlab.report.run.shown_tables import head_words, value_words
 from vmlab.report.verdicts import readings_words
@@ -55,6 +56,16 @@ def brief_verdict(tables: Sequence[ResultTable]) -> str:
     candidate = next((one for one, text in told.items() if " in " in text), next(iter(told)))
     more = f", {len(told) - 1} more" if len(told) > 1 else ""
     return f"{told[candidate] if told[candidate][0].isupper() else f'{candidate} {told[candidate]}'}{more}"
+
+
+def uncompared_words(document: RunDocument) -> str:
+    """Why a run has no verdict: ``one configuration``, ``no cell is valid``; "" for one without cells."""
+    cells = [cell for cell in document.cells if cell.replaced_by is None]
+    if cells and not any(cell.outcome == Outcome.PASSED for cell in cells):
+        return f"no cell {'is valid' if all(cell.outcome == Outcome.INVALID for cell in cells) else 'passed'}"
+    if document.recording is not None or not cells:
+        return ""
+    return "one configuration" if len({axes_words(cell.axes) for cell in cells}) == 1 else "nothing is compared"
 
 
 def _brief(found: Sequence[Difference]) -> str:

@@ -11,8 +11,8 @@ from vmlab.store.kept_file import KeptFile, file_stamp
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.feed.run_facts import readable_soon
 
-_SCHEMA = "vmlab.run-verdicts/1"
-"""Its number changes with the words of `brief_verdict`."""
+_SCHEMA = "vmlab.run-verdicts/2"
+"""Its number changes with the words of `brief_verdict` and of `uncompared_words`."""
 _AT_ONCE = 2
 """Runs that are read at a time: each may take half a second."""
 
@@ -44,10 +44,12 @@ class KeptVerdicts:
 
 def _verdict(store: Path) -> str:
     # Imported late: it takes longer than to load the screen.
-    from vmlab.report.run.run_verdict import brief_verdict
+    from vmlab.report.run.run_verdict import brief_verdict, uncompared_words
+    from vmlab.report.words import capital
     from vmlab.tui.feed.run_tables import document_of
 
     try:
-        return brief_verdict(document_of(store).tables)
+        document = document_of(store)
+        return brief_verdict(document.tables) or capital(uncompared_words(document))
     except VmlabError:
         return ""  # The list of runs shows the error.

@@ -53,6 +53,8 @@ class DemoScreen(ReplayScreen):
         super().__init__(demo.store)
         self.demo = demo
         self._sides: Sequence[SideSoFar] = ()
+        self._asked = 0
+        """The place of the chapter to begin with: a key may be pressed before the recording is read."""
         self.add_class("-stage")
 
     def compose(self) -> ComposeResult:
@@ -105,8 +107,9 @@ class DemoScreen(ReplayScreen):
         return known and play is not None and play.position >= self.demo.chapters[-1].position
 
     def begin(self) -> None:
-        """Go to the first chapter."""
-        self.seek_to(self.demo.chapters[0].position)
+        """Go to the first chapter, or to the one that was asked for meanwhile."""
+        place, self._asked = self._asked, 0
+        self.seek_to(self.demo.chapters[place].position)
 
     def measure(self, done: frozenset[int], cell: int) -> None:
         """With what is known of each side."""
@@ -185,13 +188,17 @@ class DemoScreen(ReplayScreen):
         """Chapters need the recording, as all that plays; what is not on the stage is behind a key."""
         if self.has_class("-stage") and action in ("latency", "pane", "next_host"):
             return "g shows all charts, guests and events first"
-        return super().reason("seek" if action == "chapter" else action)
+        return super().reason(action)
 
     def action_chapter(self, step: int) -> None:
         """To the beginning of the chapter after or before; behind the last one is the end."""
+        starts = [chapter.position for chapter in self.demo.chapters]
+        if self.playback is None:
+            self._asked = min(len(starts) - 1, max(0, self._asked + step))
+            self.notify(f"step {self._asked + 1} follows as soon as the recording is read")
+            return
         if self.at_an_end(step):
             return
-        starts = [chapter.position for chapter in self.demo.chapters]
         place = len(starts) if self.play.at_end else self.demo.place(self.play.position)
         if step > 0:
             self.seek_to(starts[place + 1] if place + 1 < len(starts) else self.play.recording.length)
