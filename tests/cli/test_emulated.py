@@ -51,7 +51,7 @@ def test_a_comparison_with_kvm_says_that_a_part_was_emulated(capsys: Captured) -
     told(RUN, "kvm")
     told(OTHER, "tcg")
     text = shown(["compare", RUN, OTHER, "--explain"], capsys)
-    assert "TCG on a part of the sides: these values describe emulation" in text
+    assert "TCG on some of the sides: these values describe emulation" in text
     assert json.loads(shown(["compare", RUN, OTHER, "--json"], capsys))["accelerators"] == ["kvm", "tcg"]
 
 

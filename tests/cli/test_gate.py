@@ -372,7 +372,7 @@ def test_one_run_a_side_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         told(run, {"none": [10.0 * factor + n for n in range(8)]})
     line = f"{TWENTY_MORE}, cache none, tiles 1: cannot tell: one run a side, whose repeats"
     takes = (
-        "to prove a difference takes 4 runs a side at least; fastest, where both can be had: one run with both sides "
+        "to prove a difference takes 4 runs a side at least; fastest, if both can run here: one run with both sides "
         "as values of an axis, 6 repeats"
     )
     for options, code, head, mark in (
@@ -670,7 +670,7 @@ def test_an_amount_of_work_that_is_the_same_has_no_doubt(
         _printed(capsys, "report", f"{RUN}:1", f"{RUN}:2", "-o", str(page))
         rows = [line for line in page.read_text().splitlines() if "web bytes" in line]
         assert rows and all("same amount" in line for line in rows), rows
-    assert "web bytes" not in _printed(capsys, "compare", "last", "--explain").partition("Nothing can be said")[2]
+    assert "web bytes" not in _printed(capsys, "compare", "last", "--explain").partition("No verdict on")[2]
 
 
 def test_a_gate_decides_on_an_amount_that_is_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
         "Signs ? too few measurements",
         "",
         "vmlab compare last:1 last:2 --explain  every metric and note",
-        "vmlab report last:1 last:2 -o compared.html  hand it over",
+        "vmlab report last:1 last:2 -o compared.html  to share",
     ]
     lines = _said(capsys, "compare", "last:1", "last:2", "--explain").splitlines()
     assert lines[7:9] == [
@@ -232,9 +232,9 @@ def test_compare_explains_each_difference_and_names_the_noise(capsys: pytest.Cap
     )
     (line,) = (line for line in text.splitlines() if line.startswith("cache writeback against"))
     assert line.startswith(
-        "cache writeback against cache none, under emulation (TCG): proven to be worse at web (+9.8 % ("
+        "cache writeback against cache none, under emulation (TCG): proven to be worse for web (+9.8 % ("
     )
-    assert line.endswith("What the host was short of is not known, as it was not watched.")
+    assert line.endswith("Which resource was at its limit is not known, as the host was not recorded.")
     assert _json(capsys, "compare", "last", "--control", "last")["noise"]["readings"] == 8
 
 

@@ -85,7 +85,7 @@ BAD = [
         "limits, table, reference, recorded, allow",
     ),
     added("unknown key", "sedd: 3", ":7:1: unknown key 'sedd' in the scenario; did you mean 'seed'?"),
-    added("duplicate key", "name: again", ":7:1: the key 'name' stands twice; the first is on line 1"),
+    added("duplicate key", "name: again", ":7:1: the key 'name' is given twice; the first is on line 1"),
     added(
         "a path as the name of an axis",
         "axes: {guests.a.data_cache: [none, writeback]}",
@@ -239,7 +239,7 @@ BAD = [
         "duplicate key in a guest",
         "{role: fileserver, memory: 512 MiB}",
         "{role: web, role: mail, memory: 1 GiB}",
-        ":3:18: the key 'role' stands twice; the first is on line 3",
+        ":3:18: the key 'role' is given twice; the first is on line 3",
     ),
     changed(
         "pace of a kind that has none",
@@ -534,9 +534,9 @@ BAD = [
         ":4:3: the name 'host' is taken: the scenario language gives the word a meaning of its own",
     ),
     Bad("tab", "name: x\n\tguests: 1\n", ":2:1: a tab cannot indent YAML; use spaces"),
-    Bad("tab before a comment", "name: x\t# one\n", ":1:8: a tab cannot stand before a comment; use a space"),
-    Bad("tab before a line's comment", "name: x\n\t# one\n", ":2:1: a tab cannot stand before a comment; use a space"),
-    Bad("tab after a colon", "name:\tx\n", ":1:6: a tab cannot separate what stands on one line; use a space"),
+    Bad("tab before a comment", "name: x\t# one\n", ":1:8: a tab cannot come before a comment; use a space"),
+    Bad("tab before a line's comment", "name: x\n\t# one\n", ":2:1: a tab cannot come before a comment; use a space"),
+    Bad("tab after a colon", "name:\tx\n", ":1:6: a tab cannot separate words on one line; use a space"),
     Bad("tab alone", "name: x\n\t\nseed: 1\n", ":2:1: a tab on a line of its own; remove it"),
     Bad("YAML 1.1", f"%YAML 1.1\n---\n{GOOD}", ":1:1: a scenario is read as YAML 1.2; remove this line"),
     Bad("YAML 1.3", f"# x\n%YAML 1.3\n---\n{GOOD}", ":2:1: a scenario is read as YAML 1.2; remove this line"),
@@ -561,7 +561,7 @@ BAD = [
     added("no variable", "summary: a ${} b", f":7:10: '${{}} b' {_NO_VARIABLE}"),
     added("a variable that does not end", "summary: ${A", f":7:10: '${{A' {_NO_VARIABLE}"),
     added("a variable in a default", "summary: ${A:-${B}}", f":7:10: '${{A:-${{B}}}}' {_NO_VARIABLE}"),
-    added("a variable in a key", "targets: {'${A}': {}}", ":7:11: a variable cannot stand in a key"),
+    added("a variable in a key", "targets: {'${A}': {}}", ":7:11: a key cannot contain a variable"),
     added("variables that are a list", "vars: [A]", ":7:7: vars needs a mapping, such as vars: {SIZE: 4}"),
     added("a variable of a mapping", "vars: {A: {b: 1}}", ":7:11: the variable A needs a word or a number"),
     added("a variable of itself", "vars: {A: '${A}'}", ":7:11: the variable A cannot use variables"),
@@ -631,9 +631,9 @@ BAD = [
     changed("merged from a word in a list", "{role", "{<<: [{}, x], role", ":3:16: <<" + _NEEDS_MAPPING),
     changed("merged from nothing", "{role", "{<<: *gone, role", ":3:11: the alias *gone names no anchor"),
     changed(
-        "merged twice", "{role", "{<<: {}, <<: {}, role", ":3:15: the key '<<' stands twice; the first is on line 3"
+        "merged twice", "{role", "{<<: {}, <<: {}, role", ":3:15: the key '<<' is given twice; the first is on line 3"
     ),
-    changed("merged into itself", "a: {role", "a: &a {<<: *a, role", ":3:14: the alias *a stands inside itself"),
+    changed("merged into itself", "a: {role", "a: &a {<<: *a, role", ":3:14: the alias *a contains itself"),
     changed(
         "a merged key that is none",
         "{role",
@@ -688,7 +688,7 @@ BAD = [
         f"a: &a [{', '.join('x' * 10)}]\n{_BOMB}\n",
         ":4:44: holds more than 10000 values, aliases counted in full",
     ),
-    Bad("alias to itself", "a: &a [*a]\n", ":1:8: the alias *a stands inside itself"),
+    Bad("alias to itself", "a: &a [*a]\n", ":1:8: the alias *a contains itself"),
     Bad("alias to nothing", "a: *b\n", ":1:4: the alias *b names no anchor"),
     Bad("deep nesting", "[" * 20000, ":1:18: is nested more than 16 deep"),
     Bad("long list", f"a: [{'1, ' * 30000}]", ":1:30002: holds more than 10000 values, aliases counted in full"),

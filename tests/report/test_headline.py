@@ -73,11 +73,11 @@ def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_p
     (text,) = explanation(compare(sides_by_axis(document)))
     assert text.startswith(
         "cache writeback against cache none, under emulation (TCG): "
-        "proven to be better at web (-50.0 % (-50.0 to -50.0))."
+        "proven to be better for web (-50.0 % (-50.0 to -50.0))."
     )
-    assert "No difference is proven at db (~ " in text and "total wall clock (~ " in text
+    assert "No difference is proven for db (~ " in text and "total wall clock (~ " in text
     assert "would have been found in four of five cases." in text
-    assert "To prove one as large as seen would take so many repeats: about " in text
+    assert "Repeats that would prove a difference as large as seen: about " in text
     assert text.endswith(
         "The CPU was at its limit in 8 of 8 cells with cache none, in 0 of 8 with cache writeback; "
         "the disk in 0 of 8 cells with cache none, in 8 of 8 with cache writeback."
@@ -94,7 +94,7 @@ def test_a_paragraph_says_where_no_resource_was_at_its_limit(tmp_path: Path) -> 
 
 def test_a_paragraph_of_too_few_readings_says_how_many_it_takes(tmp_path: Path) -> None:
     (text,) = explanation(compare(sides_by_axis(_bound(tmp_path, 3))))
-    assert "no difference is proven. Nothing can be said of web (? -50.0 %), db (? " in text
+    assert "no difference is proven. No verdict on web (? -50.0 %), db (? " in text
     assert (
         "too few measurements: 3 repeats; to prove a difference in one of 3 metrics takes 7 repeats at least." in text
     )

@@ -55,7 +55,7 @@ def test_a_record_with_readings_of_the_old_yardstick_is_read_without_them(tmp_pa
         gathered = gather("last", reader, ())
     assert all(cell.yardstick is None for cell in document(store).cells)
     texts = (comparison_table(found), *explanation(found), run_table(document(store)))
-    assert "proven to be worse at web (+100.0 % (+100.0 to +100.0))" in texts[1]
+    assert "proven to be worse for web (+100.0 % (+100.0 to +100.0))" in texts[1]
     for text in (*texts, markdown_report([gathered]).decode()):
         assert "yardstick" not in text.lower()
 
@@ -108,7 +108,7 @@ NOISE = {
 }
 FOLDED = (
     "cells 3, 4 and 5: the host's other work took 12 to 28 % of the CPUs while the workloads ran "
-    "(3 notices, each in the JSON)"
+    "(3 notices, listed in the JSON)"
 )
 
 
@@ -140,12 +140,25 @@ def test_notices_that_differ_in_numbers_alone_are_one_line_of_any_kind() -> None
     waited = [f"cell {cell}: tasks on the host waited for memory for {cell + 1} % of the time" for cell in (2, 3, 5)]
     helpers = [f"t{tile}-web: its helper does not answer; its programs are started over SSH" for tile in (1, 2, 3)]
     assert short_notices([waited[0], "guests are emulated", *waited[1:], *helpers]) == [
-        "cells 2, 3 and 5: tasks on the host waited for memory for 3 to 6 % of the time (3 notices, each in the JSON)",
+        "cells 2, 3 and 5: tasks on the host waited for memory for 3 to 6 % of the time "
+        "(3 notices, listed in the JSON)",
         "guests are emulated",
         "t1-web, t2-web, t3-web: its helper does not answer; its programs are started over SSH "
-        "(3 notices, each in the JSON)",
+        "(3 notices, listed in the JSON)",
     ]
     assert short_notices([*waited[:2], *helpers[:2]]) == [*waited[:2], *helpers[:2]]
+
+
+def test_spans_of_several_notices_become_the_span_that_holds_all() -> None:
+    spans = {2: (67, 99), 3: (62, 93), 5: (70, 98)}
+    notices = [
+        f"cell {cell}: the CPUs ran at {80 + cell} % of their best speed on average, between {low} and {high} %"
+        for cell, (low, high) in spans.items()
+    ]
+    assert short_notices(notices) == [
+        "cells 2, 3 and 5: the CPUs ran at 82 to 85 % of their best speed on average, between 62 and 99 % "
+        "(3 notices, listed in the JSON)"
+    ]
 
 
 def test_warnings_of_a_comparison_are_folded_side_by_side() -> None:
@@ -154,8 +167,8 @@ def test_warnings_of_a_comparison_are_folded_side_by_side() -> None:
     ]
     assert short_notices(["the kernels differ", *invalid, "night-1: cell 7: failed"]) == [
         "the kernels differ",
-        "base-1: cells 1, 4 and 6: invalid, other work took 21 to 26 % (3 notices, each in the JSON)",
-        "base-2: cells 1, 4 and 6: invalid, other work took 21 to 26 % (3 notices, each in the JSON)",
+        "base-1: cells 1, 4 and 6: invalid, other work took 21 to 26 % (3 notices, listed in the JSON)",
+        "base-2: cells 1, 4 and 6: invalid, other work took 21 to 26 % (3 notices, listed in the JSON)",
         "night-1: cell 7: failed",
     ]
 

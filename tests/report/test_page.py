@@ -72,8 +72,8 @@ def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -
         "metrics; to prove it takes 8 repeats.",
         "writeback against none: total wall clock 34.4 s against 28.4 s; +21.3 %.",
         "The CPU was at its limit in both cells.",
-        "The disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for, whatever "
-        "their cache mode.",
+        "The disk was busy for at most 1.6 % of the time in these cells, so they did not wait for it, in any "
+        "cache mode.",
         "2 of 2 cells passed.",
     ]
     assert all(one.count(":") <= 1 for one in words(first, ".//div[@class='answer']/p")), "no chain of colons"
@@ -454,7 +454,7 @@ def test_missed_targets_stand_out_on_the_first_screen_and_have_a_table_below_it(
     assert words(root, "//div[@class='first']//p[@class='missed']") == [missed]
     (table,) = at(root, "//h2[text()='Targets']/following-sibling::div[1]/table")
     assert words(table, ".//th") == [
-        "what each tile must deliver",
+        "targets of each tile",
         "depth 1",
         "depth 8",
         "disk.latency_p99 at most 200 us",

@@ -89,7 +89,7 @@ def test_a_reading_far_from_the_others_is_named_and_counts() -> None:
     disturbed = [*SLOW[:7], 100.0]
     figure = _figure(disturbed)
     assert list(outlier_notes([("web", figure, "s")])) == [
-        "far from the other values, and counted all the same: web, repeat 8: 100.0 s"
+        "far from the other values, but counted: web, repeat 8: 100.0 s"
     ]
     assert figure.spread is not None and figure.spread.count == 8
     # Ranks keep it from hiding what the other seven show.

@@ -25,8 +25,8 @@ _OPTIONS = (
         "texts",
         multiple=True,
         metavar="CONDITION",
-        help="Exit with 1 if the interval shows this: a difference, as 'web.latency_p95 > +20 %', or a level, as "
-        "'web.latency_p95 > 20 ms'; can be repeated. Without a metric it applies to the run time.",
+        help="Exit with 1 if the interval proves this: a difference, such as 'web.latency_p95 > +20 %', or a "
+        "level, such as 'web.latency_p95 > 20 ms'; can be repeated. Without a metric it applies to the run time.",
     ),
     click.option("--strict", is_flag=True, help="Exit with 1 instead of 4 if a condition is undecided."),
     click.option("--lenient", is_flag=True, help="Exit with 0 instead of 4 if a condition is undecided."),

@@ -65,12 +65,12 @@ COMMANDS: dict[str, CommandEntry] = {
     "schema": CommandEntry("plan_commands.schema", "Print the JSON Schema of scenarios, for editors."),
     "image": CommandEntry("image_commands.image", "Build, add, move, list or remove guest images."),
     "snapshot": CommandEntry("image_commands.snapshot", "List or remove guest snapshots."),
-    "hosts": CommandEntry("hosts_commands.hosts", "Check the hosts of a fleet, or have its run go on."),
+    "hosts": CommandEntry("hosts_commands.hosts", "Check the hosts of a fleet, or resume its run."),
     "rm": CommandEntry("upkeep_commands.rm", "Delete runs."),
     "clean": CommandEntry("upkeep_commands.clean", "Clean up after crashed runs."),
     "plugins": CommandEntry("plan_commands.plugins", "List workloads, formats and metrics, by package."),
-    "doctor": CommandEntry("doctor_command.doctor", "Check the requirements of runs and how to meet them."),
-    "selftest": CommandEntry("selftest_command.selftest", "Try on a real guest what works on this host."),
+    "doctor": CommandEntry("doctor_command.doctor", "Check the requirements of runs, and install what is missing."),
+    "selftest": CommandEntry("selftest_command.selftest", "Check on a real guest that everything works here."),
 }
 
 

@@ -128,9 +128,11 @@ variables_option = click.option(
     help="Give the scenario's ${NAME} a value.",
 )
 verbose_option = click.option("--verbose", is_flag=True, help="Show each phase and workload of each cell, too.")
-quiet_option = click.option("--quiet", is_flag=True, help="Print the table alone, and no progress.")
-wait_option = click.option("--wait", is_flag=True, help="Wait for its turn where another run measures on this host.")
-concurrent_option = click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
+quiet_option = click.option("--quiet", is_flag=True, help="Print only the table, without progress.")
+wait_option = click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
+concurrent_option = click.option(
+    "--concurrent", is_flag=True, help="Run even while another run measures; both results say so."
+)
 hosts_option = click.option(
     "--hosts", metavar="HOSTS", callback=parsed(names_in), help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
 )
@@ -144,8 +146,8 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--repeats",
         type=_Repeats(1, 1000),
         metavar="N|claims|claims-once",
-        help="Repeats of every cell; claims: as many as a publication's claims need, of the cells that they name; "
-        "claims-once: one more than the fewest that can answer them.",
+        help="Repeats of every cell. claims: as many as the publication's claims need, only of cells that they "
+        "name. claims-once: one more than the minimum for them.",
     ),
     "--for": click.option(
         "--for",
@@ -158,11 +160,11 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--again",
         type=click.IntRange(0, MOST_CELLS),
         metavar="N",
-        help="Measure a disturbed cell again, N times in all (a quarter of the cells, and at least 2).",
+        help="Measure disturbed cells again, at most N times in all [default: a quarter of the cells, at least 2].",
     ),
     "--again-failed": click.option("--again-failed", is_flag=True, help="Measure failed cells again, too."),
     "--no-wait": click.option(
-        "--no-wait", is_flag=True, help="Do not wait, up to 30 s before each cell's workloads, for a quiet host."
+        "--no-wait", is_flag=True, help="Start workloads at once, without waiting up to 30 s for a quiet host."
     ),
     "--set": click.option(
         "--set",
@@ -170,11 +172,15 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         multiple=True,
         metavar="PATH=VALUE",
         callback=assignments,
-        help="Override a value: workloads.web.requests=500, or all that are in @FILE.",
+        help="Override a value, such as workloads.web.requests=500, or several by @FILE.",
     ),
     "--var": variables_option,
     "--asset": click.option(
-        "--asset", "assets", multiple=True, metavar="NAME=PATH", help="Your own copy of a suite, as unixbench=PATH."
+        "--asset",
+        "assets",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="Your own copy of a suite, such as unixbench=PATH.",
     ),
     "--seed": click.option(
         "--seed",
@@ -192,7 +198,9 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--allow-noise", is_flag=True, help="Keep cells valid despite other load on the host; report it."
     ),
     "--allow-equal-weight": click.option(
-        "--allow-equal-weight", is_flag=True, help="Beside the host's own guests take CPU and memory as they do."
+        "--allow-equal-weight",
+        is_flag=True,
+        help="Do not halve the CPU weight or reserve memory for the host's own guests.",
     ),
     "--control": click.option(
         "--control", is_flag=True, help="Measure one configuration as both sides to find the noise."
@@ -214,7 +222,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--hypervisor": click.option(
         "--hypervisor",
         type=click.Choice(HYPERVISORS),
-        help="Where guests run: in the run, or in the host's own libvirt.",
+        help="Which libvirt starts the guests: the run's own, or the host's.",
     ),
     "--cold": click.option("--cold", is_flag=True, help="Boot all guests instead of restoring snapshots."),
 }

@@ -334,7 +334,7 @@ def _largest(cell: CellPlan) -> list[str]:
     first = [guest for guest in cell.guests if guest.tile == 1]
     width = max(width_of(guest.guest) for guest in first)
     return [
-        f"guests of a tile, of which there are {cell.tiles} at most",
+        f"guests of each tile, at most {plural(cell.tiles, 'tile')}",
         *(_guest_line(guest, width, alike=cell.cache is not None) for guest in first),
         "",
     ]

@@ -307,8 +307,8 @@ def _speed() -> Check:
         return _installed(LABEL, False, f"{NO_TRACE}: {error}", "gcc", required=False)
     if not all(map(math.isfinite, (mean, low, high))):
         return Check(LABEL, False, f"{NO_TRACE}: no CPU has told its speed", required=False)
-    average = f"{mean:.0f} % of the best within {_SPEED_SECONDS:g} s on average"
-    return Check(LABEL, True, f"{average}, by CPU between {low:.0f} and {high:.0f} %", required=False)
+    average = f"{mean:.0f} % of the best speed on average over {_SPEED_SECONDS:g} s"
+    return Check(LABEL, True, f"{average}, by CPU {low:.0f} to {high:.0f} %", required=False)
 
 
 def _ksm() -> Check:
@@ -327,6 +327,6 @@ def _host_settings() -> Iterator[Check]:
     """What scenarios may change of the host while they run."""
     why = unsettable(nearest_folder(runs_folder()))
     for name in (*HOST_SETTINGS, *HOST_PARTS):
-        detail = why.get(name, "scenarios can change it" if name in HOST_SETTINGS else "scenarios can order one")
+        detail = why.get(name, "scenarios can change it" if name in HOST_SETTINGS else "scenarios can limit it")
         remedy = as_root() if detail.endswith(CANNOT_WRITE) and os.geteuid() != 0 else None
         yield Check(f"host.{name}", name not in why, detail, remedy, required=False)

@@ -210,7 +210,7 @@ def neighbour_words(host: HostFacts, allow: Allow, *, own_weight: bool) -> Itera
         return
     yield f"this host runs {described(host.neighbours)}"
     if allow.equal_weight:
-        yield "the lab takes CPU and memory on equal terms with them, as was asked for (allow.equal_weight)"
+        yield "the lab takes CPU and memory on equal terms with them (allow.equal_weight)"
     else:
         weight = _LOWER_WEIGHT_WORDS if own_weight else _USUAL_WEIGHT_WORDS
         yield f"the lab leaves {format_bytes(left_free_bytes(host, allow))} free, and {weight}"

@@ -319,7 +319,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
     if plan.on_hosts_libvirt and host.kvm_refuses:
         yield f"{slow_start_words()}; without the device it does not: {removal_command()}"
     if plan.scenario.allow.noise:
-        yield "the host's other work is reported and invalidates no cell, as was asked for"
+        yield "the host's other work is reported and invalidates no cell (allow.noise)"
     if plan.loop is not None:
         yield f"workloads start again for {format_seconds(plan.loop)} of each cell; values of a loop do not count"
     for key in () if plan.cold else _one_a_side(plan.cells):

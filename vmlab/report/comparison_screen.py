@@ -58,7 +58,7 @@ def _blocks(comparison: Comparison, sides: Sequence[Side], named: str) -> Iterat
     yield Section("", [Notes([*_minded(comparison), *signs], indent=" " * len(PREFIX))])
     lines = [
         next_line(f"vmlab compare {named} --explain", "every metric and note"),
-        next_line(f"vmlab report {named} -o compared.html", "hand it over"),
+        next_line(f"vmlab report {named} -o compared.html", "to share"),
     ]
     yield Section("", [Notes(lines)])
 
@@ -96,7 +96,8 @@ def candidate_verdicts(comparison: Comparison) -> Iterator[str]:
             for row in rows
         ]
         yield (
-            verdict_sentence(name, names[0], found) or f"NOTHING IS COMPARED of {name}: no metric passed on both sides."
+            verdict_sentence(name, names[0], found)
+            or f"NOTHING IS COMPARED for {name}: no metric passed on both sides."
         )
 
 

@@ -168,13 +168,13 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
 
 def behind_sides(comparison: Comparison) -> list[str]:
     """Whether guests were emulated, and which parts of a host were not its own, on any side."""
-    return behind_notes(comparison.accelerators, comparison.ordered, "a part of the sides")
+    return behind_notes(comparison.accelerators, comparison.ordered, "some of the sides")
 
 
 def neighbour_notes(comparison: Comparison, names: Sequence[str], *, brief: bool = False) -> Iterator[str]:
     """What the host's own guests took of each side, a line for each, where any of them took much."""
     of_sides = comparison.neighbours
-    took = "beside" if brief else "took, on average of the cells of"
+    took = "beside" if brief else "took on average, in the cells of"
     if any(one.took_cpu or one.used_disks for uses in of_sides for one in uses or ()):
         for name, uses in zip(names, of_sides, strict=True):
             yield f"{GUESTS_OF_HOST} {took} {name}: {'not known' if uses is None else took_words(uses)}"

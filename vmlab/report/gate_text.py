@@ -81,7 +81,7 @@ def _faster(found: Difference) -> str:
     if found.paired:
         return ""
     repeats = readings_needed(found.family)
-    return f"; fastest, where both can be had: one run with both sides as values of an axis, {repeats} repeats"
+    return f"; fastest, if both can run here: one run with both sides as values of an axis, {repeats} repeats"
 
 
 def _level_words(level: Level) -> str:

@@ -26,7 +26,7 @@ def heading(document: RunDocument) -> list[str]:
     lines += [f"tags: {', '.join(run.tags)}"] if run.tags else []
     if (speed := speed_words(run.speed)) is not None:
         lines.append(speed)
-    lines += [*_emulation_notes(accelerators_of(document), "a part of the cells"), *ordered_sentences(run.host)]
+    lines += [*_emulation_notes(accelerators_of(document), "some of the cells"), *ordered_sentences(run.host)]
     if run.outcome != Outcome.PASSED:
         passed = sum(cell.outcome == Outcome.PASSED for cell in document.cells)
         outcome = f"{run.outcome}, {passed} of {plural(run.cells_planned, 'cell')} passed"

@@ -132,7 +132,7 @@ def _differing(named: _Named) -> Iterator[str]:
         yield "no difference is proven."
         return
     parts = [
-        f"{word} at {_some([f'{name} ({long_text(one)})' for name, one in proven if one.better is better])}"
+        f"{word} for {_some([f'{name} ({long_text(one)})' for name, one in proven if one.better is better])}"
         for word, better in (("better", True), ("worse", False), ("different", None))
         if any(one.better is better for _, one in proven)
     ]
@@ -146,10 +146,10 @@ def _not_proven(named: _Named) -> Iterator[str]:
         return
     found = [one.detectable for _, one in those if one.detectable]
     enough = f"; a difference of {max(found):.1f} % would have been found in four of five cases" if found else ""
-    yield f"No difference is proven at {_some([f'{name} ({long_text(one)})' for name, one in those])}{enough}."
+    yield f"No difference is proven for {_some([f'{name} ({long_text(one)})' for name, one in those])}{enough}."
     takes = [f"{to_find_words(one)} for {name}" for name, one in those if one.percent]
     if takes:
-        yield f"To prove one as large as seen would take so many {unit_of(those[0][1])}: {_some(takes)}."
+        yield f"{capital(unit_of(those[0][1]))} that would prove a difference as large as seen: {_some(takes)}."
 
 
 def _untested(named: _Named) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _untested(named: _Named) -> Iterator[str]:
             untested.setdefault(one.obstacle, []).append((name, one))
     for those in untested.values():
         why = untested_words(max((one for _, one in those), key=lambda one: one.family))
-        yield f"Nothing can be said of {_some([f'{name} ({percent_text(one)})' for name, one in those])}: {why}."
+        yield f"No verdict on {_some([f'{name} ({percent_text(one)})' for name, one in those])}: {why}."
     missing = [name for name, one in named if one.verdict == Verdict.NOT_COMPARED]
     if missing:
         yield f"Not compared, as a side has no value that passed: {_some(missing)}."
@@ -180,21 +180,21 @@ def _same(named: _Named) -> Iterator[str]:
 
 
 def _at_best_speed(named: _Named, others: Sequence[Difference | None]) -> Iterator[str]:
-    """Where the verdict is another one at the CPUs' best speed."""
+    """Where the verdict differs at the CPUs' best speed."""
     moved = [
         f"{name} ({other.verdict.words}, {long_text(other)})"
         for (name, one), other in zip(named, others, strict=True)
         if other is not None and other.verdict != one.verdict
     ]
     if moved:
-        yield f"At the CPUs' best speed the verdict is another at {_some(moved)}."
+        yield f"At the CPUs' best speed the verdict differs for {_some(moved)}."
 
 
 def _limits(comparison: Comparison, place: int) -> Iterator[str]:
     """Which resources were at their limit on both sides, by their cells."""
     before, after = comparison.bound[0], comparison.bound[place + 1]
     if not before or not after:
-        yield "What the host was short of is not known, as it was not watched."
+        yield "Which resource was at its limit is not known, as the host was not recorded."
     else:
         sides = {comparison.labels[0]: Counter(before), comparison.labels[place + 1]: Counter(after)}
         yield f"{capital(limit_words(sides))}."

@@ -62,7 +62,7 @@ def _known(one: NightFigure) -> str:
     low, high, expected = _words([*one.interval, one.expected or 0.0], one.unit)
     where = f"another of {plural(one.nights, 'night')} lies from {low} to {high} at {one.confidence:.4g} %"
     word = f"{one.state} than that" if one.state in (NightState.WORSE, NightState.BETTER) else "within that"
-    worse = "" if one.fails_from is None else f"; worse is from {relative_number(one.fails_from, 'difference')} on"
+    worse = "" if one.fails_from is None else f"; worse means {relative_number(one.fails_from, 'difference')} or more"
     return f"{value}, {word}: {where}, mean {expected}{worse}"
 
 

@@ -45,7 +45,7 @@ def pooled_blocks(comparison: PooledComparison) -> Iterator[Block]:
     notes += [_OVERALL] if any(row.workload == OVERALL for row in comparison.rows) else []
     notes += [_EACH] if len(comparison.rows) > 1 else []
     notes += _few_blocks(comparison.rows)
-    notes += behind_notes(accelerators, comparison.ordered, "a part of the runs")
+    notes += behind_notes(accelerators, comparison.ordered, "some of the runs")
     notes += [EXPLORATORY] if comparison.chosen else []
     yield Section("", [Notes([*notes, *(f"{MARK} {text}" for text in comparison.warnings)])])
 

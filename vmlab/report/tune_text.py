@@ -259,7 +259,7 @@ def _lines_to_copy(found: Tuned) -> list[CopiedLine]:
 def _behind(found: Tuned) -> Iterator[Block]:
     runs = [run for run in (found.screening, found.confirmation) if run is not None]
     accelerators, ordered = [run.accelerator for run in runs], all_ordered_words(run.host for run in runs)
-    yield Section("", [Notes(behind_notes(accelerators, ordered, "a part of the runs"))])
+    yield Section("", [Notes(behind_notes(accelerators, ordered, "some of the runs"))])
 
 
 def tune_document(found: Tuned) -> dict[str, Any]:

@@ -258,7 +258,7 @@ def outlier_notes(named: Iterable[tuple[str, Figure, str]]) -> Iterator[str]:
         for one in figure.outliers
     ]
     if found:
-        yield f"far from the other values, and counted all the same: {_joined(found)}"
+        yield f"far from the other values, but counted: {_joined(found)}"
 
 
 def _which(figure: Figure, one: OneReading) -> str:

@@ -25,6 +25,7 @@ APART = "*"
 LEAST_FOLDED = 3
 """So many texts that say the same of several things become one."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?!\.?\w)")
+_UPPER_END = re.compile(r"between [\d.]+ and $")
 _MOST_CELLS = 12
 _LONGEST = 1e15
 STATISTIC_WORDS = {
@@ -90,10 +91,10 @@ def apart_words(overlaps: Sequence[float | None]) -> str:
     `overlaps` are the shares of their spans in which all tiles ran, None where that is not known; one at least.
     """
     known = [overlap for overlap in overlaps if overlap is not None]
-    share = f"for {100 * min(known):.0f} % of their time at the least" if known else "for an unknown time"
+    share = f"for {100 * min(known):.0f} % of their time at least" if known else "for an unknown time"
     return (
-        f"{APART} the tiles ran together only {share}; each rate is over its own tile's time, since the tools do not "
-        "tell the rates over the span in which all ran"
+        f"{APART} the tiles ran together only {share}; each rate is over its own tile's time, since tools report "
+        "no rate for the span in which all ran"
     )
 
 
@@ -111,7 +112,7 @@ def folded(named: Sequence[tuple[str, str]]) -> list[tuple[list[str], str, int]]
     """Texts, each with the name of what it is about; three or more that differ in numbers alone become one text.
 
     A text comes with the names and the number of those that it stands for. It stands at the place of the first and has
-    the range of each number: ``21 to 48 %``.
+    the range of each number: ``21 to 48 %``, and of spans the outer ends: ``between 58 and 100 %``.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
     for name, text in named:
@@ -135,7 +136,17 @@ def without_numbers(text: str) -> str:
 
 def _in_ranges(texts: Sequence[str]) -> str:
     ranges = iter([sorted(set(those), key=float) for those in zip(*map(_NUMBER.findall, texts), strict=True)])
-    return _NUMBER.sub(lambda _: " to ".join(dict.fromkeys([(those := next(ranges))[0], those[-1]])), texts[0])
+
+    def words(found: re.Match[str]) -> str:
+        values = next(ranges)
+        # Of spans the lowest and the highest end: `between 62 to 70 and 93 to 99 %` has to be read twice.
+        if found.string.endswith("between ", 0, found.start()):
+            return values[0]
+        if _UPPER_END.search(found.string, 0, found.start()):
+            return values[-1]
+        return " to ".join(dict.fromkeys([values[0], values[-1]]))
+
+    return _NUMBER.sub(words, texts[0])
 
 
 def cells_words(numbers: Sequence[int]) -> str:

@@ -97,30 +97,30 @@ _LARGEST = 1e100
 def whole(value: Any) -> int:
     """A whole number."""
     if type(value) is not int:
-        raise ValueError(f"a {_kind(value)} stands where a whole number should")
+        raise ValueError(f"a {_kind(value)} instead of a whole number")
     return value
 
 
 def number(value: Any) -> float:
     """A number that a clock may show: finite, and below a generous limit."""
     if not isinstance(value, float | int) or not abs(value) < _LARGEST:
-        raise ValueError(f"a {_kind(value)} stands where a number should")
+        raise ValueError(f"a {_kind(value)} instead of a number")
     return value
 
 
 def text(value: Any) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise ValueError(f"a {_kind(value)} stands where a text should")
+        raise ValueError(f"a {_kind(value)} instead of a text")
     return value
 
 
 def packed(value: Any, size: int | None = None) -> bytes:
     """Bytes, `size` of them when given."""
     if not isinstance(value, bytes):
-        raise ValueError(f"a {_kind(value)} stands where bytes should")
+        raise ValueError(f"a {_kind(value)} instead of bytes")
     if size is not None and len(value) != size:
-        raise ValueError(f"{len(value)} bytes stand where {size} should")
+        raise ValueError(f"{len(value)} bytes instead of {size}")
     return value
 
 

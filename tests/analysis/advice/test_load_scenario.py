@@ -171,7 +171,7 @@ def test_a_qemu_without_libvirt_is_copied_by_its_trace(tmp_path: Path) -> None:
     assert phase.reads.latency == pytest.approx(0.005)
     assert phase.writes.latency == pytest.approx(0.02)
     assert set(access(file)) == {"random"}
-    assert "Nothing tells how often it flushed" in file.text
+    assert "How often it flushed is not known" in file.text
 
 
 def test_a_recording_of_less_than_a_minute_is_refused_in_one_line(

@@ -230,7 +230,7 @@ def test_the_text_says_how_far_tonight_is_off(tmp_path: Path) -> None:
     assert "gate nightly: failed at 2 of 2 metrics" in text
     assert "FAIL cache none: web: 12.0 s, worse than that: another of 4 nights lies from " in text
     assert "nights: 4, 2026-11-21 14:30 UTC" in text
-    assert "; worse is from +" in text
+    assert "; worse means +" in text
     assert "passed" in night_text(judged(tmp_path / "again", 10.1))
     assert max(map(len, night_text(judged(tmp_path / "third", 12.0), 80).splitlines())) <= 80
 

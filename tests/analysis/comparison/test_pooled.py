@@ -95,7 +95,7 @@ def test_the_text_says_the_answer_each_run_and_the_machines(tmp_path: Path) -> N
     assert "day-1 -42.7 % (-43.9 to -41.5)" in text
     assert "libvirt 9.0.0 · bare metal: 2 runs" not in text and "· tcg: 2 runs, 2026-11-21" in text
     assert "pve2 · 2 x AMD EPYC 7302P 16-Core Processor · Linux 6.12.0" in text
-    assert "TCG on a part of the runs: these values describe emulation" in text
+    assert "TCG on some of the runs: these values describe emulation" in text
     assert "each interval is at 95 %, and not corrected for the number of metrics" in text
 
 

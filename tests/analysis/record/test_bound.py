@@ -188,7 +188,7 @@ def recorded() -> RunDocument:
 
 def test_a_recorded_tile_waited_for_the_cpu_and_says_that_the_disk_did_not_matter(recorded: RunDocument) -> None:
     assert [cell.bound_by and cell.bound_by.resource for cell in recorded.cells] == ["cpu", "cpu"]
-    note = "the disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for"
+    note = "the disk was busy for at most 1.6 % of the time in these cells, so they did not wait for it"
     text = run_table(recorded, 10_000)
     assert note in text
     assert "at its limit               CPU        CPU" in text

@@ -94,8 +94,8 @@ def test_a_comparison_has_them_side_by_side(tmp_path: Path) -> None:
     calm, loud = told(tmp_path / "calm", (IDLE,)), told(tmp_path / "loud", (DB, IDLE), (IDLE,))
     comparison = compared(calm, loud)
     text = " ".join(comparison_table(comparison).split())
-    assert "guests of this host took, on average of the cells of calm: little" in text
-    assert "guests of this host took, on average of the cells of loud: CPUs db 17 %; disks db 1.5 MiB/s" in text
+    assert "guests of this host took on average, in the cells of calm: little" in text
+    assert "guests of this host took on average, in the cells of loud: CPUs db 17 %; disks db 1.5 MiB/s" in text
     sides = jsonable(comparison)["neighbours"]
     assert [one["side"] for one in sides] == ["calm", "loud"]
     assert [[use["name"] for use in one["neighbours"]] for one in sides] == [["idle"], ["db", "idle"]]
@@ -109,7 +109,7 @@ def test_cells_that_do_not_count_and_those_of_older_records_are_left_out(tmp_pat
     )
     comparison = compared(old, mixed)
     assert comparison.neighbours == (None, (DB,))
-    assert "of the cells of old: not known" in " ".join(comparison_table(comparison).split())
+    assert "in the cells of old: not known" in " ".join(comparison_table(comparison).split())
 
 
 def test_quiet_sides_need_no_word(tmp_path: Path) -> None:

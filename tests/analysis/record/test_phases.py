@@ -138,7 +138,7 @@ def test_the_time_of_emulated_guests_says_so_and_that_of_a_host_alone_does_not()
         None,
         "tcg",
     )
-    assert phases_text(mixed).startswith("TCG on a part of the cells: these values")
+    assert phases_text(mixed).startswith("TCG on some of the cells: these values")
     without = (replace(event, guests=0) if isinstance(event, CellStarted) else event for event in rest)
     alone = time_of([begin, probed, *without])
     assert (alone.accelerator, alone.ordered) == (None, ["emulated disk"])

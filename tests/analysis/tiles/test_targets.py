@@ -158,7 +158,7 @@ def test_a_target_that_a_cell_cannot_measure_is_not_applicable_there(tmp_path: P
         ("iops", True, True),
     ]
     assert delivered(cell) is True
-    assert verdict_words(cell) == "every tile delivered what the targets ask; not applicable here: web.latency_p95"
+    assert verdict_words(cell) == "every tile met its targets; not applicable here: web.latency_p95"
 
 
 def test_what_is_missed_stands_first_and_fails_the_junit_file_where_targets_decide(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_link_in_place_of_the_folder_stops_the_removal(above: bool, disks: Dat
     moved = place.parent if above else place
     moved.rename(tmp_path / "moved")
     moved.symlink_to(tmp_path / "moved")
-    with pytest.raises(CleanupIncomplete, match="a link stands where the folder was"):
+    with pytest.raises(CleanupIncomplete, match="a link has replaced the folder"):
         swept(tmp_path)
     assert file.exists() and len(open_entries(tmp_path)) == 1
     moved.unlink()

@@ -164,7 +164,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         ("EPYC -svm -topoext", "this host's QEMU has no CPU feature topoext"),
         ("max +fast", "this host's QEMU has no CPU feature fast"),
         ("max +svm", "emulation (TCG) has no CPU feature svm here"),
-        ("host", "the host's own processor is to be had with KVM alone"),
+        ("host", "the host's own processor needs KVM"),
         ("EPYC", "emulation (TCG) cannot give it svm, topoext; without these it is EPYC -svm -topoext"),
         ("EPYC -avx2", "emulation (TCG) cannot give it svm, topoext; without these it is EPYC -avx2 -svm -topoext"),
         ("Haswell", "this host's QEMU and libvirt do not both know a CPU model Haswell"),

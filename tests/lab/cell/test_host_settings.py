@@ -148,7 +148,7 @@ def test_what_somebody_else_has_changed_stays_when_the_run_was_killed(home: Home
 def test_a_run_beside_another_changes_no_settings(home: Home, dummies: Dummies) -> None:
     code, _, words = home.run("run", str(dummies.scenario), "--concurrent", **{SYS: str(dummies.sys)})
     assert code == 3
-    assert "sets host.ksm, host.thp, which another run would be measured under" in words
+    assert "sets host.ksm, host.thp, which would change what another run measures" in words
     assert home.records() == []
 
 

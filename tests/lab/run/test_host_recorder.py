@@ -120,7 +120,7 @@ def test_a_span_without_samples_is_named_and_a_late_tick_is_not() -> None:
     looked_at(1.2, 0, 3600.0)
     at = "2001-09-09T01:46:40.000+00:00"
     assert told == [
-        ("warning", f"gap: no sample was taken for 13.0 s until {at}: the recorder stood still"),
+        ("warning", f"gap: no sample was taken for 13.0 s until {at}: the recorder did not run"),
         ("warning", f"gap: no sample was taken for 1 h 00 min until {at}: the host was suspended"),
     ]
     for _ in range(110):
@@ -140,7 +140,7 @@ async def test_a_recorder_that_was_stopped_for_a_while_says_so_in_its_record() -
 
     def told() -> bool:
         with RunReader(folder.store) as reader:
-            return any("the recorder stood still" in event.text for _, event in reader.events(kinds=(Notice,)))  # type: ignore[attr-defined]
+            return any("the recorder did not run" in event.text for _, event in reader.events(kinds=(Notice,)))  # type: ignore[attr-defined]
 
     await until(told, "the gap")
     # It goes on, however long it was stopped.
@@ -195,7 +195,7 @@ def test_advice_needs_a_recording(state: Path, capsys: pytest.CaptureFixture[str
     writer.append(RunStarted(run=folder.name, scenario="tile", size="smoke", seed=1, cells=1, expected_seconds=1.0))
     writer.close()
     assert ended("advise", "last") == 2
-    assert "is no recording of the host; `vmlab record` makes one" in capsys.readouterr().err
+    assert "is not a recording of the host; `vmlab record` makes one" in capsys.readouterr().err
 
 
 def test_the_oldest_samples_are_dropped_by_time(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_the_scenario_is_valid_and_carries_what_was_recorded(phases: dict[str, A
     assert recorded_keys(file.scenario.recorded) == recorded_keys(load)
     assert {str(cell.axes["access"]) for cell in plan.cells} == {"random", "sequential"}
     assert {str(cell.axes["setting"]) for cell in plan.cells} == {"as-it-is", "cache-writeback"}
-    assert "Nothing tells which blocks it read and wrote" in text
+    assert "Which blocks it read and wrote is not known" in text
 
 
 def test_each_phase_has_its_own_rates_and_a_way_that_it_lacks_next_to_none() -> None:

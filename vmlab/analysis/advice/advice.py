@@ -108,7 +108,7 @@ def advice_document(document: RunDocument) -> dict[str, Any]:
 def demand_recording(document: RunDocument) -> None:
     """Raises UsageError for a run that is no recording of the host."""
     if document.recording is None:
-        raise UsageError(f"{document.run.id} is no recording of the host; `vmlab record` makes one")
+        raise UsageError(f"{document.run.id} is not a recording of the host; `vmlab record` makes one")
 
 
 def _runnable(run: str, advice: Advice) -> Advice:

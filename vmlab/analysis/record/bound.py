@@ -221,8 +221,8 @@ def idle_disk_words(cells: Sequence[CellDocument]) -> str | None:
     if len({_cache_of(cell) for cell in watched}) < 2 or max(busy) >= IDLE_DISK:
         return None
     return (
-        f"the disk was busy for at most {_share(max(busy))} of the time in these cells: it is not what they waited "
-        "for, whatever their cache mode"
+        f"the disk was busy for at most {_share(max(busy))} of the time in these cells, so they did not wait for it, "
+        "in any cache mode"
     )
 
 

@@ -34,15 +34,15 @@ from vmlab.store.runs import resolve_run
 @click.option(
     "--run-label/--no-run-label",
     default=None,
-    help="OpenMetrics: give every series the run as a label; usual with --samples and with several runs.",
+    help="OpenMetrics: label every series with its run [default: with --samples, or several runs].",
 )
 def export(
     runs: tuple[str, ...], output: Path, name: str | None, samples: bool, plain: bool, run_label: bool | None
 ) -> None:
-    """Write RUNS to a file: as CSV, Parquet, PerfKitBenchmarker's JSON lines, benchstat's, OpenMetrics or JUnit XML.
+    """Write RUNS to a file: CSV, Parquet, JSON lines of PerfKitBenchmarker, OpenMetrics, JUnit XML, or for benchstat.
 
-    Without RUNS it is the newest; A,B C,D are two sides of two runs each, as `vmlab compare` takes them, and RUN:2 is
-    one cell. --format fio writes what fio printed into a folder for fio-plot; FILE.vmlab holds the whole run, for
+    Without RUNS it writes the newest run. As for `vmlab compare`, A,B C,D are two sides of two runs each, and RUN:2
+    is one cell. --format fio writes what fio printed into a folder for fio-plot; FILE.vmlab holds the whole run, for
     `vmlab import`.
     """
     with shown_work():
@@ -71,8 +71,8 @@ def report(
 ) -> None:
     """Write RUNS to one file that needs no network: the answer, charts, tables, cells, configuration, raw output.
 
-    Of several the first is the baseline; A,B C,D are two sides of two runs each, and RUN:2 is one cell, as
-    `vmlab compare` takes them.
+    The first of several is the baseline. As for `vmlab compare`, A,B C,D are two sides of two runs each, and RUN:2 is
+    one cell.
     """
     if output is None and chart is None:
         raise click.MissingParameter(param_hint="'-o' / '--output'", param_type="option")
@@ -92,7 +92,7 @@ def report(
 def reparse(run: str, dry_run: bool, as_json: bool) -> int:
     """Compute the metrics of RUN again from the raw output of its tools, for example after a parser was fixed.
 
-    The old values are kept, and everything that shows the new ones says that they were made again.
+    The old values are kept, and the new ones are marked wherever they are shown.
     """
     found = make_again(resolve_run(run), dry_run=dry_run)
     if as_json:

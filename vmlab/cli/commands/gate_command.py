@@ -80,7 +80,7 @@ def gate(
     junit: Path | None,
     as_json: bool,
 ) -> ExitCode:
-    """Run SCENARIO, and fail if it is worse than another night like the last ones with the tag TAG.
+    """Run SCENARIO, and fail if it is worse than the last nights with the tag TAG.
 
     The first three nights make the baseline, and are undecided. Nights under other conditions do not count.
     """

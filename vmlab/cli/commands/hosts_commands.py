@@ -55,7 +55,7 @@ def check(hosts: tuple[str, ...] | None, as_json: bool) -> None:
 @hosts.command()
 @click.argument("run")
 def resume(run: str) -> None:
-    """Have RUN go on, whose controller was killed or lost its machine."""
+    """Resume RUN after its controller was killed or lost."""
     folder = run_meant(run)
     with InterruptedLater() as interrupted:
         resume_fleet_run(folder)

@@ -39,8 +39,8 @@ def image() -> None:
 
 
 @image.command()
-@packages_option("Build a layer with this package of Debian's on top of it, if that is missing; repeatable.")
-@click.option("--force", is_flag=True, help="Build again even if it exists; with --with the layer alone.")
+@packages_option("Build a layer with these Debian packages on top of it, if that is missing; repeatable.")
+@click.option("--force", is_flag=True, help="Build again even if it exists; with --with only the layer.")
 def build(packages: tuple[str, ...], force: bool) -> None:
     """Build the image from this machine's Debian sources, if it is missing."""
     with shown_work() as work:
@@ -52,7 +52,7 @@ def build(packages: tuple[str, ...], force: bool) -> None:
 @image.command("add")
 @click.argument("name")
 @click.option("--disk", type=_FILE, help="Disk image, raw or qcow2; it is copied.")
-@click.option("--domain", metavar="DOMAIN", help="Or the first disk of this domain of libvirt's, which is shut off.")
+@click.option("--domain", metavar="DOMAIN", help="Or the first disk of this libvirt domain, which must be shut off.")
 @click.option("--connect", metavar="URI", help="libvirt to ask for DOMAIN [default: qemu:///system].")
 @click.option("--user", required=True, help="SSH user: root, a user with sudo, or an administrator.")
 @click.option("--key", type=_FILE, required=True, help="Private SSH key of that user; it is copied.")
@@ -212,7 +212,7 @@ def snapshot() -> None:
 @snapshot.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def ls_snapshots(as_json: bool) -> None:
-    """List the snapshots that are kept, the one used last first, and what they may take together."""
+    """List the snapshots that are kept, the one used last first, and how much space they may take."""
     snapshots = list_snapshots()
     if as_json:
         rows = [picked(one, "id", "bytes", "created", "used", "in_use", "whole") for one in snapshots]

@@ -76,14 +76,14 @@ def scenario() -> None:
 
 @scenario.command("from")
 @click.argument("source")
-@click.option("--connect", metavar="URI", help="libvirt to ask for SOURCE, and nothing else [default: qemu:///system].")
+@click.option("--connect", metavar="URI", help="Look for SOURCE in this libvirt only [default: qemu:///system].")
 def from_command(source: str, connect: str | None) -> None:
-    """Print a scenario with a guest like SOURCE, and a change of its disk at each point of an axis.
+    """Print a scenario with a guest like SOURCE, and an axis that changes one setting of its disk at a time.
 
-    SOURCE is a domain of libvirt's by name or UUID, a QEMU process by its number, its guest's name or its number in
-    Proxmox VE, a file with a domain's XML or the text of `qm config`, or `-` for such a text on standard input. Nothing
-    of it is changed, and no monitor is written to. Each line says where it was read; what the lab or this host cannot
-    copy is a comment.
+    SOURCE is a libvirt domain by name or UUID, a QEMU process by its id, its guest's name or its number in Proxmox
+    VE, a file with a domain's XML or the output of `qm config`, or `-` for such a text on standard input. It is only
+    read, without QEMU's monitor. Each line says where it comes from; what the lab or this host cannot copy is a
+    comment.
     """
     # Imported late: the other commands on scenarios copy no guest.
     from vmlab.plan.copied_guest.copied_scenario import copied_scenario
@@ -139,7 +139,7 @@ SCHEMA = "vmlab.plugins/1"
 def plugins(as_json: bool) -> None:
     """List kinds of workload, export formats and host metrics, vmlab's own and other packages'.
 
-    Exits with 3 where one of another package is left out, which the last lines say.
+    Exits with 3 if one of another package is left out; the last lines say which.
     """
     found = list(_found())
     if as_json:

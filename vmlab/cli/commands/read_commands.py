@@ -41,7 +41,7 @@ _reference_option = click.option(
     "run shows the published values alone.",
 )
 # Not of `cli.options`, whose models of scenarios would be a sixth of what `compare` loads.
-_table_option = click.option("--quiet", is_flag=True, help="Print the table alone.")
+_table_option = click.option("--quiet", is_flag=True, help="Print only the table.")
 _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metavar="N", help="Only this cell.")
 
 
@@ -49,17 +49,17 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metava
 @click.argument("run", default="last")
 @_cell_option
 @click.option("--raw", is_flag=True, help="Print the raw output of the benchmark tools.")
-@click.option("--phases", is_flag=True, help="Print the time of each phase, with --cell of each step.")
+@click.option("--phases", is_flag=True, help="Print the time of each phase, and with --cell of each step.")
 @_reference_option
 @click.option(
     "--knee",
     "share",
     type=click.IntRange(0, 100),
     metavar="PERCENT",
-    help="Look for the number of tiles after which a further one adds less than this share of what one does alone "
+    help="Look for the number of tiles after which one more adds less than this share of one tile's throughput "
     f"[default: {SHARE_PERCENT:g}].",
 )
-@click.option("--explain", is_flag=True, help="Print every value and note: what they rest on, and what is not proven.")
+@click.option("--explain", is_flag=True, help="Print every value and note, and what is not proven.")
 @_table_option
 @_json_option
 def show(
@@ -73,7 +73,7 @@ def show(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path; RUN:2 is its second cell."""
+    """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path. RUN:2 is its second cell."""
     name, named = split_cell(run)
     cell = named if cell is None else cell
     if phases and (reference or raw or share is not None):
@@ -147,7 +147,7 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
 @click.option(
     "--baseline",
     metavar="SIDE",
-    help="Compare with this side instead of the first: one of RUNS, or of one run a value of its axis, as 'writeback'.",
+    help="Compare with this side instead of the first: one of RUNS, or of one run an axis value, such as 'writeback'.",
 )
 @click.option(
     "--metric",
@@ -165,8 +165,7 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
 @click.option(
     "--pooled",
     is_flag=True,
-    help="Give one answer of three or more RUNS, or of all with a tag: each compares its own sides, and together they "
-    "are a sample of all runs like them.",
+    help="Pool three or more RUNS, or all runs with a tag, into one answer that also predicts another run like them.",
 )
 @gate_options
 @_table_option
@@ -186,8 +185,8 @@ def compare(
 ) -> ExitCode:
     """Compare RUNS; the first is the baseline, unless --baseline names another.
 
-    One run is compared with itself by its first axis, such as cache modes; last:1 last:2 are two of its cells.
-    A,B,C are several runs on one side, each of which counts once.
+    One run alone is compared along its first axis, such as cache modes; last:1 last:2 are two of its cells. A,B,C are
+    several runs on one side; each counts once.
     """
     gate.demand_sense(reference=reference)
     chosen = baseline is not None or bool(metrics)

@@ -60,8 +60,16 @@ def _bytes(text: str) -> int:
 @click.option(
     "--interval", default="1 s", show_default=True, callback=parsed(_seconds), help="Sampling interval, from 20 ms."
 )
-@click.option("--keep", default="24 h", show_default=True, callback=parsed(_seconds), help="Keep the newest samples.")
-@click.option("--most", default="1 GB", show_default=True, callback=parsed(_bytes), help="Keep no more on the disk.")
+@click.option(
+    "--keep",
+    default="24 h",
+    show_default=True,
+    callback=parsed(_seconds),
+    help="Time that is kept: the newest samples.",
+)
+@click.option(
+    "--most", default="1 GB", show_default=True, callback=parsed(_bytes), help="Most disk space that is used."
+)
 @click.option(
     "--blktrace", is_flag=True, help="Trace the disks' requests too: in sequence or at random, for `advise -o`."
 )
@@ -119,8 +127,8 @@ def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | No
 def advise(run: str, as_json: bool, output: Path | None, disk: str) -> None:
     """Say for which disks of this host's own guests the cache mode matters, and why, from the recording RUN.
 
-    With -o it writes a scenario whose guest is like one of them, and whose fio works as that did on one disk. Of a run
-    of such a scenario it says whether the copy was like the recording, and what it answers.
+    With -o it writes a scenario with a guest like one of them, in which fio copies the load of one disk. For a run of
+    that scenario it says whether the copy was like the recording, and gives the answer.
     """
     from vmlab.analysis.advice.likeness import copied_document, copied_of
     from vmlab.report.run.likeness_text import copied_text

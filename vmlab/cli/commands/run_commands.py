@@ -61,7 +61,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
     callback=parsed(guest_size),
     help="With --command: the size of its guest [default: 1x512MiB].",
 )
-@packages_option("With --command: Debian's packages for its guest, such as redis-server,redis-tools; repeatable.")
+@packages_option("With --command: Debian packages for its guest, such as redis-server,redis-tools; repeatable.")
 @click.option(
     "--print-scenario", is_flag=True, help="With --command: print the scenario that it makes, and start nothing."
 )
@@ -72,7 +72,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
 @click.option(
     "--in-turn", is_flag=True, help="With --hosts: one cell at a time, for hosts that share a disk or a network."
 )
-@click.option("--unlike", is_flag=True, help="With --spread: over hosts that differ, too.")
+@click.option("--unlike", is_flag=True, help="With --spread: allow hosts that differ.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @wait_option
 @concurrent_option
@@ -104,7 +104,7 @@ def run(
 ) -> None:
     """Run every cell of SCENARIO, a file or the name of a shipped scenario, and print the results side by side.
 
-    With --hosts every cell runs on each of these hosts, which are compared; see `vmlab hosts check`.
+    With --hosts every cell runs on each of these hosts, and the hosts are compared; see `vmlab hosts check`.
     """
     if print_scenario:
         _demand_printable(click.get_current_context())
@@ -219,7 +219,7 @@ def _further(ctx: click.Context, param: click.Parameter, value: str | None) -> i
 
 @click.command()
 @click.argument("run")
-@click.option("--invalid", is_flag=True, help="Measure invalid and failed cells of a run that has ended once more.")
+@click.option("--invalid", is_flag=True, help="Measure invalid and failed cells of an ended run again.")
 @click.option("--repeats", metavar="+N", callback=_further, help="Add N repeats of every cell to a run that has ended.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @wait_option

@@ -49,7 +49,7 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 @click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), metavar="N", help="Maximum number of tiles.")
 @overrides_without("--tiles", "--control", "--loop")
 @hosts_option
-@click.option("--together", is_flag=True, help="With --hosts: as many tiles on every host, started at once.")
+@click.option("--together", is_flag=True, help="With --hosts: the same number of tiles on every host, started at once.")
 @wait_option
 @concurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (`vmlab.scale/1`) at the end instead of the curve.")
@@ -65,8 +65,8 @@ def scale(
 ) -> None:
     """Run SCENARIO with 1, 2, 3, ... tiles, and report how many this host carries, for each cache mode.
 
-    A host carries as many tiles as all meet the scenario's `targets`. Each step is an ordinary run. With --hosts all
-    of these hosts run so many tiles.
+    A host carries N tiles if each of them meets the scenario's `targets`. Each step is an ordinary run. With --hosts
+    each of these hosts runs that number of tiles.
     """
     if not until_knee and max_tiles is None:
         raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")

@@ -32,11 +32,11 @@ _WIDTH = max(map(len, TRIALS))
 @concurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def selftest(bundle: Path | None, host_names: bool, yes: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
-    """Try on a small guest what a run needs: boot, freeze, restore, prove and switch a cache mode, record, kill, clear.
+    """Try on a small guest what runs need: boot, freeze, restore, prove and switch a cache mode, record, kill, clean.
 
-    Takes one to two minutes, more where the guest image is missing. Each line says what works, what fails, and
-    what is not here or was not tried, with the reason. Exit code 1 if something fails, 3 if something that runs need is
-    not here.
+    Takes one to two minutes, more if the guest image is missing. Each line says what works, what fails, and what is
+    not here or was not tried, with the reason. Exit code 1 if something fails, 3 if something that runs need is
+    missing.
     """
     demand_one_way(wait=wait, concurrent=concurrent)
     if bundle is None and (host_names or yes):

@@ -81,15 +81,15 @@ def replay(run: str, no_mouse: bool, theme: str | None) -> None:
 
 
 @click.command()
-@click.option("--list", "as_list", is_flag=True, help="Print the chapters as text.")
+@click.option("--list", "as_list", is_flag=True, help="Print the steps as text.")
 @click.option("--serve", is_flag=True, help="Play it in a browser, as `vmlab serve` shows the console.")
 @port_option
 @_no_mouse
 @_theme
 def demo(as_list: bool, serve: bool, port: int, no_mouse: bool, theme: str | None) -> ExitCode:
-    """Play the recording that comes with the program in the console, chapter by chapter.
+    """Play the recording that comes with the program in the console, step by step.
 
-    It needs no hypervisor, no root and no network, and starts nothing. N goes to the next chapter, P to the one before.
+    It needs no hypervisor, no root and no network, and starts nothing. N goes to the next step, P to the one before.
     """
     if serve and not as_list:
         return serve_console(["demo"], "vmlab demo", port)

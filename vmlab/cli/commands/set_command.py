@@ -22,11 +22,15 @@ _MOST_DIGITS = 9
 @click.option("--cell", type=int, metavar="N", help="Change only this coming cell; see --list.")
 @click.option("--list", "as_list", is_flag=True, help="List the coming cells without changing them.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
-@click.option("--now", is_flag=True, help="Change what runs: cache=none|writeback, ksm=on|off, a loop's tiles; end it.")
+@click.option(
+    "--now",
+    is_flag=True,
+    help="Change the running cell: cache=none|writeback, ksm=on|off; tiles=COUNT or end of a loop.",
+)
 def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
-    """Change RUN, or the run under way: `cache=MODE` or `tiles=COUNT` of the cells to come, or `planned`, as they were.
+    """Change RUN, or the run under way: `cache=MODE` or `tiles=COUNT` for all coming cells; `planned` undoes that.
 
-    With --cell it is one of them, which can also be left out (`skip`) and put back (`planned`); --list shows them.
+    With --cell it changes one of them, leaves it out (`skip`) or restores it (`planned`); --list shows them.
 
     With --now the disks of the running guests are switched between the cache modes none and writeback, or the host's
     KSM on or off. Either invalidates the cell. KSM is restored after the cell.

@@ -62,11 +62,11 @@ _ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync2", "mmap"
 @click.option("--numjobs", type=click.IntRange(1, 256), metavar="N", help="Processes [default: 1].")
 @click.option("--runtime", metavar="TIME", callback=parsed(fio_seconds), help="How long, such as 3s [default: 2s].")
 @click.option("--ioengine", type=click.Choice(_ENGINES), help="fio's engine [default: libaio].")
-@click.option("--direct", type=click.BOOL, metavar="0|1", help="Whether past the guest's page cache [default: 1].")
+@click.option("--direct", type=click.BOOL, metavar="0|1", help="Whether to bypass the guest's page cache [default: 1].")
 @click.option(
     "--levers", metavar="NAMES", callback=parsed(names_in), help="Levers, such as cache,queues [default: all]."
 )
-@click.option("--guest", metavar="GUEST", help="Guest whose data disk is tuned, where several have one.")
+@click.option("--guest", metavar="GUEST", help="Guest whose data disk is tuned, if several have one.")
 @click.option("--metric", metavar="METRIC", help="Metric to tune, METRIC or WORKLOAD.METRIC.")
 @click.option("--blocks", type=click.IntRange(2, 100), metavar="N", help="Repeats of the screening.")
 @click.option(
@@ -77,7 +77,9 @@ _ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync2", "mmap"
     help=f"Repeats of the confirmation [default: {USUAL_REPEATS}].",
 )
 @click.option("--plan", "only_plan", is_flag=True, help="Show what would be measured, and how long; start nothing.")
-@click.option("--of", "of", metavar="RUN", help="Analyse this run, and the other RUN that is named, and start none.")
+@click.option(
+    "--of", "of", metavar="RUN", help="Analyse this screening, and the confirmation RUN if given; start no run."
+)
 @click.option("--confirm", metavar="RUN", help="Confirm what this screening proposes.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the winning scenario to this file.")
 @overrides_without("--tiles", "--cache", "--repeats", "--for", "--control", "--loop")
@@ -103,8 +105,8 @@ def tune(
 ) -> ExitCode:
     """Find out what each setting of a guest's data disk is worth on this host, and which are better than the default.
 
-    A screening run measures all levers at two levels together and is a guide; a second run compares the best two
-    settings with the default and is the verdict. `vmlab tune --of RUN [RUN]` analyses both again.
+    A screening run measures all levers together, each at two levels, as a guide. A second run compares the best two
+    settings with the default and gives the verdict. `vmlab tune --of RUN [RUN]` analyses both again.
     """
     given = {name: value for name, value in fio.items() if value is not None}
     _demand_one_kind(scenario, given, of, confirm)

@@ -129,9 +129,9 @@ _DAMAGED = "its file is damaged"
 @click.option("--rm", "removed", metavar="NAME", help="Remove a tag; the run stays.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -> None:
-    """Give RUN a NAME, such as baseline, which every command takes for it. Without arguments, list the names.
+    """Give RUN a NAME, such as baseline, that all commands accept. Without arguments, list the names.
 
-    A name that another run has moves to this one. A,B,C have one name together, which `vmlab compare`, `report` and
+    A name that another run has moves to this one. A,B,C get one name together, which `vmlab compare`, `report` and
     `export` take as one side.
     """
     if removed is not None:

@@ -53,5 +53,5 @@ def remove(file: Path, lab: str) -> bool:
     if not stat.S_ISREG(kind):
         return False
     if above != file.parent:
-        raise OSError(errno.ELOOP, "a link stands where the folder was", str(file.parent))
+        raise OSError(errno.ELOOP, "a link has replaced the folder", str(file.parent))
     return remove_file(file)

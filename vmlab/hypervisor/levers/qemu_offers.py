@@ -70,7 +70,7 @@ def lacking_cpu(text: str, accelerator: Accelerator) -> str | None:
     try:
         asked = read_cpu(text)
         if asked.model == HOST_CPU and accelerator != "kvm":
-            return "the host's own processor is to be had with KVM alone"
+            return "the host's own processor needs KVM"
         models, features = _offers(accelerator)
     except _NOTHING_SAID:
         return None

@@ -107,7 +107,7 @@ def check_startable(plan: Plan, *, concurrent: bool = False) -> None:
         require_daemon()
     if concurrent and plan.host_settings:
         names = ", ".join(f"host.{name}" for name in plan.host_settings)
-        words = f"the scenario sets {names}, which another run would be measured under"
+        words = f"the scenario sets {names}, which would change what another run measures: it cannot be concurrent"
         raise RefusedError(words, remedy=_TURN)
     if concurrent and plan.huge_pages:
         words = "the scenario reserves huge pages, of which the host has one number for all runs"

@@ -119,7 +119,7 @@ class Gaps:
             return
         self._count += 1
         if self._count <= _MOST_GAPS:
-            why = "the host was suspended" if asleep >= _GAP_SECONDS else "the recorder stood still"
+            why = "the host was suspended" if asleep >= _GAP_SECONDS else "the recorder did not run"
             whole = format_seconds(sample.length + max(0.0, asleep))
             self._note(f"gap: no sample was taken for {whole} until {time_of_day(sample.wall)}: {why}", "warning")
 

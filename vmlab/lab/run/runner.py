@@ -183,7 +183,7 @@ class Runner(Obeying):
         except OSError as error:
             why = in_one_line(error)
         if why:
-            text = f"the lab's CPU weight stays that of the host's own guests: {why}"
+            text = f"the lab keeps the CPU weight of the host's own guests: {why}"
             self._outbox.append(Notice(level="warning", text=text))
 
     async def _run_cells(self) -> None:

@@ -252,7 +252,7 @@ class Trials:
             self._note(SWITCH, FAILS, in_one_line(error))
             return
         paused = max((value for value in done.get("pauses_ms", {}).values() if value is not None), default=None)
-        still = "" if paused is None else f"; the guest stood still for {paused:.1f} ms"
+        still = "" if paused is None else f"; the guest paused for {paused:.1f} ms"
         self._note(SWITCH, WORKS, f"none to writeback, proved by QEMU's open files{still}")
 
     def _kill(self, folder: RunFolder) -> None:

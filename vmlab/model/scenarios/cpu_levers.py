@@ -105,7 +105,7 @@ def _cpu(value: object) -> str:
     text = _written(value, _CPU, wanted, ranges=False)
     names = [one[1:] for one in text.split(" ")[1:]]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise ValueError(f"{wanted}; {twice[0]} stands there twice")
+        raise ValueError(f"{wanted}; {twice[0]} is given twice")
     return text
 
 

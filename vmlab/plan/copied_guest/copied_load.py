@@ -212,9 +212,9 @@ def _heading(recorded: Recorded, ways: list[str], orders: Orders, flushes_known:
         )
     both = len(_told(ways, orders)) < len(ways)
     again = ", and each load comes once at random and once in sequence" if both else ""
-    yield f"Nothing tells which blocks it read and wrote: files are as large as what it moved, 1 GiB at most{again}."
+    yield f"Which blocks it read and wrote is not known: files are as large as what it moved, 1 GiB at most{again}."
     if not flushes_known:
-        yield "Nothing tells how often it flushed: no libvirt counts its requests, and a flush names no file."
+        yield "How often it flushed is not known: no libvirt counts its requests, and a flush names no file."
     yield (
         "Rates are the recorded ones in each setting, so that the difference is in the latency; where the same number "
         "of requests was under way nearly all the time, the disk set the rate, and fio has none."

@@ -216,11 +216,11 @@ def _blocks(keys: Keys) -> dict[str, Any]:
 def _heading(
     guest: FoundGuest, root: FoundDisk, data: FoundDisk, others: list[FoundDisk], trial: Trial
 ) -> Iterator[str]:
-    yield f"A guest like {guest.name}: {guest.origin}. Behind each line stands where it was read."
+    yield f"A guest like {guest.name}: {guest.origin}. The comment behind a line says where it was read."
     if data is root:
         which = "one of its disks" if others else "its only disk"
         yield f"{root.target} is {which}. The data disk is like it: the lab's first is always virtio and qcow2."
-    yield "`vmlab plan FILE` says how long it takes; `vmlab tune FILE` finds out what settings are worth together."
+    yield "`vmlab plan FILE` says how long it takes; `vmlab tune FILE` measures settings together."
     lacks = [*guest.found.lacks, *root.found.lacks, *([] if data is root else data.found.lacks)]
     lacks += [f"{disk.target} ({disk.file}): the lab's guests have two disks" for disk in others]
     if trial.emulates and guest.is_emulated is False:

@@ -208,10 +208,10 @@ def _of_tab(line: str, column: int) -> str:
     if not line.strip():
         return "a tab on a line of its own; remove it"
     if line[column:].lstrip().startswith("#"):
-        return "a tab cannot stand before a comment; use a space"
+        return "a tab cannot come before a comment; use a space"
     if not line[:column].strip():
         return "a tab cannot indent YAML; use spaces"
-    return "a tab cannot separate what stands on one line; use a space"
+    return "a tab cannot separate words on one line; use a space"
 
 
 def _of_scalar(error: MarkedYAMLError, problem: str, text: str) -> str | None:

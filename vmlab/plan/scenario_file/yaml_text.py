@@ -265,7 +265,7 @@ class _Builder:
     def _alias(self, event: Any, position: Position, depth: int) -> _Node:
         node = self._anchors.get(event.anchor)
         if node is None:
-            word = "stands inside itself" if event.anchor in self._anchors else "names no anchor"
+            word = "contains itself" if event.anchor in self._anchors else "names no anchor"
             self._fail(f"the alias *{shorten(event.anchor)} {word}", position)
         if depth + node.height > MOST_NESTING:
             self._fail(f"is nested more than {MOST_NESTING} deep, aliases followed", position)
@@ -302,7 +302,7 @@ class _Builder:
             is_merge = name == _MERGE and getattr(inner, "style", None) is None
             if (found := merged if is_merge else entries.get(name)) is not None:
                 first = found[0].position.line
-                self._fail(f"the key {shorten(name)!r} stands twice; the first is on line {first}", key.position)
+                self._fail(f"the key {shorten(name)!r} is given twice; the first is on line {first}", key.position)
             entry = (key, self._node(next(self._events), depth + 1))
             if is_merge:
                 merged = entry
@@ -327,7 +327,7 @@ class _Builder:
 
     def _key(self, key: _Node, written: str) -> str:
         if key.kind == "text":
-            self._fail("a variable cannot stand in a key", key.position)
+            self._fail("a key cannot contain a variable", key.position)
         if key.kind != "scalar":
             self._fail("a key must be a word; templates such as {{ name }} are not filled in", key.position)
         if key.content is None and not written:

@@ -82,7 +82,7 @@ def _over_places(those: Sequence[_Contrast]) -> str:
 def _first(said: Sequence[str]) -> list[str]:
     """The first sentences, and how many more differences there are."""
     more = len(said) - _MOST
-    return [*said[:_MOST], *([f"{more} more differences stand in the tables."] if more > 0 else [])]
+    return [*said[:_MOST], *([f"{more} more differences are in the tables."] if more > 0 else [])]
 
 
 _Headline = tuple[tuple[Head, Head], _Contrast]

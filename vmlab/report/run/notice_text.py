@@ -49,10 +49,9 @@ def at_best_notes(span: SpeedSpan | None, rows: Sequence[Row]) -> Iterator[str]:
     """How the CPUs' speed, by `span`, is taken out of differences, where `rows` have such ones."""
     if span is not None and any(any(row.differences_at_best) for row in rows):
         yield (
-            f"{AT_BEST}: the difference where each time is multiplied by, and each rate divided by, the CPUs' mean "
-            "speed over the workload's own time, relative to their best in the run; in the cells compared they ran at "
-            f"{span.mean:.0f} % on average, by cell {span.lowest:.0f} to {span.highest:.0f} %; what counts is the "
-            "difference as it was measured"
+            f"{AT_BEST}: each time multiplied by, and each rate divided by, the CPUs' mean speed during the workload, "
+            f"relative to their best in the run; in these cells that was {span.mean:.0f} % on average, by cell "
+            f"{span.lowest:.0f} to {span.highest:.0f} %; the difference as measured decides"
         )
 
 
@@ -101,4 +100,4 @@ def _who(names: Sequence[str]) -> str:
 
 
 def _all_notices(count: int) -> str:
-    return f"({plural(count, 'notice')}, each in the JSON)"
+    return f"({plural(count, 'notice')}, listed in the JSON)"

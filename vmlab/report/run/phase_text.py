@@ -36,7 +36,7 @@ def phases_text(time: RunTime, width: int = WIDTH) -> str:
 def _heading(time: RunTime) -> Iterator[str]:
     outside = f"{_seconds(time.outside_seconds)} s of them outside its cells"
     accelerators = [time.accelerator if cell.guests else None for cell in time.cells]
-    yield from behind_notes(accelerators, time.ordered, "a part of the cells")
+    yield from behind_notes(accelerators, time.ordered, "some of the cells")
     yield f"run {time.run}: {_seconds(time.seconds)} s, {outside}; seconds of each part of its cells:"
 
 

@@ -141,8 +141,8 @@ def next_lines(document: RunDocument, name: str) -> Iterator[str]:
         command = f"vmlab run {run.scenario if known else 'FILE'}{size} --repeats {needed}"
         yield next_line(command, "enough to prove a difference")
     yield next_line(f"vmlab show {name} --explain", "every metric, note and proof")
-    yield next_line(f"vmlab report {name} -o run.html", "hand it over")
-    yield next_line("vmlab", "see it, and play it back")
+    yield next_line(f"vmlab report {name} -o run.html", "to share")
+    yield next_line("vmlab", "open it in the console")
 
 
 def next_line(command: str, words: str) -> str:

@@ -48,13 +48,13 @@ def score_notes(document: RunDocument) -> Iterator[str]:
     if any(row.workload is None for row in rows):
         yield f"{_ALL}: geometric mean of their throughput in each tile, as in VMmark"
     if any(row.efficiency.spread for row in rows):
-        yield "efficiency: throughput of all tiles over as many times that of one tile alone"
+        yield "efficiency: throughput of n tiles over n times the throughput of one tile alone"
         yield "gain: what each further tile adds, in percent of the throughput of one tile alone"
     yield from (STATISTIC_WORDS[name] for name in ("jain", "cv"))
     varies = "; varies: it is another one in another repeat" if any(row.worst_tile is None for row in rows) else ""
     yield f"worst tile: throughput of the slowest tile in percent of the tiles' mean{varies}"
     if all(row.throughput.readings[1:] == () for row in rows):
-        yield "one measurement of each score: no spread is known, and nothing follows from how two of them differ"
+        yield "one measurement of each score: no spread is known, so two of them cannot be compared"
     apart = [row.together for row in rows if row.apart]
     if apart:
         yield apart_words(apart)

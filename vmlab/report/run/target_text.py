@@ -16,7 +16,7 @@ from vmlab.report.figures import value_text
 from vmlab.report.words import plural
 from vmlab.workloads.target_limits import Target, limit_form
 
-_TITLE = "what each tile must deliver"
+_TITLE = "targets of each tile"
 _MOST_CELLS = 12
 _MOST_MISSED = 4
 
@@ -73,7 +73,7 @@ def verdict_words(cell: CellDocument) -> str:
     """Whether the cell's tiles delivered what was asked, with the targets that were missed, the worst first."""
     verdict = delivered(cell)
     if verdict is True:
-        return f"every tile delivered what the targets ask{_not_applicable(cell)}"
+        return f"every tile met its targets{_not_applicable(cell)}"
     if all(not one.applicable for one in cell.targets):
         return f"no target applies{_not_applicable(cell)}"
     missed = worst_first([one for one in cell.targets if one.met is False])
@@ -82,8 +82,8 @@ def verdict_words(cell: CellDocument) -> str:
         worst = ", ".join(missed_words(one, of_tiles=of_tiles([cell])) for one in missed[:_MOST_MISSED])
         return f"missed {plural(len(missed), 'target')}: {worst}{more}{_not_applicable(cell)}"
     if cell.outcome != Outcome.PASSED:
-        return f"the cell is {cell.outcome}, so nothing is known of its targets"
-    return "nothing is known of its targets"
+        return f"the cell is {cell.outcome}, so it is unknown whether it met its targets"
+    return "it is unknown whether it met its targets"
 
 
 def of_tiles(cells: Sequence[CellDocument]) -> bool:

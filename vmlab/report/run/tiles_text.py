@@ -129,7 +129,7 @@ def sentence(ascent: Ascent) -> str:
 
 def behind_runs(ascent: Ascent) -> list[str]:
     """Whether guests were emulated, and which parts of the host were not its own."""
-    return behind_notes(_accelerators(ascent), _ordered(ascent), "a part of the runs")
+    return behind_notes(_accelerators(ascent), _ordered(ascent), "some of the runs")
 
 
 def _accelerators(ascent: Ascent) -> list[str]:

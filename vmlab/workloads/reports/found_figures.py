@@ -249,7 +249,7 @@ def _in_csv(column: str, row: str | None, out: str) -> str:
         raise ValueError(f"no line of the output has the head {column[:60]!r}")
     heads = lines[at]
     if heads.count(column) > 1:
-        raise ValueError(f"the head {column[:60]!r} stands {heads.count(column)} times in its line, not once")
+        raise ValueError(f"the head {column[:60]!r} is {heads.count(column)} times in its line, not once")
     below = [line for line in lines[at + 1 :] if len(line) == len(heads) and row in (None, line[0])]
     if len(below) != 1:
         where = "below the heads" if row is None else f"that begin with {row[:60]!r}"
