@@ -17,6 +17,7 @@ from vmlab.report.comparison_text import comparison_table
 from vmlab.report.headline import explanation
 from vmlab.report.page.gathered import gather
 from vmlab.report.page.report_page import html_report, markdown_report
+from vmlab.report.run.mind_text import brief_lines
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.run_page import run_table
 from vmlab.store.reader import RunReader
@@ -197,3 +198,11 @@ def test_cells_that_the_hosts_other_work_spoiled_are_one_line_first_and_each_has
         first, further = html_report([gather("last", reader, COURSES)]).decode().split("Cells (5)</summary>")
     assert folded in first and "took 33 %" not in first
     assert all(f"took {percent} % of the CPUs; the limit is 20 %" in further for percent in (21, 48, 33, 25, 30))
+
+
+def test_a_line_on_many_cells_keeps_what_it_says() -> None:
+    cells = "cells 1, 2, 3, 4, 5, 7, 8, 9, 13, 14, 15 and 16"
+    assert brief_lines([f"{cells}: guests of this host used disks", f"{cells}: steal 4 %"]) == [
+        "12 cells: guests of this host used disks",
+        f"{cells}: steal 4 %",
+    ]

@@ -25,6 +25,7 @@ from vmlab.system.text_width import WIDTH, width_of
 
 _MOST = 8
 PREFIX = "Mind  "
+_CELLS = re.compile(r"cells ((?:\d+, )*\d+ and \d+): ")
 
 
 def mind_lines(document: RunDocument) -> list[str]:
@@ -45,9 +46,18 @@ def mind_lines(document: RunDocument) -> list[str]:
 
 def brief_lines(found: Iterable[str]) -> list[str]:
     """Each caveat cut to a line behind `PREFIX`; of many the first, and how many more there are."""
-    shown = [first_clauses(text, WIDTH - len(PREFIX)) for text in dict.fromkeys(found)]
+    room = WIDTH - len(PREFIX)
+    shown = [first_clauses(_with_count(text, room), room) for text in dict.fromkeys(found)]
     more = len(shown) - _MOST
     return [*shown[:_MOST], f"{more} more: see --explain"] if more > 1 else shown
+
+
+def _with_count(text: str, room: int) -> str:
+    """A caveat on several cells that does not fit, with their number in place of the list: what it says is not cut."""
+    cells = _CELLS.match(text)
+    if cells is None or width_of(text) <= room:
+        return text
+    return f"{len(re.findall(r'[0-9]+', cells[1]))} cells: {text[cells.end() :]}"
 
 
 def first_clauses(text: str, width: int) -> str:
