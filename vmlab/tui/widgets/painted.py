@@ -148,9 +148,15 @@ class Painted(ScrollView, inherit_bindings=False):
         return self._ground
 
     def _strip(self, line: Line, width: int) -> Strip:
+        return Strip(self._segments(line, width), width)
+
+    def _segments(self, line: Line, width: int) -> list[Segment]:
+        """A line on exactly `width` columns. A strip of Textual's takes longer to make than all of its segments."""
         pieces = [self._pieces.get(piece) or self._piece(piece) for piece in line if piece[0]]
-        strip = Strip([segment for segment, _ in pieces], sum([cells for _, cells in pieces]))
-        return strip.adjust_cell_length(width, self.ground)
+        segments, spare = [segment for segment, _ in pieces], width - sum([cells for _, cells in pieces])
+        if spare > 0:
+            segments.append(Segment(" " * spare, self.ground))
+        return segments if spare >= 0 else Segment.adjust_line_length(segments, width, self.ground)
 
     def _piece(self, piece: Piece) -> tuple[Segment, int]:
         """A piece as it is drawn, and its columns; kept, as most of a line's pieces are those of other lines."""

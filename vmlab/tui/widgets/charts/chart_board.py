@@ -231,7 +231,9 @@ class ChartBoard(Shown[Charted]):
             if segments:
                 segments.append(Segment(" " * _GAP, self.ground))
             segments += block[row]
-        return Strip(segments, used).adjust_cell_length(width, self.ground)
+        if width > used:
+            segments.append(Segment(" " * (width - used), self.ground))
+        return Strip(segments, width)
 
     def _panel(self, panel: Panel, width: int, height: int) -> list[list[Segment]]:
         out: list[list[Segment]] = []
@@ -280,7 +282,7 @@ class ChartBoard(Shown[Charted]):
         if any(series.idle for series in drawn):
             _say_idle(rows)
         looks = self._looks_of(tuple(series.tone for series in drawn))
-        heading = [self._strip(row, width)._segments for row in framed(head, width)]
+        heading = [self._segments(row, width) for row in framed(head, width)]
         ends = self._ends(scale, len(rows))
         return [*heading, *([end, *_segments(row, looks)] for end, row in zip(ends, rows, strict=True))][:height]
 
