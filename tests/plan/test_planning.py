@@ -263,7 +263,7 @@ def test_noise_is_allowed_by_the_flag_and_noted() -> None:
     assert plan(GOOD).notes == ()
     made = plan(GOOD, allow_noise=True)
     assert made.scenario.allow.noise
-    assert [note.partition(",")[0] for note in made.notes] == [
+    assert [note.partition(" (")[0] for note in made.notes] == [
         "the host's other work is reported and invalidates no cell"
     ]
 

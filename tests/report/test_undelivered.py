@@ -126,7 +126,7 @@ def test_sentences_say_that_it_was_not_delivered(run: Path, capsys: pytest.Captu
     assert headline(found, ("wall_seconds",)) == f"cache writeback: NOT DELIVERED: {BOTH}, under emulation (TCG)"
     (text,) = explanation(found)
     assert f"No verdict on web, total wall clock, as what was set was not delivered: {BOTH}." in text
-    assert "better at db" in text
+    assert "better for db" in text
     assert "not delivered" in said(capsys, "compare", RUN)
     assert "configured" in said(capsys, "compare", RUN, "--explain")
 
