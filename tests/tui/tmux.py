@@ -42,6 +42,7 @@ _NAMES = {
     "ctrl+c": "C-c",
     "ctrl+q": "C-q",
     "ctrl+s": "C-s",
+    "ctrl+z": "C-z",
 }
 """Textual's names of keys, and those of tmux; others are the same."""
 

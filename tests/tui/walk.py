@@ -254,5 +254,6 @@ def everywhere(mode: str, opened: bool = False) -> dict[str, Deed]:
         "copy_table": says("lines to the clipboard"),
         "picture": says(".svg"),
         "help_quit": says(_LEAVE),
+        "suspend_process": says("no shell is behind the console"),
     }
     return deeds if opened else {**deeds, f"switch_mode('{mode}')": says("already")}
