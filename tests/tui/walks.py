@@ -10,6 +10,7 @@ from textual.widgets import Button
 from tests.tui.bound import LEAVES, bound, keys
 from tests.tui.tmux import Tmux
 from tests.tui.walk import (
+    FOCUS,
     PANES,
     TITLES,
     WATCHED,
@@ -45,6 +46,7 @@ PATH = "path of a scenario file"
 RECORDING = "RECORDING"
 PAUSED = f"{RECORDING} paused"
 _KEY = {action: key for key, action in bound(Console).items()}
+_STAGE = tuple(keys(DemoScreen, "stage"))
 _TO_LIVE, _TO_RUNS = "switch_mode('live')", "switch_mode('runs')"
 
 
@@ -197,7 +199,12 @@ def _walk_recording(tmux: Tmux, screen: type[ReplayScreen], mode: str) -> None:
             "compare": opens(TITLES["compare"], back=(_KEY[back],)),
         }
     )
+    if screen is DemoScreen:
+        hidden = ("latency", *FOCUS, "next_host(1)", "next_host(-1)")
+        deeds |= {**dict.fromkeys(hidden, says("g shows all charts")), "stage": opens("─Events─", back=_STAGE)}
     walk.over(screen, Console, deeds=deeds, later=("dismiss", back), other=reacts)
+    for key in _STAGE if screen is DemoScreen else ():
+        tmux.send(key)
     for title, owner in PANES.items():
         walk.enter(title)
         walk.over(owner, deeds=moves(owner), other=unknown)
