@@ -151,6 +151,8 @@ def _wanted(seen: Seen) -> set[int]:
     # A moment's trouble with the store is waited out, once there is a runner.
     if fault.mode == "hang" or (fault.mode == "fail" and fault.family == "store" and _began(seen)):
         return {0}
+    if _is_warm(seen):
+        return {4}
     # What becomes of a file's trouble depends on whose file it is; that it is told is a rule of its own.
     return {0, 1, 5} if _began(seen) else {0, 1, 3, 5}
 
@@ -163,6 +165,9 @@ def _began(seen: Seen) -> bool:
 def _of_a_call(seen: Seen, fault: Fault) -> set[int]:
     if fault.point in _FORGIVEN or any("are restored once more" in one.text for one in seen.of(Notice)):
         return {0}
-    # Caches that were not emptied spoil what is measured afterwards, and nothing else.
-    warm = any("caches could not be emptied" in reason for ended in seen.of(CellEnded) for reason in ended.reasons)
-    return {4} if warm else {1}
+    return {4} if _is_warm(seen) else {1}
+
+
+def _is_warm(seen: Seen) -> bool:
+    """Whether caches were not emptied, which spoils what is measured afterwards, and nothing else."""
+    return any("could not be emptied" in reason for ended in seen.of(CellEnded) for reason in ended.reasons)

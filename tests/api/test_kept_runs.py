@@ -135,7 +135,7 @@ def test_what_a_run_has_not_is_one_line() -> None:
         run.phases(2)
     with pytest.raises(vmlab.VmlabError, match="names no publication"):
         run.reference()
-    with pytest.raises(vmlab.VmlabError, match="is no recording of the host"):
+    with pytest.raises(vmlab.VmlabError, match="is not a recording of the host"):
         run.advice()
 
 
