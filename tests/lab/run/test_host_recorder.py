@@ -153,7 +153,7 @@ def test_the_command_records_for_a_time_and_prints_it(capsys: pytest.CaptureFixt
     assert ended("record", "--for", "400 ms", "--interval", "100 ms") == 0
     out = capsys.readouterr()
     assert out.out.startswith("a recording of the host and its own guests\n")
-    assert "CPU user %" in out.out and "recorded: " in out.out
+    assert "CPU user %" in out.out and "Recorded for " in out.out
     assert "Ctrl-C ends it" in out.err
     assert ended("advise", "last") == 0
     assert "less than a minute says nothing" in capsys.readouterr().out
