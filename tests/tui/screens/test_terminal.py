@@ -32,7 +32,7 @@ def events_of(folder: RunFolder) -> int:
 
 def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmux: Tmux) -> None:
     tmux.open()
-    tmux.shows("LIVE", "CPU", "iowait", "await", "cached", "Network")
+    tmux.shows("LIVE", "CPU", "iowait", "await", "cached")
 
     # Start the tile at size smoke.
     tmux.press("2")

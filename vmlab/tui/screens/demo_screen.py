@@ -74,7 +74,9 @@ class DemoScreen(ReplayScreen):
         """The table stands beside the charts."""
         super().on_mount()
         self.pane(SoFarPane, "sofar", before="#guests", title="So far")
-        self.query_one(ChartBoard).panels = _CHARTS
+        # A screen that is left at once has none any more.
+        for board in self.query(ChartBoard):
+            board.panels = _CHARTS
 
     def past_of(self, recording: RecordedRun) -> PastTimes:
         """None: the user's own runs were made on another host."""
