@@ -20,8 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.support.frozen_lab import BenchLab, bench_lab, guest, isolated
-from vmlab.guests.channel import START_LINE
-from vmlab.guests.held_client import install_start_line, start_line_program
+from vmlab.guests.held_client import install_lab_programs, lab_programs
 from vmlab.guests.host_shell import HostShell
 from vmlab.hypervisor.disks.host_files import mounted_root, root_with_data
 from vmlab.hypervisor.journal import Journal
@@ -161,7 +160,7 @@ async def _reached(lab: BenchLab) -> list[Shell]:
     await lab.hypervisor.create(lab.image, specs)
     shells = [await lab.reach(spec, number) for number, spec in enumerate(specs)]
     for shell in shells:
-        await install_start_line(shell)
+        await install_lab_programs(shell)
     return list(shells)
 
 
@@ -175,7 +174,8 @@ def _host(lab: BenchLab) -> Iterator[Shell]:
         root_with_data(root, runtime / "view", data) as view,
     ):
         shell = HostShell(view, HOST_ADDRESS)
-        shell.put(START_LINE, start_line_program())
+        for path, program in lab_programs().items():
+            shell.put(path, program)
         yield shell
 
 

@@ -138,7 +138,7 @@ def _in_ranges(texts: Sequence[str]) -> str:
     ranges = iter([sorted(set(those), key=float) for those in zip(*map(_NUMBER.findall, texts), strict=True)])
 
     def words(found: re.Match[str]) -> str:
-        values = next(ranges)
+        values: list[str] = next(ranges)
         # Of spans the lowest and the highest end: `between 62 to 70 and 93 to 99 %` has to be read twice.
         if found.string.endswith("between ", 0, found.start()):
             return values[0]

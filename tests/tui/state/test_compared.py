@@ -267,7 +267,7 @@ def test_where_nothing_was_at_its_limit_the_chart_opens_on_what_was_busiest() ->
     for disk, cpu, figure in ((60.0, 50.0, "disk_util_percent"), (10.0, 11.0, "cpu_user_percent")):
         evidence = {"disk_busy_percent": disk, "cpu_busy_percent": cpu}
         bound = BoundDocument(resource="none", where="", sentence="", evidence=evidence)
-        idle = [replace(one, cells=[replace(cell, bound_by=bound) for cell in one.cells]) for one in sides]
+        idle = [replace(one, cells=tuple(replace(cell, bound_by=bound) for cell in one.cells)) for one in sides]
         assert names[compared_sides(idle).limited] == figure
 
 
