@@ -24,7 +24,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(page_cache, "CACHES", str(tmp_path / "drop_caches"))
     monkeypatch.setattr(os, "sync", lambda: None)
     (tmp_path / "programs").mkdir()
-    client = "from __future__ import annotations\nimport json\nimport not_on_linux\nfrom array import array\n"
+    client = "from __future__ import annotations\nimport json\nimport not_on_linux\n"
+    client += "from os import (\n    path,\n)\nfrom array import array\n"
     (tmp_path / "programs/client.py").write_text(client)
     return tmp_path
 

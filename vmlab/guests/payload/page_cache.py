@@ -27,8 +27,8 @@ import sys
 for line in sys.argv[1:]:
     try:
         exec(line)
-    except ImportError:
-        pass
+    except Exception:
+        pass  # A statement of several lines, or a module that is not for this system.
 specs = [module.__spec__ for module in list(sys.modules.values()) if getattr(module, "__spec__", None)]
 for spec in specs:
     print(spec.cached or spec.origin or "")
@@ -42,6 +42,7 @@ with open("/proc/self/maps") as maps:
 def found_for(folder: str, programs: list[str]) -> list[str]:
     """The files that they load, and the folders in which libraries are looked for, each once."""
     # Loaded late, as a clone that reads what was written down does without it.
+    import shutil
     import subprocess
 
     def said(*argv: str) -> str:
@@ -57,19 +58,11 @@ def found_for(folder: str, programs: list[str]) -> list[str]:
             return ""
         return os.fsdecode(done.stdout)
 
-    paths = [path for path in map(path_of, programs) if path]
+    paths = [path for path in map(shutil.which, programs) if path]
     modules = said("python3", "-I", "-S", "-c", IMPORTS, *imports_in(folder)).split()
     libraries = said("ldd", *paths).replace("search path=", " ").replace(":", " ").split()
     found = dict.fromkeys([LINKED, *paths, *modules, *libraries])
     return [path for path in found if path.startswith("/") and (os.path.isfile(path) or os.path.isdir(path))]
-
-
-def path_of(program: str) -> str:
-    for folder in os.get_exec_path():
-        path = f"{folder}/{program}"
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return ""
 
 
 def imports_in(folder: str) -> list[str]:
@@ -95,7 +88,8 @@ def read(paths: list[str]) -> None:
                 os.listdir(path)
                 continue
             with open(path, "rb", buffering=0) as file:
-                of = os.fstat(file.fileno()).st_ino
+                found = os.fstat(file.fileno())
+                of = found.st_dev, found.st_ino
                 while of not in seen and file.readinto(piece):
                     pass
                 seen.add(of)
