@@ -17,7 +17,7 @@ from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.comparison_text import row_name
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.run.run_screen import answer_lines, why_sentences
-from vmlab.report.run.run_verdict import uncompared_words
+from vmlab.report.run.run_verdict import NO_VALID, NONE_PASSED, ONE_CONFIGURATION, uncompared_words
 from vmlab.report.run.shown_tables import head_words, metric_words, value_words
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import sentence, verdict_words
@@ -25,9 +25,9 @@ from vmlab.report.words import capital, plural, relative_number
 
 _KNOWN = (Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.SAME)
 _UNCOMPARED = {
-    "no cell is valid": "NO CELL IS VALID, so nothing counts.",
-    "no cell passed": "NO CELL PASSED, so nothing counts.",
-    "one configuration": "ONE CONFIGURATION was measured, so nothing is compared.",
+    NO_VALID: "NO CELL IS VALID, so nothing counts.",
+    NONE_PASSED: "NO CELL PASSED, so nothing counts.",
+    ONE_CONFIGURATION: "ONE CONFIGURATION was measured, so nothing is compared.",
 }
 _MOST = 6
 """Sentences about differences; a run with more has its tables below."""

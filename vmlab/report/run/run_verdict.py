@@ -18,6 +18,7 @@ from vmlab.report.words import listed, plural
 _TIMES = ("s", "ms", "us")
 _MOST_NAMED = 4
 _MOST_LINES = 4
+NO_VALID, NONE_PASSED, ONE_CONFIGURATION = "no cell is valid", "no cell passed", "one configuration"
 
 
 class Found(NamedTuple):
@@ -59,13 +60,13 @@ def brief_verdict(tables: Sequence[ResultTable]) -> str:
 
 
 def uncompared_words(document: RunDocument) -> str:
-    """Why a run has no verdict: ``one configuration``, ``no cell is valid``; "" for one without cells."""
+    """Why a run has no verdict, such as `NO_VALID`; "" for one without cells, and for a recording."""
     cells = [cell for cell in document.cells if cell.replaced_by is None]
     if cells and not any(cell.outcome == Outcome.PASSED for cell in cells):
-        return f"no cell {'is valid' if all(cell.outcome == Outcome.INVALID for cell in cells) else 'passed'}"
+        return NO_VALID if all(cell.outcome == Outcome.INVALID for cell in cells) else NONE_PASSED
     if document.recording is not None or not cells:
         return ""
-    return "one configuration" if len({axes_words(cell.axes) for cell in cells}) == 1 else "nothing is compared"
+    return ONE_CONFIGURATION if len({axes_words(cell.axes) for cell in cells}) == 1 else "nothing is compared"
 
 
 def _brief(found: Sequence[Difference]) -> str:
