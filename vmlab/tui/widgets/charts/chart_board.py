@@ -226,11 +226,8 @@ class ChartBoard(Shown[Charted]):
 
     def _joined(self, blocks: Sequence[list[list[Segment]]], row: int, used: int, width: int) -> Strip:
         """A line across all columns, which are `used` wide together."""
-        segments: list[Segment] = []
-        for block in blocks:
-            if segments:
-                segments.append(Segment(" " * _GAP, self.ground))
-            segments += block[row]
+        gap = Segment(" " * _GAP, self.ground)
+        segments = [one for block in blocks for one in (gap, *block[row])][1:]
         if width > used:
             segments.append(Segment(" " * (width - used), self.ground))
         return Strip(segments, width)
