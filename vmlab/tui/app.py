@@ -33,7 +33,7 @@ from vmlab.telemetry.recorder_clock import answer_first
 from vmlab.tui.console_options import ConsoleOptions
 from vmlab.tui.console_requests import Proposal, Said
 from vmlab.tui.driver import ParsedOnce, WaitingDriver
-from vmlab.tui.screens.base_screen import CHANGING, WATCHES, ConsoleScreen
+from vmlab.tui.screens.base_screen import CHANGING, WATCHES, ConsoleScreen, SureTimers
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.glyphs import glyphs_for
 
@@ -62,7 +62,7 @@ def _loaded(place: str, *about: Any) -> Screen[Any]:
     return cast("Screen[Any]", getattr(import_module(f"vmlab.tui.screens.{module}"), name)(*about))
 
 
-class Console(App[int], inherit_bindings=False):
+class Console(SureTimers, App[int], inherit_bindings=False):
     """One mode for each screen; Live is loaded at once, the others when they are first opened."""
 
     TITLE = "vmlab"

@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
@@ -98,6 +99,20 @@ class KeptContainer(KeptLines, Container):
     """A container whose ground is kept."""
 
 
+class SureTimers:
+    """Timers of an app or a screen that fire, however busy the machine is.
+
+    The rule: nothing that is due once is lost. Textual passes over a tick that is late already when its timer begins,
+    also where it is the only one: then a change of mode, a resize or a picture that is due would never be drawn.
+    """
+
+    def set_timer(self, *given: Any, **named: Any) -> Timer:
+        """Textual's own, which passes over nothing; its task has not begun yet."""
+        timer: Timer = super().set_timer(*given, **named)  # type: ignore[misc]
+        timer._skip = False
+        return timer
+
+
 class DismissedOnce:
     """A screen that ends itself once: Textual's own would take the one below away at a second key of a burst.
 
@@ -110,7 +125,7 @@ class DismissedOnce:
         return shown
 
 
-class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=False):
+class ConsoleScreen(KeptLines, DismissedOnce, SureTimers, Screen[None], inherit_bindings=False):
     """A screen with the console's own keys alone: Textual's would be in the help, and do nothing here."""
 
     COPIED: ClassVar[Sequence[str]] = ()
