@@ -48,6 +48,7 @@ async def test_live_has_the_map_in_place_of_the_charts_and_back(state: Path) -> 
         await until(lambda: HEAD in screen_text(app), "the map")
         text = screen_text(app)
         assert "Memory" not in text
+        assert "Columns: up to 10 s, newest right. Share of requests: ░ any ▒ 5% ▓ 15% █ 40%" in text
         assert "read 200 requests" in text and "1.1 / 1.4 / 1.4" in text
         assert "flush 6 requests" in text and "110 / 110 / 110" in text
         await pilot.press("m")

@@ -15,7 +15,7 @@ from vmlab.report.run.latency_text import milliseconds, percentiles_text
 from vmlab.system.text_width import first_columns, left, right
 from vmlab.telemetry.latency_bins import OPERATIONS, Counts, LatencyBins
 from vmlab.tui.state.latency_map import LatencyColumn, LatencyMap
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines, line_width
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 
 _TONES = {"read": "one", "write": "three", "flush": "two"}
 _LEVELS = (0.0, 0.05, 0.15, 0.4)
@@ -34,6 +34,7 @@ _HEADS = 3
 _LEAST_ROWS = 4
 _PLACE, _FIGURES = 18, 22
 """Columns for a disk's name, and for what is said of each operation."""
+_COLUMN = "Columns: up to 10 s, newest right. Share of requests:"
 _NOTHING = (
     "Guests' disks: no latency has been read yet.",
     "It is read while workloads run: every ten seconds, at their end, and at a switch.",
@@ -88,33 +89,31 @@ class LatencyBoard(Painted):
         each = (width - _SCALE - _GAP * (len(OPERATIONS) - 1)) // len(OPERATIONS)
         table = list(self._table(width))
         below = min(len(table), max(0, height // 3)) if height >= 2 * (_HEADS + _LEAST_ROWS) else 0
+        has_legend = height >= _HEADS + _LEAST_ROWS + 2
         yield self._title(width)
         yield from self._heads(each)
         columns = _newest(known.columns, each)
         wide = max(1, min(_WIDEST, (each - _parts(columns) + 1) // len(columns)))
-        rows = _rows(columns, max(1, height - _HEADS - 1 - below))
+        rows = _rows(columns, max(1, height - _HEADS - 1 - has_legend - below))
         for row in reversed(rows):
             yield self._row(row, columns, wide, each)
         yield self._axis(columns, wide, each)
+        if has_legend:
+            yield [(_COLUMN, "quiet"), *self._legend()]
         yield from table[:below]
 
     def _title(self, width: int) -> Line:
         known = self._map
         about = f"  {known.about}" if known.about else ""
-        shares = "  share of a measurement's requests: "
-        signs = self._signs
-        steps = [f"{share:.0%} " if share else "any " for share in _LEVELS]
-        legend: list[Piece] = [(shares, "quiet")]
-        for level, step in enumerate(steps):
-            legend += [(signs[level], f"one:{level}"), (f" {step}", "quiet")]
         error = f"p50 / p95 / p99 in ms, ± {known.bins.error_percent:.0f} %"
         head = "Guests' disks: latency "
         if len(head) + len(error) + len(about) > width:
             head = "Guests' disks: "
-        pieces: list[Piece] = [(head, "title"), (error, "quiet"), (about, "plain")]
-        room = width - line_width(pieces)
-        fitting = (told for told in (legend, [(" ", "plain"), *legend[1:]]) if line_width(told) <= room)
-        return pieces + next(fitting, [])
+        return [(head, "title"), (error, "quiet"), (about, "plain")]
+
+    def _legend(self) -> Iterator[Piece]:
+        for level, (sign, share) in enumerate(zip(self._signs, _LEVELS, strict=True)):
+            yield from ((f" {sign}", f"one:{level}"), (f" {share:.0%}" if share else " any", "quiet"))
 
     def _heads(self, each: int) -> Iterator[Line]:
         """Each operation with its number of requests, and the percentiles of the newest part."""
