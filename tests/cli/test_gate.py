@@ -384,7 +384,7 @@ def test_one_run_a_side_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         out = capsys.readouterr().out
         assert f"gate: {head} at 1 of 1 configuration\n{mark}  {line}" in out
         assert takes in " ".join(out.split())
-        assert "to prove it takes 5 runs a side." in " ".join(out.split())
+        assert "a proof takes 5 runs a side." in " ".join(out.split())
 
 
 def test_invalid_cells_are_named_and_nothing_is_made_of_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,7 +134,7 @@ def test_compare_sets_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> N
     assert [(one["percent"], one["verdict"]) for one in found] == [(pytest.approx(-50.0), "one reading each")] * 2
     text = _said(capsys, "compare", "20261121-143000-tile-aaaa", "last")
     assert "cache writeback" in text and "? -50.0 %" in text
-    assert "to prove it takes 5 runs a side." in text
+    assert "a proof takes 5 runs a side." in text
     assert "takes 5 runs a side at least" in _said(capsys, "compare", "20261121-143000-tile-aaaa", "last", "--explain")
     second = _json(capsys, "compare", "20261121-1430", "last", "--cell", "2")
     assert second["rows"][0]["baseline"]["mean"] == 4.0
@@ -145,7 +145,7 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
     lines = _said(capsys, "compare", "last:1", "last:2").splitlines()
     assert lines[3:] == [
         "CANNOT TELL YET: 1 repeat points to last:2 being faster than last:1, in all 2",
-        "  metrics; to prove it takes 7 repeats.",
+        "  metrics; a proof takes 7 repeats.",
         "",
         "metric                last:1  last:2  difference",
         "web (s)                 10.0    4.00   ? -60.0 %",

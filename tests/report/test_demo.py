@@ -95,7 +95,8 @@ def test_the_figures_in_its_sentences_are_those_of_the_record(events: list[objec
     longest = max(switched.pauses_ms.values())
     for words in (
         f"A tile is {started[0].guests} machines",
-        f"Recorded {probed_date(events)}; machines and disk emulated",
+        f"recorded on {probed_date(events)} on {demo.facts.host}",
+        f"Recorded on {demo.facts.host}; machines and disk emulated",
         f"no machine stood still for more than {math.ceil(longest)} ms",
         f"mode of {started[2].guests} machines is changed while they work",
         demo.facts.carried,

@@ -69,7 +69,7 @@ def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -
     first = at(tile, "//div[@class='first']")[0]
     assert words(first, ".//div[@class='answer']/p") == [
         "CANNOT TELL YET: 1 repeat points both ways, as writeback is faster than none in 1 and slower in 4 of 5 "
-        "metrics; to prove it takes 8 repeats.",
+        "metrics; a proof takes 8 repeats.",
         "writeback against none: total wall clock 34.4 s against 28.4 s; +21.3 %.",
         "The CPU was at its limit in both cells.",
         "The disk was busy for at most 1.6 % of the time in these cells, so they did not wait for it, in any "

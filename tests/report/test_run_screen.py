@@ -97,12 +97,12 @@ PROVEN, OPEN, ONE = Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.ONE_EACH
         (
             [found(ONE, -9.0), found(ONE, -1.0, None, "mail")],
             "CANNOT TELL YET: 1 repeat points to writeback being faster than none, in all 2 metrics; "
-            "to prove it takes 7 repeats.",
+            "a proof takes 7 repeats.",
         ),
         (
             [found(ONE, -9.0), found(ONE, 1.0, None, "mail")],
             "CANNOT TELL YET: 1 repeat points both ways, as writeback is faster than none in 1 and slower in 1 of 2 "
-            "metrics; to prove it takes 7 repeats.",
+            "metrics; a proof takes 7 repeats.",
         ),
         (
             [found(Verdict.NOT_DELIVERED, None)],

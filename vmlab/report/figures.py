@@ -68,7 +68,12 @@ def doubted(text: str, figure: Figure) -> str:
         return f"{text} {INVALID}"
     if figure.undelivered:
         return f"{text} {UNDELIVERED}"
-    return text if figure.state == Outcome.PASSED and not figure.left_out else f"{text} {MARK}"
+    return f"{text} {MARK}" if is_partial(figure) else text
+
+
+def is_partial(figure: Figure) -> bool:
+    """Whether not all of its cells count."""
+    return figure.left_out > 0 or figure.state != Outcome.PASSED
 
 
 def value_text(value: float | None, unit: str, outcome: str = Outcome.PASSED, form: Written | None = None) -> str:

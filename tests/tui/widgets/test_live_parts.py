@@ -11,9 +11,9 @@ import pytest
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.run.tiles_board import TargetBar
 from vmlab.system.text_width import ends_of
-from vmlab.tui.state.history import Gauge, History, bridged, cpu_use, outside_share
+from vmlab.tui.state.history import CpuUse, Gauge, History, bridged, cpu_use, outside_share
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
-from vmlab.tui.widgets.charts.chart_head import axis_begin, axis_line, columns_of, with_users
+from vmlab.tui.widgets.charts.chart_head import axis_begin, axis_line, columns_of, users_of, with_users
 from vmlab.tui.widgets.glyphs import Glyphs
 from vmlab.tui.widgets.large_strip import COLUMNS, LargeWords, RunStrip, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip, Strip
@@ -31,22 +31,33 @@ def busy(mono: float, guests: dict[str, float], **more: float) -> Sample:
 def test_the_cpus_work_for_the_guests_the_lab_and_others() -> None:
     use = cpu_use(busy(1, {"t1-a": 60.0, "t1-b": 20.0}, cpu_lab_percent=45.0, cpu_outside_lab_percent=30.0))
     # Two guests use 80 % of one of two CPUs, which is 40 % of both.
-    assert use == (40.0, 5.0, 30.0, False)
+    assert use == CpuUse(40.0, 5.0, 30.0)
 
 
 def test_without_guests_the_lab_is_what_it_uses_itself() -> None:
     use = cpu_use(busy(1, {}, cpu_lab_percent=3.0, cpu_outside_lab_percent=50.0))
     assert math.isnan(use.guests)
-    assert use[1:] == (3.0, 50.0, False)
+    assert use[1:] == CpuUse(0.0, 3.0, 50.0)[1:]
 
 
 def test_without_a_lab_the_guests_are_the_hosts_own() -> None:
     own = {"domain_cpu_percent[one]": 60.0, "domain_cpu_percent[two]": math.nan}
     use = cpu_use(busy(1, {}, cpu_lab_percent=4.0, cpu_outside_lab_percent=50.0, **own))
-    assert use == (30.0, 4.0, 20.0, True)
+    assert use == CpuUse(30.0, 4.0, 20.0, watched=True)
     _, line = with_users([[("CPU", "title")]], use, 60)
     assert "".join(text for text, _ in line).split() == ["guests", "30", "vmlab", "4", "other", "20"]
     assert {tone for _, tone in line} == {"plain"}
+
+
+def test_what_guests_and_lab_use_is_not_divided_in_a_tick_without_all_guests() -> None:
+    """Such a tick of three tiles said that the lab used 97 % of the CPUs, and no guest any."""
+    for unread in ({"t1-a": math.nan, "t1-b": math.nan}, {"t1-a": 60.0, "t1-b": math.nan}):
+        use = cpu_use(busy(1, unread, cpu_lab_percent=97.0, cpu_outside_lab_percent=2.0))
+        assert use[1:] == CpuUse(0.0, 97.0, 2.0, undivided=True)[1:]
+        (_, line) = with_users([[("CPU", "title")]], use, 60)
+        assert "".join(text for text, _ in line).split() == ["guests+lab", "97", "other", "2"]
+    much = cpu_use(busy(1, {"t1-a": math.nan}, cpu_lab_percent=50.0, cpu_outside_lab_percent=40.0))
+    assert [tone for _, tone in users_of(much, 60)] == ["plain", "warning"]
 
 
 def test_guests_never_use_more_than_the_lab_that_holds_them() -> None:

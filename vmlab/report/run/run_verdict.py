@@ -152,7 +152,7 @@ def _pointing_words(candidate: str, baseline: str, known: Sequence[Found]) -> st
         said = f"{points} both ways, as {candidate} is {both} of {len(known)} metrics"
     else:
         said = f"{points} to no difference between {candidate} and {baseline}"
-    needs = f"; to prove it takes {most.needed} {'repeats' if most.paired else 'runs a side'}" if most.needed else ""
+    needs = f"; a proof takes {most.needed} {'repeats' if most.paired else 'runs a side'}" if most.needed else ""
     return f"CANNOT TELL YET: {readings_words(most)} {said}{needs}."
 
 

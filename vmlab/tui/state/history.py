@@ -196,13 +196,15 @@ MUCH_PERCENT = 20.0
 class CpuUse(NamedTuple):
     """Shares of all CPUs together, in percent; NaN where unknown. `guests` is NaN while there are none.
 
-    Without a lab, `guests` are the host's own, `lab` is this program, and `watched` is set.
+    Without a lab, `guests` are the host's own, `lab` is this program, and `watched` is set. In a tick in which not all
+    guests were read, `lab` has theirs too, and `undivided` is set.
     """
 
     guests: float
     lab: float
     outside: float
     watched: bool = False
+    undivided: bool = False
 
 
 def cpu_use(sample: Sample) -> CpuUse:
@@ -211,6 +213,8 @@ def cpu_use(sample: Sample) -> CpuUse:
     whole, outside = sample.get("cpu_lab_percent"), sample.get("cpu_outside_lab_percent")
     if not math.isnan(own) and math.isnan(guests):
         return CpuUse(own, whole, max(0.0, outside - own), watched=True)
+    if any(math.isnan(sample.values[place]) for place in _places(sample.layout.names, "guest_cpu_percent")):
+        return CpuUse(math.nan, whole, outside, undivided=True)
     if math.isnan(guests) or math.isnan(whole):
         return CpuUse(guests, whole, outside)
     # libvirt is asked at other moments than the kernel, so guests may seem to use more than the lab that holds them.

@@ -85,7 +85,7 @@ class StagePane(LargeStrip[Stage]):
         ]
         for gauge in stage.gauges:
             bar = gauge.bar(columns, plain=self.glyphs.plain, marked=True)
-            limit = "" if small and columns < _LONGEST else f" limit {gauge.limit:.0f} %"
+            limit = "" if small and columns < _LONGEST else f" full at {gauge.limit:.0f} %"
             share = "..." if isnan(gauge.percent) else f"{gauge.percent:.0f}%"
             words.append(Word(f"{gauge.name} {bar}{limit}", share, gauge.tone))
         return words
@@ -117,7 +117,7 @@ class SoFarPane(Shown[SoFar]):
         limits = {name: limit for side in sides for one in side.tiles for name, limit in one.limits.items()}
         airy = height >= len(sides) * (len(limits) + 4) + 2
         of_twenty = limits and all(bar.endswith(_P95) for bar in limits)
-        known = ("slowest of 20, limit" if width >= _BROAD else "slowest (limit)") if of_twenty else ""
+        known = ("19 of 20 within (limit)" if width >= _BROAD else "slowest (limit)") if of_twenty else ""
         words = [known, *(f"  {_workload(bar)} ({limit})" for bar, limit in limits.items())]
         name = max([_NAME, *(len(text) + (width >= _BROAD) for text in words)])
         each = max(_VALUE, min(_MOST_VALUE, (width - name) // max(1, len(tiles))))
@@ -150,7 +150,7 @@ class SoFarPane(Shown[SoFar]):
 _P95 = " p95"
 _NAME, _VALUE, _MOST_VALUE = 16, 9, 14
 """Columns of a workload with its limit, and of a figure."""
-_BROAD = 49
+_BROAD = 52
 """Columns from which on words are written out."""
 
 

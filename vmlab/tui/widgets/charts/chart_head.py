@@ -61,12 +61,13 @@ def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Pi
 
 def users_of(use: CpuUse, width: int) -> list[Piece]:
     """For whom the CPUs work, in `width` columns; nothing where that is not known."""
-    words = ("guests", "vmlab" if use.watched else "lab", "other")
+    words = ("guests", "vmlab" if use.watched else "guests+lab" if use.undivided else "lab", "other")
     users = zip(words, (use.guests, use.lab, use.outside), strict=True)
     told = [f"{word} {value:.0f}" for word, value in users if not math.isnan(value)]
     if len(" ".join(told)) > width:
         told = [text for text in told if not text.startswith(words[1])]
-    much = not use.watched and not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
+    has_guests = use.undivided or not math.isnan(use.guests)
+    much = not use.watched and has_guests and use.outside >= MUCH_PERCENT
     return [(f"{text} ", "warning" if much and text.startswith(words[2]) else "plain") for text in told]
 
 
