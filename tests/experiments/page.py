@@ -74,7 +74,7 @@ def pages(results: Records, claimed: Records, again: Records = _NONE, kvm: Recor
         for file in files:
             name = file.scenario.name
             made[page_of(title)] += _experiment(file, results.get(name), found[name].record if name in found else None)
-    made[OWN] = ["# Experiments of our own", "", "No publication has values of these.", ""]
+    made[OWN] = ["# Experiments of our own", "", "No publication has values for these.", ""]
     for file in own():
         made[OWN] += _of_our_own(file, results.get(file.scenario.name))
     return {file: "\n".join(lines).rstrip() + "\n" for file, lines in made.items()}
@@ -228,12 +228,12 @@ def _tables(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     figures = answered(_reference(file), record)
     lines = printed_tables(figures, _WIDTH, "ours" if record else None)
     if not figures:
-        yield from (f"The publication prints no values of it{'; the table is our own' if record else ''}.", "")
+        yield from (f"The publication prints no values for this{'; the table is our own' if record else ''}.", "")
         lines = _own_tables(record) if record else []
     if lines:
         yield from ("```text", *lines[1:], "```", "")
     if figures and record and (rows := _rows_of_ours(figures, record)):
-        yield from ("Rows of ours, of which the publication prints nothing:", "", "```text", *rows[1:], "```", "")
+        yield from ("Rows of ours, without published values:", "", "```text", *rows[1:], "```", "")
     notes = [*error_notes(figures), *_absent(file, record)]
     if any(figure.reason.startswith(NO_CELL) for figure in figures):
         notes.append("A dash: the run has no such cell.")
@@ -297,8 +297,8 @@ def _ours(file: ScenarioFile, record: Mapping[str, Any] | None) -> str:
     if record is None:
         return f"{NOT_RUN}."
     alike = record["beside"]["compares"]
-    compares = "It compares" if alike else "Amounts differ, so that only relative values may compare"
-    return f"{_measured(file, record)}. {compares} with what was published."
+    compares = "Its values compare" if alike else "Amounts differ, so only relative values may compare"
+    return f"{_measured(file, record)}. {compares} with the published ones."
 
 
 def _measured(file: ScenarioFile, record: Mapping[str, Any]) -> str:

@@ -252,7 +252,7 @@ def test_rows_that_no_publication_has_stand_below_its_own_and_bare_metal_is_not_
 ) -> None:
     record, _ = _recorded("query-replay", tmp_path, monkeypatch)
     section = _section(page({"query-replay": record}, {}), "query-replay")
-    _, below = section.split("Rows of ours, of which the publication prints nothing:")
+    _, below = section.split("Rows of ours, without published values:")
     table = below.split("```")[1]
     host, one, guest = (
         re.findall(rf"^{row} .*$", table, re.MULTILINE) for row in ("bare-metal-2", "bare-metal-1", "vm-2")

@@ -95,10 +95,10 @@ def _whole(run: Mapping[str, Any] | None) -> list[str]:
     if run is None:
         return []
     took = format_seconds(run["seconds"])
-    failed = f"{run['failed']} did not, " if run["failed"] else ""
+    failed = f"{run['failed']} not as required, " if run["failed"] else ""
     return [
-        f"All of them in one run ({run['date']}): {failed}{took}, {run['lanes']} at a time, load before {run['load']}.",
-        "Each line below is the row's newest try.",
+        f"One run of all rows ({run['date']}): {failed}{took}, {run['lanes']} at a time, load before {run['load']}.",
+        "Each row below shows its newest try.",
     ]
 
 

@@ -170,5 +170,5 @@ def test_what_is_kept_of_all_rows_stands_on_the_page(tmp_path: Path, monkeypatch
     assert list(kept) == ["all rows", "kill-disk", "kill-qemu-401"]
     assert kept["kill-disk"]["took"] == 20.5
     text = page.written("<!-- faults -->\n<!-- end -->\n", all_rows(), kept)
-    assert "): 3 did not, 28 min 12 s, 2 at a time, load before 0.3." in text
+    assert "): 3 not as required, 28 min 12 s, 2 at a time, load before 0.3." in text
     assert f"{len(all_rows())} faults, 2 of them tried" in text and ": 1 as required." in text

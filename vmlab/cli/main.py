@@ -48,7 +48,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "compare": CommandEntry("read_commands.compare", "Compare runs."),
     "gate": CommandEntry("gate_command.gate", "Run a scenario, and fail if it is worse than the last nights."),
     "tag": CommandEntry("upkeep_commands.tag", "Name a run, such as baseline; list or remove names."),
-    "note": CommandEntry("upkeep_commands.note", "Note what a run was, in words of your own."),
+    "note": CommandEntry("upkeep_commands.note", "Describe a run in your own words."),
     "report": CommandEntry("export_commands.report", "Write a report of runs to one HTML or Markdown file."),
     "export": CommandEntry("export_commands.export", "Export runs to other formats or to another machine."),
     "import": CommandEntry("export_commands.import_run", "Import a run that another machine exported."),

@@ -217,7 +217,7 @@ def disk_server() -> int:
 
 @ROWS.add(
     "kill-after-intent",
-    "kill -9 of the runner as soon as the journal has the next intent, before it can act on it",
+    "kill -9 of the runner as soon as the journal has the next intent, before the runner can act on it",
     "what was begun is removed, run aborted",
 )
 def kill_after_intent(world: World) -> str:
@@ -246,7 +246,7 @@ def kill_after_intent(world: World) -> str:
 
 @ROWS.add(
     "oom-runner",
-    "the kernel kills the runner for lack of memory, in a cgroup of 1 MiB, while the second cell works",
+    "the kernel kills the runner for lack of memory, in a cgroup of 1 MiB, while the second cell runs",
     "run aborted, the lack of memory is named, cell 1 kept, all cleared",
     120,
 )

@@ -82,7 +82,7 @@ def full_emulated_disk(world: World) -> str:
 @ROWS.add(
     "full-snapshot",
     "no room for the snapshot of a guest that is frozen",
-    "the run ends, names the full disk, no half a snapshot stays",
+    "the run ends, names the full disk, no partial snapshot stays",
     180,
 )
 def full_snapshot(world: World) -> str:
@@ -120,7 +120,7 @@ def full_sockets(world: World) -> str:
 @ROWS.add(
     "full-image",
     "an image is built where 64 MiB are free",
-    "it ends with the cause, and no half an image stays",
+    "it ends with the cause, and no partial image stays",
     240,
     guests=False,
 )

@@ -55,7 +55,7 @@ ROWS.add(
 )(_spoilt(beside("sleep 1; echo c > /proc/sysrq-trigger"), "vm"))
 ROWS.add(
     "client-hangs",
-    "a client that goes on past its deadline of 10 s",
+    "a client runs past its deadline of 10 s",
     "cell 2 failed at the deadline, with the client's name",
     60,
 )(_spoilt(beside("sleep 300", deadline="10 s"), "bad"))
@@ -198,7 +198,7 @@ workloads:
 
 @ROWS.add(
     "out-of-memory",
-    "a guest of 256 MiB on a limited host of 192 MiB, which `--allow-overcommit` lets begin",
+    "a guest of 256 MiB on a limited host of 192 MiB, which `--allow-overcommit` permits",
     "cell failed: the kernel killed its QEMU",
     90,
 )

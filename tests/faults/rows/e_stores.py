@@ -107,13 +107,13 @@ ROWS.add(
 )(_unreadable(_damaged, "run.sqlite"))
 ROWS.add(
     "store-truncated",
-    "the store of a recorded run is cut to its half",
+    "the store of a recorded run is cut in half",
     "one line, no traceback; `ls` lists the others",
     guests=False,
 )(_unreadable(_truncate, "run.sqlite"))
 ROWS.add(
     "store-newer",
-    "the store of a recorded run is of a newer version",
+    "the store of a recorded run has a newer version",
     "one line that says so; `ls` lists it",
     guests=False,
 )(_unreadable(_newer, "newer"))

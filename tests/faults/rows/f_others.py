@@ -113,7 +113,7 @@ def kill_waiter(world: World) -> str:
 @ROWS.add(
     "stop-waiter",
     "SIGSTOP to the first of two runs that wait, SIGCONT when the second one has passed",
-    "it is passed over while it is stopped, and has its turn when it goes on",
+    "it is skipped while it is stopped, and has its turn when it continues",
     360,
     guests=False,
 )

@@ -81,13 +81,13 @@ def _host(step: str) -> Act:
 
 ROWS.add(
     "host-clock-back",
-    "the wall clock of launcher and runner steps back by an hour (by a library of the test's own)",
+    "the wall clock of launcher and runner steps back by an hour (by the test's own library)",
     "the run passes, durations are right",
     90,
 )(_host("-3600"))
 ROWS.add(
     "host-clock-forward",
-    "the wall clock of launcher and runner steps forward by an hour (by a library of the test's own)",
+    "the wall clock of launcher and runner steps forward by an hour (by the test's own library)",
     "the run passes, durations are right",
     90,
 )(_host("3600"))

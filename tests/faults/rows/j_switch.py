@@ -31,8 +31,8 @@ allow: {{noise: true}}
 
 @ROWS.add(
     "hundred-switches",
-    "the cache mode of three guests with 16 requests each under way on an emulated disk is switched 100 times",
-    "each switch is proved, no guest stands still for more than 300 ms, what was read is verified, the cell is invalid",
+    "the cache mode of three guests with 16 requests each in flight on an emulated disk is switched 100 times",
+    "each switch is proved, no guest pauses for more than 300 ms, what was read is verified, the cell is invalid",
     240,
     alone=True,
 )

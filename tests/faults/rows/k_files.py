@@ -93,7 +93,7 @@ def _large_run(world: World) -> str:
 @ROWS.add(
     "kill-export",
     "kill -9 of `vmlab export` while it packs a large run",
-    "nothing stands beside the file; `vmlab clean` removes what it left",
+    "the target folder is empty; `vmlab clean` removes what it left",
     20,
     guests=False,
 )
@@ -134,7 +134,7 @@ def kill_import(world: World) -> str:
 @ROWS.add(
     "hostile-journal",
     "`vmlab clean` of a dead run whose journal names files, a cgroup and a loop device that are not the lab's",
-    "nothing of them is touched, nor said to be removed",
+    "none of them is touched, or reported as removed",
     30,
     guests=False,
 )

@@ -37,7 +37,7 @@ def _recorder_removed(world: World) -> str:
 
 @ROWS.add(
     "recorder-link",
-    "the folder of a recording in the background is moved, and a link to a foreign folder stands in its place",
+    "the folder of a recording in the background is moved, and replaced by a link to a foreign folder",
     "the recorder ends with the cause in its log, and the foreign folder is untouched",
     guests=False,
 )

@@ -85,7 +85,7 @@ def _with(file: Path, value: str, was: str | None = None) -> Iterator[None]:
         file.write_text(before)
 
 
-@_row("vcpu-frozen", "the thread of a virtual CPU alone is frozen by a cgroup for 2.5 s", "frozen by its cgroup for")
+@_row("vcpu-frozen", "a cgroup freezes only the thread of a virtual CPU, for 2.5 s", "frozen by its cgroup for")
 def vcpu_frozen(world: World) -> None:
     mount = mount_of("freezer", [one for one in hierarchies() if one.version == 1])
     assert mount is not None, "no freezer that takes single threads here"
@@ -114,12 +114,12 @@ def _trace(thread: int, seconds: float) -> None:
     _ptrace(_DETACH, thread)
 
 
-@_row("vcpu-traced", "a debugger stops the thread of a virtual CPU alone for 2.5 s", "stopped by a debugger for")
+@_row("vcpu-traced", "a debugger stops only the thread of a virtual CPU, for 2.5 s", "stopped by a debugger for")
 def vcpu_traced(world: World) -> None:
     _trace(_vcpu(world), 2.5)
 
 
-@_row("vcpu-traced-often", "a debugger stops it for 50 ms of each 100 ms, for 5 s", "stopped by a debugger for")
+@_row("vcpu-traced-often", "a debugger stops this thread 50 ms of each 100 ms, for 5 s", "stopped by a debugger for")
 def vcpu_traced_often(world: World) -> None:
     thread, end = _vcpu(world), time.monotonic() + 5
     while time.monotonic() < end:
@@ -160,7 +160,7 @@ def partition_throttled(world: World) -> None:
     _throttled(_partition(world.qemu))
 
 
-@_row("weight-changed", "the CPU weight of the guest's cgroup is the least possible for 3 s", "was changed from")
+@_row("weight-changed", "the CPU weight of the guest's cgroup is set to the minimum for 3 s", "was changed from")
 def weight_changed(world: World) -> None:
     group = _cpu_group(world.qemu).parent
     file = group / "cpu.shares"
@@ -179,7 +179,7 @@ def cpus_changed(world: World) -> None:
 
 @ROWS.add(
     "setting-changed",
-    "the read-ahead of the run's disk is changed for 3 s by somebody else",
+    "the read-ahead of the run's disk is changed for 3 s by another program",
     "cell 2 invalid, with what it was and for how long",
     240,
 )

@@ -52,7 +52,7 @@ def _told(program: str, reason: str, code: int) -> Act:
 
 ROWS.add(
     "work-of-another-size",
-    "sysbench in a guest is replaced by one that looks for primes up to 100 in place of 10,000",
+    "sysbench in a guest is replaced by one that looks for primes up to 100 instead of 10,000",
     "cell 2 failed, with both numbers",
     240,
 )(
@@ -64,7 +64,7 @@ ROWS.add(
 )
 ROWS.add(
     "work-in-no-time",
-    "sysbench in a guest is replaced by one that works as it should, and reports that it took 0.1 s",
+    "sysbench in a guest is replaced by one that works correctly but reports that it took 0.1 s",
     "cell 2 failed, with both times",
     240,
 )(
@@ -76,7 +76,7 @@ ROWS.add(
 )
 ROWS.add(
     "work-not-done",
-    "sysbench in a guest is replaced by one that sleeps for 4 s, and reports all that was asked for",
+    "sysbench in a guest is replaced by one that sleeps for 4 s but reports all requested work as done",
     "cell 2 invalid, with the CPU time that its guest used and the least that the same work took before",
     240,
 )(_told(f"sleep 4\ncat <<'END'\n{cpu_report(limit=_LIMIT, events=_EVENTS, seconds=4.0)}\nEND", "its guest used ", 4))

@@ -112,7 +112,7 @@ def answers_command(
     installers: tuple[Path, ...],
     accept_licence: bool,
 ) -> None:
-    """Write a CD with which Windows Server installs itself without questions, as a disk for `image add`."""
+    """Write a CD that installs Windows Server without questions, on a disk for `image add`."""
     if not accept_licence:
         raise UsageError("the answer file accepts the licence terms of Windows; say with --accept-licence that you do")
     with shown_work():
@@ -206,7 +206,7 @@ def rm(ids: tuple[str, ...]) -> None:
 
 @click.group()
 def snapshot() -> None:
-    """Frozen guests, made by the first run that needs them: list what is kept, remove it."""
+    """Guests frozen by the first run that needs them: list what is kept, remove it."""
 
 
 @snapshot.command("ls")

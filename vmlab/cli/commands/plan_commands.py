@@ -139,7 +139,7 @@ SCHEMA = "vmlab.plugins/1"
 def plugins(as_json: bool) -> None:
     """List kinds of workload, export formats and host metrics, vmlab's own and other packages'.
 
-    Exits with 3 if one of another package is left out; the last lines say which.
+    Exits with 3 if another package's entry is left out; the last lines say which.
     """
     found = list(_found())
     if as_json:

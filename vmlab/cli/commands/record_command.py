@@ -127,8 +127,8 @@ def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | No
 def advise(run: str, as_json: bool, output: Path | None, disk: str) -> None:
     """Say for which disks of this host's own guests the cache mode matters, and why, from the recording RUN.
 
-    With -o it writes a scenario with a guest like one of them, in which fio copies the load of one disk. For a run of
-    that scenario it says whether the copy was like the recording, and gives the answer.
+    With -o, write a scenario with a guest like one of them, in which fio copies the load of one disk. For a run of
+    that scenario, say whether the copy was like the recording, and give the answer.
     """
     from vmlab.analysis.advice.likeness import copied_document, copied_of
     from vmlab.report.run.likeness_text import copied_text

@@ -188,7 +188,7 @@ def _started_on_fleet(
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def attach(run: str | None, verbose: bool, quiet: bool, as_json: bool) -> None:
-    """Follow RUN, or the one under way, else show how the newest one ended. Ctrl-C leaves; the run goes on."""
+    """Follow RUN, or the run in progress, else show how the newest ended. Ctrl-C leaves; the run continues."""
     detail = Detail.asked(verbose=verbose, quiet=quiet)
     folder = run_meant(run, or_newest=True)
     try:
@@ -202,7 +202,7 @@ def attach(run: str | None, verbose: bool, quiet: bool, as_json: bool) -> None:
 @click.command()
 @click.argument("run", required=False)
 def stop(run: str | None) -> None:
-    """Stop RUN, or the one that is under way; returns after its clean-up. What was measured is kept, marked aborted."""
+    """Stop RUN, or the run in progress; returns after its clean-up. Its measurements are kept, marked aborted."""
     folder = run_meant(run)
     if not say_killed(folder, end_run(folder, origin="vmlab stop")):
         say(f"run {folder.id} has stopped")
@@ -240,7 +240,7 @@ def resume(
 ) -> None:
     """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept.
 
-    With --invalid or --repeats a run that has ended goes on, in the same record.
+    With --invalid or --repeats, a run that has ended continues in the same record.
     """
     demand_one_way(wait=wait, concurrent=concurrent)
     detail = Detail.asked(verbose=verbose, quiet=quiet)

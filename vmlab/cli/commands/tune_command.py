@@ -58,7 +58,7 @@ _ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync2", "mmap"
 )
 @click.option("--bs", metavar="SIZE", callback=parsed(fio_bytes), help="Block size [default: 4k].")
 @click.option("--filesize", metavar="SIZE", callback=parsed(fio_bytes), help="Size of each job's file [default: 64m].")
-@click.option("--iodepth", type=click.IntRange(1, 4096), metavar="N", help="Blocks under way [default: 1].")
+@click.option("--iodepth", type=click.IntRange(1, 4096), metavar="N", help="Blocks in flight [default: 1].")
 @click.option("--numjobs", type=click.IntRange(1, 256), metavar="N", help="Processes [default: 1].")
 @click.option("--runtime", metavar="TIME", callback=parsed(fio_seconds), help="How long, such as 3s [default: 2s].")
 @click.option("--ioengine", type=click.Choice(_ENGINES), help="fio's engine [default: libaio].")

@@ -131,7 +131,7 @@ _DAMAGED = "its file is damaged"
 def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -> None:
     """Give RUN a NAME, such as baseline, that all commands accept. Without arguments, list the names.
 
-    A name that another run has moves to this one. A,B,C get one name together, which `vmlab compare`, `report` and
+    If another run has the name, it moves here. A,B,C get one name together, which `vmlab compare`, `report` and
     `export` take as one side.
     """
     if removed is not None:
@@ -161,9 +161,9 @@ def give(run: str, name: str) -> None:
 @click.argument("text", required=False)
 @click.option("--rm", "removed", is_flag=True, help="Remove the note; the run stays.")
 def note(run: str, text: str | None, removed: bool) -> None:
-    """Note what RUN was: TEXT replaces its note, an empty one removes it. Without TEXT, print the note.
+    """Describe RUN: TEXT replaces its note, an empty TEXT removes it. Without TEXT, print the note.
 
-    Lists, reports and exports show it, and an exported run takes it along.
+    Lists, reports and exports show it, and an exported run keeps it.
     """
     if removed and text:
         raise UsageError("--rm removes the note, and no text goes with it")

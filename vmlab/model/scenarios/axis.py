@@ -89,9 +89,9 @@ class AxisPoint(ScenarioPart):
     model_config = ConfigDict(extra="allow")
 
     absent: Annotated[str | None, BeforeValidator(_reason)] = None
-    """Why there is no cell for this point; plan and results show this line instead. Allowed without other keys only."""
+    """Why there is no cell for this point; plan and results show this line instead. Allowed only without other keys."""
     without: Words = ()
-    """An axis, or a list of axes, without meaning for this point: its cells are not varied over them."""
+    """An axis, or a list of axes, not applying to this point: its cells do not vary over them."""
 
     @property
     def sets(self) -> dict[str, Any]:

@@ -81,15 +81,15 @@ class GuestAttributes(MachineAttributes):
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
-    """How QEMU reads and writes what is below its disks: threads, native (Linux AIO) or io_uring."""
+    """How QEMU does I/O for its disks: threads, native (Linux AIO) or io_uring."""
     iothread: Annotated[IoThread, NOT_SEEN, Lever("iothread")] = False
-    """Whether each disk has an iothread of its own (true), none has (false), or disks share the one of a name."""
+    """Whether each disk has its own iothread (true), none has one (false), or disks share one by its name."""
     detect_zeroes: Annotated[
         DetectZeroes, NOT_SEEN, Lever("detection of zeroes"), NotWith(zeroes_conflict("detect_zeroes"))
     ] = "off"
-    """What QEMU does where a guest writes zeroes: it writes them (off), writes a hole (on), or discards (unmap)."""
+    """What QEMU does when a guest writes zeroes: it writes them (off), writes a hole (on), or discards (unmap)."""
     limit_iops: Annotated[Iops | None, NOT_SEEN, Lever("limit of IOPS")] = None
-    """The most requests a second that QEMU takes from each disk; no limit where it is left out."""
+    """The most requests a second that QEMU takes from each disk; no limit if left out."""
     limit_bandwidth: Annotated[DiskRate | None, NOT_SEEN, Lever("limit of bandwidth")] = None
     """The most bytes a second that QEMU reads and writes on each disk, such as 100 MB/s."""
     limit_iops_burst: Annotated[
@@ -103,31 +103,31 @@ class GuestAttributes(MachineAttributes):
     limit_burst_length: Annotated[
         BurstLength | None, NOT_SEEN, Lever("length of bursts"), NotWith(length_conflict("limit_burst_length"))
     ] = None
-    """For how many seconds a burst may last, such as 5 s; QEMU's own, 1 s, where it is left out."""
+    """For how many seconds a burst may last, such as 5 s; QEMU's default, 1 s, if left out."""
     boot: Boot = "lab"
     """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
     image: ImageName = LAB_IMAGE
-    """The image that it starts from: vmlab's own (debian), or the one that `vmlab image add` has made known so."""
+    """The image that it starts from: vmlab's own (debian), or one by its name in `vmlab image add`."""
     packages: Annotated[Packages, SeenAs("packages", lambda names: [*names] or None)] = ()
-    """Packages of Debian's that its disk has besides, such as redis-server: a layer on vmlab's own image."""
+    """Additional Debian packages, such as redis-server: a layer on vmlab's own image."""
     data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
     """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
     data_queues: Annotated[int, Field(ge=1, le=64), *_of_data("queues of the data disk")] = 1
     """Queues of the data disk; the guest uses at most one for each of its CPUs."""
     allocation: Annotated[Allocation, *_of_data("allocation")] = "thin"
-    """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
+    """Whether room on the host is allocated as the disk is written (thin), or all beforehand (full)."""
     backing: Annotated[Backing, *_of_data("place of the data disk")] = "file"
     """Where the data disk lies: beside the run (file, block), on a new file system, or where you say."""
     read_ahead_bytes: Annotated[
         Bytes | None, Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096), *_of_data("read-ahead", unit="B")
     ] = None
-    """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
+    """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's default if left out."""
     data_cache: Annotated[CacheMode | None, *_of_data("cache mode of the data disk")] = None
-    """Cache mode of the data disk; as the first disk's where it is left out."""
+    """Cache mode of the data disk; the first disk's if left out."""
     data_io: Annotated[DiskIo | None, *_of_data("I/O of the data disk", data_io_conflict)] = None
-    """How QEMU reads and writes what is below the data disk; as for the first disk where it is left out."""
+    """How QEMU does I/O for the data disk; as for the first disk if left out."""
     data_iothread: Annotated[IoThread | None, *_of_data("iothread of the data disk")] = None
-    """Whether the data disk has an iothread, or the name of one; as the first disk where it is left out."""
+    """Whether the data disk has an iothread, or the name of one; as the first disk if left out."""
     data_bus: Annotated[DataBus, *_of_data("bus of the data disk")] = "virtio"
     """How the guest sees its data disk: as a virtio disk, or behind a virtio-scsi controller (scsi)."""
     data_packed: Annotated[
@@ -139,11 +139,11 @@ class GuestAttributes(MachineAttributes):
     data_cluster_bytes: Annotated[
         Bytes | None, Field(alias="data_cluster", ge=512, le=2 * 2**20), *_of_data("cluster size", cluster_conflict)
     ] = None
-    """Size of a qcow2 data disk's clusters, a power of two from 512 B to 2 MiB; qemu-img's own where it is left out."""
+    """Size of a qcow2 data disk's clusters, a power of two from 512 B to 2 MiB; qemu-img's default if left out."""
     data_preallocation: Annotated[
         Preallocation, *_of_data("preallocation", only_with("data_preallocation", "data_format", "qcow2"))
     ] = "off"
-    """What of a qcow2 data disk is allocated beforehand: nothing, its tables (metadata), or all (falloc, full)."""
+    """What is allocated beforehand of a qcow2 data disk: nothing, its tables (metadata), or all (falloc, full)."""
     data_table_cache_bytes: Annotated[
         Bytes | None,
         Field(alias="data_table_cache", ge=2**12, le=2**40),
@@ -151,51 +151,51 @@ class GuestAttributes(MachineAttributes):
         OF_DATA_DISK,
         NotWith(only_with("data_table_cache", "data_format", "qcow2")),
     ] = None
-    """The most memory for a qcow2 data disk's tables, L2 and refcounts together; QEMU's own where it is left out."""
+    """The most memory for a qcow2 data disk's tables, L2 and refcounts together; QEMU's default if left out."""
     data_extended_l2: Annotated[
         bool, *_of_data("extended L2 entries", only_with("data_extended_l2", "data_format", "qcow2"))
     ] = False
     """Whether clusters of a qcow2 data disk have 32 subclusters each, which are allocated one by one."""
     data_discard: Annotated[Discard | None, *_of_data("discard of the data disk", discard_conflict)] = None
-    """Whether the host gets back what is discarded (unmap); where it is left out, from thin disks alone."""
+    """Whether discarded blocks go back to the host (unmap); if left out, only from thin disks."""
     data_detect_zeroes: Annotated[
         DetectZeroes | None, *_of_data("detection of zeroes of the data disk", zeroes_conflict("data_detect_zeroes"))
     ] = None
-    """What QEMU does where zeroes are written to the data disk; as for the first disk where it is left out."""
+    """What QEMU does when zeroes are written to the data disk; as for the first disk if left out."""
     data_limit_iops: Annotated[Iops | None, *_of_data("limit of the data disk's IOPS")] = None
-    """The most requests a second that QEMU takes from the data disk; as for the first disk where it is left out."""
+    """The most requests a second that QEMU takes from the data disk; as for the first disk if left out."""
     data_limit_bandwidth: Annotated[DiskRate | None, *_of_data("limit of the data disk's bandwidth")] = None
-    """The most bytes a second on the data disk, such as 100 MB/s; as for the first disk where it is left out."""
+    """The most bytes a second on the data disk, such as 100 MB/s; as for the first disk if left out."""
     data_limit_iops_burst: Annotated[
         Iops | None, *_of_data("burst of the data disk's IOPS", burst_conflict("data_limit_iops_burst"))
     ] = None
-    """The most requests a second during a burst of the data disk; as for the first disk where it is left out."""
+    """The most requests a second during a burst of the data disk; as for the first disk if left out."""
     data_limit_bandwidth_burst: Annotated[
         DiskRate | None, *_of_data("burst of the data disk's bandwidth", burst_conflict("data_limit_bandwidth_burst"))
     ] = None
-    """The most bytes a second during a burst of the data disk; as for the first disk where it is left out."""
+    """The most bytes a second during a burst of the data disk; as for the first disk if left out."""
     data_limit_burst_length: Annotated[
         BurstLength | None, *_of_data("length of the data disk's bursts", length_conflict("data_limit_burst_length"))
     ] = None
-    """For how many seconds a burst of the data disk may last; as for the first disk where it is left out."""
+    """For how many seconds a burst of the data disk may last; as for the first disk if left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
     nic_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, Lever("queues of the network card")] = 1
-    """Pairs of queues of its network card; the guest uses at most one for each of its CPUs."""
+    """Queue pairs of its network card; the guest uses at most one for each of its CPUs."""
     vhost: Annotated[bool | None, NOT_SEEN, Lever("vhost")] = None
-    """Whether the host's kernel moves its packets (vhost_net), or QEMU; the former where it can when it is left out."""
+    """Whether the host's kernel (vhost_net) or QEMU moves its packets; by default the kernel, if it can."""
     mtu: Annotated[int | None, Field(ge=1280, le=9000), NOT_SEEN, Lever("MTU"), NotWith(_mtu_conflict)] = None
-    """The largest packet in bytes, without Ethernet's header; 1500 where it is left out."""
+    """The largest packet in bytes, without Ethernet's header; 1500 if left out."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
-    """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
+    """The most that it receives from the network, and also the most that it sends, with headers, such as 30 Mbit/s."""
     libvirt_settings: Annotated[
         LibvirtSettings, Field(alias="libvirt"), SeenAs("libvirt_settings", as_mapping), Lever("libvirt's settings")
     ] = ()
-    """Whatever else of libvirt's domain XML, by paths such as features/pmu/@state; see which may be set."""
+    """Other settings of libvirt's domain XML, by paths such as features/pmu/@state."""
     on: Annotated[On, NOT_SEEN] = "vm"
-    """A virtual machine (vm), or bare metal (host): the same programs on as many CPUs of the host, in that memory."""
+    """A virtual machine (vm), or bare metal (host): the same programs on the host, with equal CPU count and memory."""
     smt: Annotated[bool | None, NOT_SEEN] = None
-    """With ``on: host``: both hardware threads of each core (true), or one of each (false); else any CPUs."""
+    """With ``on: host``: it has both hardware threads of each core (true), or one (false); any CPUs if left out."""
 
     @property
     def on_host(self) -> bool:

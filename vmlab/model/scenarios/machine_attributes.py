@@ -32,32 +32,32 @@ class MachineAttributes(ScenarioPart):
     )
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
     emulator_shares: Annotated[int | None, Field(ge=2, le=102400), NOT_SEEN] = None
-    """Weight of QEMU's emulator threads, its main loop and all others but the virtual CPUs, each of which has 1024."""
+    """Weight of QEMU's emulator threads: its main loop and all others but virtual CPUs, which have 1024 each."""
     cpu_quota: Annotated[
         float | None,
         *number_or_percent(10, optional=True),
         NOT_SEEN,
         Lever("CPU quota", within=5.0, unit="%", limit=True),
     ] = None
-    """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
+    """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit if left out."""
     cpu: Annotated[Cpu | None, Lever("CPU model")] = None
-    """What its CPUs are: host (KVM alone), max, host-model, or a model as EPYC; then features, as max -avx2 +erms."""
+    """Its CPU model: host (KVM only), max, host-model, or a name such as EPYC; then features, as in max -avx2 +erms."""
     pin: Annotated[Pin, NOT_SEEN, Lever("CPU pinning"), NotWith(pin_conflict)] = UNPINNED
-    """CPUs that virtual CPUs may use: any (none), a core each (spread), few cores (packed), 0-3, or 0;1 for each."""
+    """CPUs for virtual CPUs: any (none), a core each (spread), few cores (packed), 0-3 for all, or 0;1 for each."""
     emulator_pin: Annotated[CpuSet, NOT_SEEN, Lever("pinning of the emulator threads")] = UNPINNED
-    """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; any where it is none."""
+    """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; none for any."""
     huge_pages: Annotated[HugePages | None, NOT_SEEN, Lever("huge pages"), NotWith(pages_conflict)] = None
-    """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); by the host's thp if left out."""
+    """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); the host's thp if left out."""
     ksm: Annotated[bool | None, NOT_SEEN, Lever("KSM of the guest"), NotWith(ksm_conflict)] = None
-    """Whether the host's KSM, where it is on, may merge its RAM, as libvirt lets it unless this is false."""
+    """Whether the host's KSM, if on, may merge its RAM; it may unless this is false."""
     numa: Annotated[int | None, Field(ge=0, le=1023), NOT_SEEN, Lever("NUMA node")] = None
-    """Node of the host that its RAM is taken from, on a host with several; any where it is left out."""
+    """NUMA node that its RAM is taken from, on a host with several; any if left out."""
     memory_lock: Annotated[bool | None, NOT_SEEN, Lever("memory lock")] = None
     """Whether all memory of its QEMU is taken at the start and locked, so that none is swapped; false by default."""
     machine: Annotated[Machine, unless("machine", "q35"), Lever("machine type")] = "q35"
-    """The board that QEMU emulates: q35 with PCI Express, or pc (i440FX) with PCI alone."""
+    """The board that QEMU emulates: q35 with PCI Express, or pc (i440FX) with PCI only."""
     firmware: Annotated[Firmware, unless("firmware", "bios"), Lever("firmware")] = "bios"
-    """What starts before its kernel: SeaBIOS (bios), or OVMF (uefi) where the host has it; of vmlab's own image."""
+    """What starts before its kernel: SeaBIOS (bios), or OVMF (uefi) if the host has it; only with vmlab's own image."""
 
     @property
     def page_bytes(self) -> int | None:

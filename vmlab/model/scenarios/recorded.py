@@ -28,9 +28,9 @@ class RecordedWay(ScenarioPart):
     size: Annotated[Bytes, Field(ge=1)]
     """Their mean size."""
     latency: Annotated[Seconds, Field(ge=0)]
-    """Their mean time, as QEMU sees it."""
+    """Their mean latency, as QEMU sees it."""
     in_flight: Annotated[int | None, Field(ge=1, le=MOST_DEPTH)] = None
-    """How many were under way nearly all the time, so that the disk set the rate."""
+    """How many were in flight nearly all the time, so that the disk limited the rate."""
 
     @property
     def depth(self) -> float:
@@ -71,8 +71,8 @@ class Recorded(ScenarioPart):
     domain: str
     """The domain, as the recording names it."""
     disk: str
-    """Its disk, by its target in the domain."""
+    """The domain's disk, by its target."""
     advice: str = ""
     """What the recording advised for the disk."""
     phases: Annotated[dict[PointName, RecordedPhase], Field(min_length=1, max_length=MOST_PHASES)]
-    """What it did, by the values of the axis `phase`; one phase has no axis."""
+    """The disk's load, by values of the axis `phase`; one phase needs no axis."""

@@ -50,11 +50,11 @@ class PublishedFigure(ScenarioPart):
     """One figure as it is printed, and the place in a run's tables that it stands for."""
 
     metric: str = RUN_TIME
-    """What it is a value of: a metric of a workload, `wall_seconds`, or `host.NAME`."""
+    """Its metric: one of a workload, `wall_seconds`, or `host.NAME`."""
     rows: Place = Field(default_factory=dict)
-    """Where it is, by the parts of the table's rows: `{threads: 4}`; `workloads: NAME` names a workload."""
+    """Its place in the table's rows, such as `{threads: 4}`; `workloads: NAME` names a workload."""
     columns: Place = Field(default_factory=dict)
-    """Where it is, by the parts of the table's columns."""
+    """Its place in the table's columns."""
     value: Printed
     """The value as it is printed, in quotation marks."""
     unit: str = "1"
@@ -64,13 +64,13 @@ class PublishedFigure(ScenarioPart):
     relative: Relative | None = None
     """How a value that was derived from others relates to its baseline."""
     to: Place = Field(default_factory=dict)
-    """The baseline of a relative value, where it is not the table's."""
+    """The baseline of a relative value, if it is not the table's."""
     statistic: Statistic = "mean"
-    """What it is of several tiles or repeats; `statistics` in `rows` or `columns` says the same."""
+    """Which statistic of tiles or repeats it is; `statistics` in `rows` or `columns` says the same."""
     kind: Literal["measured", "relative", "text"] = "measured"
     """Whether it was measured, derived from measured values, or is part of a sentence."""
     corrected: str | None = None
-    """What it should be, where the publication's own values show that it is wrong."""
+    """What it should be, if the publication's own values show that it is wrong."""
     why: str = ""
     """What shows that it is wrong."""
 
@@ -104,13 +104,13 @@ class Needs(ScenarioPart):
     virtualization: bool = False
     """Guests must run under KVM: emulated guests would measure emulation."""
     least_cpus: Annotated[int, Field(ge=1, le=2**16)] | None = None
-    """The (limited) host must have so many CPUs."""
+    """The fewest CPUs that the (limited) host must have."""
     most_cpus: Annotated[int, Field(ge=1, le=2**16)] | None = None
-    """The (limited) host may have no more CPUs: with more, guests do not compete."""
+    """The most CPUs that the (limited) host may have: with more, guests do not compete."""
     memory_shortage: bool = False
     """The guests of each place must together have more memory than the (limited) host."""
     amounts: dict[str, Scalar] = Field(default_factory=dict)
-    """The least amounts, such as `{copy.bytes: 25 MB}`, by workload and parameter; of a list, how many it must have."""
+    """The least amounts, such as `{copy.bytes: 25 MB}`, by workload and parameter; for a list, its least length."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Needs:
@@ -125,9 +125,9 @@ class Restated(ScenarioPart):
     say: Annotated[str, Field(min_length=1)]
     """The sentence of that claim."""
     scenario: str = ""
-    """The scenario that makes it, where it is another one."""
+    """The scenario with that claim, if it is another one."""
     why: Annotated[str, Field(min_length=1)]
-    """Why one says what the other says."""
+    """Why both say the same."""
 
 
 class Claim(ScenarioPart):
@@ -148,35 +148,35 @@ class Claim(ScenarioPart):
     statistic: Statistic = "mean"
     """The statistic over the tiles of a cell that is compared."""
     less: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=16)
-    """Places of which each has less than the one after it; a place may also name `metric`, `statistic` and `tile`."""
+    """Places, each with less than the next; a place may also name `metric`, `statistic` and `tile`."""
     greater: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=16)
-    """Places of which each has more than the one after it."""
+    """Places, each with more than the next."""
     equal_within: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=16)
-    """Places that have the same, but for `tolerance`."""
+    """Places with the same value, within `tolerance`."""
     ratio: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=2)
-    """Two places; the first one's value over the second one's is `value`, but for `tolerance`."""
+    """Two places: the first value divided by the second is `value`, within `tolerance`."""
     at_least: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=1, max_length=16)
-    """Places of which each has `value` or more by itself."""
+    """Places, each with `value` or more."""
     at_most: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=1, max_length=16)
-    """Places of which each has `value` or less by itself."""
+    """Places, each with `value` or less."""
     value: Printed | None = None
     """The ratio, or the bound of `at_least` and `at_most`, in quotation marks."""
     unit: str = ""
-    """The unit of that bound, such as GB; without it the unit in which the metric is measured."""
+    """The unit of that bound, such as GB; the metric's own unit if left out."""
     tolerance: Percent = 5.0
-    """By how much values that should be equal may differ, such as 5 %, which is the default."""
+    """By how much equal values may differ, such as 5 %."""
     by: Percent = 0.0
-    """How much less or greater it must be at least, in percent of the value after it, such as 10 %."""
+    """How much less or greater each value must be at least, in percent of the next, such as 10 %."""
     each: dict[str, Annotated[tuple[Scalar, ...], Field(strict=False, min_length=1, max_length=100)]] = Field(
         default_factory=dict
     )
-    """Values of axes, for every combination of which the sentence must hold."""
+    """Values of axes; the sentence must hold for every combination of them."""
     bound: Literal["printed", "ours"] | None = None
-    """Whether the publication prints the bound, or it is ours; an order such as `less` without `by` has none."""
+    """Whether the bound is printed in the publication or ours; an order such as `less` without `by` has none."""
     needs: Needs = Field(default_factory=Needs)
-    """What it takes to be answerable at all; elsewhere its answer is *not answerable here*, with the reason."""
+    """What the claim needs to be answerable; elsewhere its answer is *not answerable here*, with the reason."""
     restates: Restated | None = None
-    """The claim that it restates; it has an answer of its own, and counts are of the other one."""
+    """The claim that it restates; it has its own answer, but only the other claim is counted."""
 
     @model_validator(mode="after")
     def _one_comparison(self) -> Claim:
@@ -282,7 +282,7 @@ class Reference(ScenarioPart):
     claims: Annotated[tuple[Claim, ...], Field(strict=False, max_length=100)] = ()
     """Its claims, as sentences that are checked against a run."""
     unasked: Annotated[tuple[Unasked, ...], Field(strict=False, max_length=100)] = ()
-    """Its findings that no claim asks, each with the reason."""
+    """Its findings that no claim checks, each with the reason."""
 
     @model_validator(mode="after")
     def _restated(self) -> Reference:

@@ -21,18 +21,18 @@ class Until(ScenarioPart):
     """
 
     spread: Annotated[Percent, Field(gt=0, le=100)] | None = None
-    """Half the width of the 95 % interval of the mean, as a share of it, that every metric of the tables must reach."""
+    """Half the width of the mean's 95 % interval, as a share of the mean, that all metrics of the tables must reach."""
     looks: tuple[Annotated[int, Field(ge=2, le=MOST_REPEATS)], ...] | None = Field(
         default=None, strict=False, min_length=1, max_length=MOST_LOOKS
     )
-    """Instead of `spread`: after how many repeats there is an interim analysis; the run ends once all has an answer.
+    """Instead of `spread`: after how many repeats there is an interim analysis; the run ends once all is answered.
     """
     looks_at: LooksAt | None = None
-    """What is analysed: claims of the `reference`, or differences of the `table`; claims where there are any.
+    """What is analysed: claims of the `reference`, or differences of the `table`; by default claims, if there are any.
     """
     time: Annotated[Seconds, Field(gt=0, le=7 * 86400)] | None = None
-    """How long the run may take, such as 1 h, alone or beside one of the two: it ends before a repeat that would not
-    fit, whatever the others ask for."""
+    """How long the run may take, such as 1 h, alone or beside `spread` or `looks`: in any case it ends before a repeat
+    that would not fit."""
     at_least: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 5
     """How many repeats there are in any case: the spread of fewer is a matter of chance."""
     at_most: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 20

@@ -98,9 +98,9 @@ class Limits(ScenarioPart):
     start_skew: Seconds = 0.5
     """How far apart the workloads may have started, such as 500 ms."""
     host_steal_percent: Annotated[float, *number_or_percent(0)] = 25.0
-    """How much CPU time something above the host may have taken, as a share of all CPUs."""
+    """How much CPU time the host's own hypervisor may have taken (steal), as a share of all CPUs."""
     host_speed_percent: Annotated[float, *number_or_percent(0)] = 30.0
-    """How fast the CPUs must have run, as a share of the best of each in the run; below 90 % there is a notice."""
+    """How fast the CPUs must have run, as a share of each one's best in the run; below 90 % there is a notice."""
     host_other_percent: Annotated[float, *number_or_percent(0)] = 20.0
     """How much CPU time the host's other work may have taken, as a share of all CPUs; above 5 % there is a notice."""
     held_back_percent: Annotated[float, *number_or_percent(0)] = 5.0
@@ -112,7 +112,7 @@ class Limits(ScenarioPart):
     tick_lateness: Seconds = 0.5
     """How late the host's samples may have been taken on average, such as 500 ms; a sample describes a second."""
     clock_drift_percent: Annotated[float, *number_or_percent(0)] = 5.0
-    """How far a guest's clock may run apart from the host's while a workload runs."""
+    """How far a guest's clock may drift from the host's while a workload runs."""
 
 
 class Allow(ScenarioPart):
@@ -123,9 +123,9 @@ class Allow(ScenarioPart):
     unsafe_cache: bool = False
     """The cache mode ``unsafe`` may be used: a crash of the host may lose the guests' data."""
     noise: bool = False
-    """Cells count whatever else the host did: what would make them invalid for it is reported as a notice."""
+    """Cells count whatever else the host did: what would make them invalid only gives a notice."""
     equal_weight: bool = False
-    """Beside guests of the host's own the lab has the CPU weight that they have, and may take all free memory."""
+    """The lab has the same CPU weight as the host's own guests, and may take all free memory."""
 
 
 TargetLimit = Annotated[
@@ -155,9 +155,9 @@ class Scenario(ScenarioPart):
     workloads: Annotated[dict[Name, WorkloadEntry], Field(min_length=1, max_length=MOST_OF_EACH)]
     """The benchmarks of one tile, by name; all of them start together."""
     provision: Literal["restored", "cold"] = "restored"
-    """How guests become ready: restored from snapshots, or all of them booted (``cold``), as KSM should find them."""
+    """How guests become ready: restored from snapshots, or all booted (``cold``), as for experiments with KSM."""
     helper: bool = True
-    """Restored guests have a resident helper, which starts the lab's programs in them; without it SSH does."""
+    """Whether a resident helper in restored guests starts the lab's programs; otherwise SSH does."""
     host: Host = Host()
     """Settings of the whole host while the cells run, restored afterwards; emulated disk; limits of CPUs and memory."""
     axes: Annotated[dict[AxisName, Axis], BeforeValidator(_axes), Field(max_length=MOST_AXES)] = Field(
@@ -167,32 +167,32 @@ class Scenario(ScenarioPart):
     repeats: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1
     """How often every cell is run."""
     until: Annotated[Until | None, BeforeValidator(as_until)] = None
-    """Instead of `repeats`: the spread up to which repeats go on, such as 2 %, or a mapping with bounds."""
+    """Instead of `repeats`: the spread at which repeats end, such as 2 %, or a mapping with bounds."""
     again: Annotated[int, Field(ge=0, le=MOST_CELLS)] | None = None
-    """How many times at most a cell is measured again that something outside of it disturbed: by default a quarter of
-    the cells, and at least 2."""
+    """The most cells that are measured again because something outside disturbed them: by default a quarter of the
+    cells, and at least 2."""
     order: Order = "random"
     """Order of the cells in each repeat: random, from the seed, or as written."""
     warm_up: bool = False
-    """The first cell is run once more ahead of all others; it is shown and never counted."""
+    """The first cell is run once more ahead of all others; it is shown but never counted."""
     warm: Warm = False
-    """Workloads find the caches of guests and host, or of the `host` alone, as preparing left them."""
+    """Whether caches of guests and host, or only those of the `host`, stay as preparation left them."""
     steady_seconds: Annotated[Seconds, Field(alias="steady", ge=0, le=3600)] = 0.0
-    """How long workloads wait at most, before they start, until the CPUs run at a steady speed, such as 30 s."""
+    """How long workloads wait at most for a steady CPU speed before they start, such as 30 s."""
     seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED)] = 1
     """Seed of all random data and of the cells' order, so that both sides of a comparison do the same work."""
     sizes: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Changes for ``smoke`` and ``demo``, which are smaller, and ``published``, the host of a publication."""
+    """Changes for ``smoke`` and ``demo``, which are smaller, and ``published``, a host as in a publication."""
     targets: dict[Name, dict[str, TargetLimit]] = Field(default_factory=dict)
     """What each tile must deliver: limits on workloads' metrics, such as ``web: {latency_p95: 500 ms}``."""
     limits: Limits = Limits()
     """When a measured cell is invalid."""
     table: Table | None = None
-    """How results are laid out; chosen from the axes where it is left out."""
+    """How results are laid out; chosen from the axes if left out."""
     reference: Reference | None = None
     """Published values that the scenario reproduces."""
     recorded: Recorded | None = None
-    """The load of a disk that a recording has, which the workloads copy; `vmlab advise -o` writes it."""
+    """The recorded load of a disk, which the workloads copy; `vmlab advise -o` writes it."""
     allow: Allow = Allow()
     """What is refused unless it is allowed here."""
 

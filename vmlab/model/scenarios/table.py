@@ -30,16 +30,16 @@ class Table(ScenarioPart):
     rows: Side = (WORKLOADS,)
     """What varies down the side, as for `columns`."""
     metrics: Metrics = ()
-    """Figures of the workloads; also `wall_seconds`, and `host.NAME` for means of the host. Without it `run_time`."""
+    """Metrics of the workloads; also `wall_seconds`, and `host.NAME` for means of the host; `run_time` if left out."""
     statistics: Statistics = ()
     """Statistics over several measurements: mean, sd (n - 1), cv (sd in % of the mean), sum, jain, best, worst."""
     over: Literal["tiles", "repeats"] = "tiles"
-    """What `statistics` are over: the tiles of a cell, or the repeats of a cell."""
+    """What `statistics` cover: the tiles of a cell, or its repeats."""
     relative: Relative | None = None
     """How values are related to the baseline: difference, percent, ratio, overhead (100 % less percent) or slowdown.
     """
     baseline: Scalar | dict[str, Scalar] | None = None
-    """What values are compared with: a value of a side, or values by axis, as `{setup: host}`; not an absent one."""
+    """What values are compared with: a value of a side, or values by axis: `{setup: host}`; not an absent one."""
     best_of: Annotated[int, Field(ge=1, le=1000)] | None = None
     """The number of repeats of which only the best counts, as in some publications."""
 

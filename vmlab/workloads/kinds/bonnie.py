@@ -81,7 +81,7 @@ class BonnieParams(WorkloadParams):
     size: Bytes = Field(ge=_MIB, le=2**46)
     """Size of all files together, in whole MiB; bonnie++ makes one for each GiB."""
     ram: Bytes = Field(default=0, ge=0, le=2**46)
-    """Memory of the guest or host where it runs, in whole MiB: `size` must be twice as much. 0 means no such check."""
+    """Memory of the guest or host where it runs, in whole MiB: `size` must be at least twice as much; 0: no check."""
     chunk: Bytes = Field(default=8192, ge=256, le=_MIB)
     """Size of the blocks that are written and read; a power of two."""
     characters: Bytes = Field(default=20 * _MIB, ge=0, le=2**40)

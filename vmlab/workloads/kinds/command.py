@@ -83,25 +83,25 @@ class CommandParams(WorkloadParams):
     run: ShellText
     """The command that is timed, for `sh -c` in the guest; `{to}` is the address of the other guest."""
     prepare: ShellText | None = None
-    """A command before it, which may leave servers running; not timed."""
+    """A command before `run`, which may leave servers running; not timed."""
     prepare_to: ShellText | None = None
     """With `to`: a command in that guest, before `prepare`, such as one that starts a server."""
     packages: Packages = ()
-    """Packages of Debian's that its guests have besides, such as redis-server, as by `packages` of a guest."""
+    """Additional Debian packages of its guests, such as redis-server, like `packages` of a guest."""
     expect: Pattern | None = None
-    """A regular expression that must match in the output of each round, or the workload has failed."""
+    """A regular expression that must match in the output of each round, or the workload fails."""
     metrics: dict[MetricName, FoundMetric] = Field(default_factory=dict, max_length=32)
-    """Figures in the output by their names, each by `find`, `csv` or `json`, with `unit` and `better`."""
+    """Metrics in the output by name, each with `find`, `csv` or `json`, `unit` and `better`."""
     rounds: int = Field(default=1, ge=1, le=10_000)
     """How often the command runs, one after another; its metrics are means over the rounds."""
     time: Annotated[Seconds, Field(gt=0, le=3600)] | None = None
-    """Instead of `rounds`: rounds begin for so long, such as 30 s."""
+    """Instead of `rounds`: how long new rounds begin, such as 30 s."""
     files: Annotated[tuple[SentFile, ...], Field(max_length=32)] = ()
     """Files below the scenario's folder, such as ./bench.sh, that are sent into the folder where the command runs."""
     user: User = "root"
     """Who runs the command in the guest."""
     timeout: Annotated[Seconds, Field(gt=0, le=86400)] = 600.0
-    """For how long all rounds may take, and `prepare` as well; after that the workload has failed."""
+    """How long all rounds together may take, and `prepare` likewise; then the workload fails."""
 
     @field_validator("run", "prepare", "prepare_to", mode="after")
     @classmethod
@@ -142,7 +142,7 @@ class Command(ToolWorkload[CommandParams]):
     tool = "the client of the command"
     texts = ("account", "output", "errors")
     around: ClassVar = {"kvm": 0.2, "tcg": 2.0}
-    summary = "A shell command of your own, timed in a guest, with metrics by patterns in its output."
+    summary = "A shell command of your own, timed in a guest, with metrics found in its output."
     metrics = with_run_time(rounds_per_second=Metric("1/s", "more", "rounds per second"))
     throughput = _ROUNDS
 

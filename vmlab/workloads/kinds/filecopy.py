@@ -48,11 +48,11 @@ class FilecopyParams(WorkloadParams):
     bytes: Bytes = Field(ge=1, le=2**38)
     """Size of all files together; each has between half the mean and one and a half."""
     idle: Seconds = Field(default=0.0, ge=0, le=3600)
-    """Pause between the way there and the way back; not part of ``run_time``."""
+    """Pause between copying there and back; not part of ``run_time``."""
     back: bool = True
     """Whether the tree is copied back."""
     contents: Contents = "identical"
-    """What the files hold: the same in all tiles (``identical``), or in each tile its own (``unique``)."""
+    """What the files hold: the same in all tiles (``identical``), or different in each (``unique``)."""
 
     @model_validator(mode="after")
     def _enough_bytes(self) -> FilecopyParams:

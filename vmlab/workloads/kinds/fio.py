@@ -72,31 +72,31 @@ class FioParams(WorkloadParams):
     size: Bytes = Field(ge=4096, le=2**46)
     """Size of the file that each job has."""
     depth: int = Field(default=1, ge=1, le=4096)
-    """Blocks that each job keeps under way."""
+    """Blocks that each job keeps in flight."""
     jobs: int = Field(default=1, ge=1, le=256)
     """Processes, each with a file of its own."""
     time: Seconds = Field(default=0.0, ge=0, le=86_400)
     """How long to read and write; 0: until `bytes` are done."""
     bytes: Bytes = Field(default=0, ge=0, le=2**50)
-    """How much each job reads and writes; 0: as much as its file is large. Not together with `time`."""
+    """How much each job reads and writes; 0: the size of its file. Not together with `time`."""
     engine: Literal["posixaio", "libaio", "io_uring", "psync", "sync", "pvsync2", "mmap", "windowsaio"] = "libaio"
-    """fio's ioengine. With the default, and direct, the depth reaches the disk; windowsaio is for Windows."""
+    """fio's ioengine. With the default and `direct`, the depth reaches the disk; windowsaio is for Windows."""
     direct: bool = True
-    """Whether files are opened with O_DIRECT, past the page cache of the guest or host where fio runs."""
+    """Whether files are opened with O_DIRECT, bypassing the page cache of the guest or host where fio runs."""
     rate: Pace | None = None
-    """Blocks that each job begins in a second at most, such as 80/s. Not in a mix."""
+    """The most blocks that each job begins a second, such as 80/s. Not in a mix."""
     fdatasync: int = Field(default=0, ge=0, le=2**20)
     """After how many writes each job calls fdatasync, which flushes the disk; 0: never."""
     end_fsync: bool = False
-    """Whether each job calls fsync at its end, and its time counts."""
+    """Whether each job ends with a call of fsync, whose time counts."""
     read_percent: int = Field(default=50, ge=1, le=99)
-    """Part of the reads in a mix."""
+    """Percentage of reads in a mix."""
     folder: Folder = DATA_FOLDER
     """Where the files lie, in a folder of the workload's own."""
     verify: bool = False
-    """Whether each block has a checksum, verified while reading, or after all was written."""
+    """Whether each block has a checksum, verified while reading, or after all writes."""
     contents: Contents | None = None
-    """What the files hold: the same in all guests (``identical``), or in each guest its own (``unique``)."""
+    """What the files hold: the same in all guests (``identical``), or different in each (``unique``)."""
 
     @model_validator(mode="after")
     def _possible(self) -> FioParams:

@@ -75,7 +75,7 @@ class HttpParams(WorkloadParams):
     """Page on the server; each request of it must query the database."""
 
     pace: Annotated[Pace | None, PACE] = None
-    """Requests that are due each second, such as 5/s, however slow the server is; as fast as it can if left out."""
+    """Requests that are due each second, such as 5/s, however slow the server is; as fast as possible if left out."""
 
     @model_validator(mode="after")
     def _enough_requests(self) -> HttpParams:

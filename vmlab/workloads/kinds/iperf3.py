@@ -63,9 +63,9 @@ class Iperf3Params(WorkloadParams):
     time: Annotated[WholeSeconds, Field(ge=1, le=86_400)] = 10.0
     """How long is measured, in whole seconds."""
     omit: Annotated[WholeSeconds, Field(ge=0, le=60)] = 0.0
-    """How long runs before that and is not counted, so that TCP has found its speed; whole seconds."""
+    """How long it sends before that, not counted, so that TCP finds its speed; whole seconds."""
     streams: int = Field(default=1, ge=1, le=128)
-    """Connections at once, all served by one thread on either side, as iperf3 3.12 does it."""
+    """Connections at once, all served by one thread on either side, as in iperf3 3.12."""
     protocol: Literal["tcp", "udp"] = "tcp"
     """TCP goes as fast as it can, UDP at `rate`."""
     rate: BitRate | None = None
@@ -73,7 +73,7 @@ class Iperf3Params(WorkloadParams):
     reverse: bool = False
     """The target sends and the source receives."""
     window: Bytes | None = Field(default=None, ge=4096, le=2**30)
-    """Size of the sockets' buffers; the kernel's own tuning where it is left out."""
+    """Size of the sockets' buffers; the kernel tunes it if left out."""
 
     @model_validator(mode="after")
     def _rate_is_of_udp(self) -> Iperf3Params:
@@ -92,7 +92,7 @@ class Iperf3(Workload[Iperf3Params]):
     host_sides = frozenset({"source", "target"})
     Params = Iperf3Params
     tools = (("iperf3",), ("iperf3",))
-    summary = "iperf3 sends as much as the network between two ends takes."
+    summary = "iperf3 sends as much as the network between two ends carries."
     metrics = with_run_time(
         throughput=Metric("B/s", "more", "throughput"),
         bytes=Metric("B", None, "bytes received"),

@@ -84,13 +84,13 @@ class JvmParams(WorkloadParams):
     members: Annotated[tuple[MemberName, ...], EACH_ONCE] = Field(default=tuple(MEMBERS), min_length=1)
     """Which members run, one after another, in this order; all by default."""
     operations: int = Field(default=20, ge=1, le=100_000)
-    """Operations of each member that are timed, of all threads together."""
+    """Timed operations of each member, all threads together."""
     warmup: int = Field(default=2, ge=0, le=10_000)
-    """Operations of each thread before these, which are checked, and not timed: Java compiles while it runs."""
+    """Operations of each thread before these, checked but not timed, as Java compiles while it runs."""
     threads: Threads = Field(default=2, ge=1, le=256)
-    """Threads, which share the operations; as many as the guest has processors, as SPECjvm2008 has it."""
+    """Threads, which share the operations; SPECjvm2008 has as many as processors."""
     heap: Bytes = Field(default=512 * _MIB, ge=64 * _MIB, le=2**40)
-    """Size of Java's heap, in whole MiB, from beginning to end."""
+    """Fixed size of Java's heap, in whole MiB."""
 
     @model_validator(mode="after")
     def _possible(self) -> JvmParams:

@@ -68,19 +68,19 @@ class OltpParams(WorkloadParams):
     transactions: int = Field(ge=1, le=10_000_000)
     """Transactions of all connections together; each has 20 statements, 16 without `range_selects`."""
     concurrency: int = Field(default=4, ge=1, le=40)
-    """Connections at once, a thread of sysbench each; the server takes 50 of all clients together."""
+    """Connections at once, a thread of sysbench each; the server takes 50 from all clients together."""
     tables: int = Field(default=4, ge=1, le=64)
     """Tables that are made."""
     rows: int = Field(default=5_000, ge=1_000, le=10_000_000)
     """Rows of each table. With few rows transactions deadlock, and each deadlock costs a second of waiting."""
     access: Literal["special", "uniform"] = "special"
-    """Which rows are asked for: few of them most of the time, as sysbench does by default, or all equally often."""
+    """Which rows are used: mostly a few, as sysbench does by default, or all equally often."""
     range_selects: bool = True
     """Whether a transaction has four SELECTs of 100 rows each besides its ten of one row."""
     preload: bool = False
-    """Whether the server, with empty buffers of its own, reads all tables once before the start."""
+    """Whether the server, with its own buffers empty, reads all tables once before the start."""
     pace: Annotated[Pace | None, PACE] = None
-    """Transactions that are due in a second on average, a whole number such as 5/s; as fast as it can if left out."""
+    """Transactions that are due in a second on average, a whole number such as 5/s; as fast as possible if left out."""
 
     @model_validator(mode="after")
     def _possible_pace(self) -> OltpParams:

@@ -51,7 +51,7 @@ class ReplayParams(WorkloadParams):
     """Amounts of the ``replay`` workload."""
 
     connections: int = Field(default=_MOST_CONNECTIONS, ge=1, le=_MOST_CONNECTIONS)
-    """How much of the log is replayed: its first connections, each with the 36 queries or so of one page."""
+    """How much of the log is replayed: its first connections, each with about 36 queries of one page."""
     threads_per_cpu: int = Field(default=2, ge=1, le=32)
     """Connections at once for each processor of the server."""
 
@@ -62,7 +62,7 @@ class Replay(Workload[ReplayParams]):
     kind = "replay"
     sides = 2
     Params = ReplayParams
-    summary = "Queries of a captured log are replayed against MariaDB, twice as many threads as CPUs."
+    summary = "Queries of a captured log are replayed against MariaDB, by default with two threads per CPU."
     metrics = with_run_time(
         warm_time=Metric("s", "less", "time of the pass before"),
         queries=Metric("1", None, "queries of one pass"),

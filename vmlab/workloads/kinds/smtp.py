@@ -69,7 +69,7 @@ class SmtpParams(WorkloadParams):
     burst: int = Field(default=0, ge=0, le=1_000_000)
     """Messages sent at once over one connection at the end."""
     pace: Annotated[Pace | None, PACE] = None
-    """Messages that are due each second, such as 5/s, in batches at even moments; needs pause and burst to be 0."""
+    """Messages that are due each second, such as 5/s, in batches at even intervals; needs pause and burst to be 0."""
 
     @model_validator(mode="after")
     def _something_to_send(self) -> SmtpParams:

@@ -60,13 +60,13 @@ class SpecjvmParams(WorkloadParams):
     warmup: Seconds = Field(default=120.0, ge=1, le=3600)
     """Warm-up of each benchmark, in whole seconds."""
     time: Seconds = Field(default=240.0, ge=1, le=36000)
-    """Time of one iteration, in whole seconds; SPECjvm2008 makes it longer where fewer than five operations fit."""
+    """Time of one iteration, in whole seconds; SPECjvm2008 makes it longer if fewer than five operations fit."""
     iterations: int = Field(default=1, ge=1, le=100)
     """Timed iterations of each benchmark."""
     threads: int = Field(default=2, ge=1, le=256)
     """Threads of each benchmark; SPECjvm2008 itself takes as many as there are processors."""
     heap: Bytes = Field(default=512 * _MIB, ge=64 * _MIB, le=2**40)
-    """Size of Java's heap, in whole MiB, from beginning to end."""
+    """Fixed size of Java's heap, in whole MiB."""
 
     @model_validator(mode="after")
     def _possible(self) -> SpecjvmParams:

@@ -96,11 +96,11 @@ class UnixbenchParams(WorkloadParams):
     )
     """Which tests of UnixBench's index run, by the names that its Run takes."""
     iterations: int = Field(default=3, ge=1, le=100)
-    """Iterations, as `Run -i` takes them: long tests (files, processes, scripts) have a third of them."""
+    """Iterations, as for `Run -i`: long tests (files, processes, scripts) run a third of them."""
     copies: int = Field(default=1, ge=1, le=256)
-    """How many copies of each test run at once, as `Run -c` takes it."""
+    """How many copies of each test run at once, as for `Run -c`."""
     folder: Folder = DATA_FOLDER
-    """Where the files of the file copies lie, in a folder of the workload's own."""
+    """Where the files of copy tests lie, in a folder of the workload's own."""
 
 
 class Unixbench(ToolWorkload[UnixbenchParams]):
