@@ -2,9 +2,9 @@
 
 A third of the cells each is of one guest that computes, of one that reads its data disk, and of two with a network
 between them. An alarm is a reason or a notice of `lab/cell/undisturbed.py`; other reasons, such as other load, are
-counted apart. Cells that were measured are kept in a folder, and a further start goes on with those that are left
-(`vmlab resume`). It needs root and the guest image. Exit code 0 means no alarm so far; 1 that there was one, or that a
-run could not go on.
+counted apart. Runs are kept in a folder, and a further start goes on with the cells that are left (`vmlab resume`).
+What came of them is kept in docs/evidence/control-cells.json; cells of other machines there count, too. It needs root
+and the guest image. Exit code 0 means no alarm so far; 1 that there was one, or that a run could not go on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 from tests.checklist import say
 from tests.e2e.conftest import Home
 from vmlab.model.errors import ExitCode
+from vmlab.model.run import Outcome
 
 _GUEST = "{vcpus: 1, memory: 256 MiB}"
 KINDS = {
@@ -46,6 +46,8 @@ workloads:
 """,
 }
 """The guests and workloads of each kind of cells, which take about two seconds."""
+KEPT = Path(__file__).parents[2] / "docs/evidence/control-cells.json"
+"""What came of the cells of each run: when, where and on which commit, how many ended how, and the alarms."""
 ALARM = re.compile(r" was (stopped|frozen) |CPU quota on | was changed from | settings were changed ")
 _END_SECONDS = 120
 
@@ -60,23 +62,35 @@ def main() -> int:
     asked = parser.parse_args()
     end = time.monotonic() + asked.minutes * 60
     repeats = -(-asked.cells // len(KINDS))
-    went = [
-        _gone_on(asked.folder / kind, text, repeats, (end - time.monotonic()) / (len(KINDS) - place), asked.option)
-        for place, (kind, text) in enumerate(KINDS.items())
-    ]
-    alarms = [alarm for kind in KINDS for alarm in _told(asked.folder / kind, repeats)]
+    kept: dict[str, dict[str, Any]] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    went = []
+    for place, (kind, text) in enumerate(KINDS.items()):
+        folder, seconds = asked.folder / kind, (end - time.monotonic()) / (len(KINDS) - place)
+        own = folder.glob("state/vmlab/runs/*")
+        others = [one for run, one in kept.items() if one["kind"] == kind and run not in {run.name for run in own}]
+        went.append(_gone_on(folder, text, repeats - sum(map(_measured, others)), seconds, asked.option))
+        kept |= _result_of(folder)
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    for kind in KINDS:
+        measured = sum(_measured(one) for one in kept.values() if one["kind"] == kind)
+        say(f"{kind}: {measured} of {repeats} cells")
+    alarms = [f"{run}: {alarm}" for run, one in kept.items() for alarm in one["alarms"]]
     for alarm in alarms:
         say(alarm)
     say(f"{len(alarms)} alarms")
     return ExitCode.PASSED if not alarms and all(went) else ExitCode.FAILED
 
 
+def _measured(result: dict[str, Any]) -> int:
+    """The cells of one run that came to their end."""
+    return sum(count for outcome, count in result["outcomes"].items() if outcome != Outcome.ABORTED)
+
+
 def _gone_on(folder: Path, text: str, repeats: int, seconds: float, options: list[str]) -> bool:
     """Measure the cells of one kind that are left, for so many seconds at most; whether that could be done."""
     folder.mkdir(parents=True, exist_ok=True)
     home, file = Home(folder / "state", folder / "run"), folder / "control.yaml"
-    done = sum(1 for one in _events(folder) if one["kind"] == "CellEnded" and one["outcome"] != "aborted")
-    if done >= repeats:
+    if sum(map(_measured, _result_of(folder).values())) >= repeats:
         return True
     file.write_text(f"name: control-{folder.name}\n{text}repeats: {repeats}\nagain: 0\n")
     runs = home.runs()
@@ -102,19 +116,34 @@ def _gone_on(folder: Path, text: str, repeats: int, seconds: float, options: lis
     return went
 
 
-def _told(folder: Path, repeats: int) -> Iterator[str]:
-    """Each alarm of one kind, after a line with what came of its cells."""
+def _result_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """What is kept of the only run in a folder, by its name; nothing where there is no run yet."""
+    events = _events(folder)
+    if not events:
+        return {}
     outcomes: Counter[str] = Counter()
-    found = []
-    for one in _events(folder):
+    found, reasons, host = [], Counter[str](), {}
+    for one in events:
         texts = [one["text"]] if one["kind"] == "Notice" else []
+        if one["kind"] == "HostProbed":
+            host = one["host"]
         if one["kind"] == "CellEnded":
             outcomes[one["outcome"]] += 1
             texts = [f"cell {one['cell']} {one['outcome']}: {reason}" for reason in one["reasons"]]
-        found += [f"{folder.name}: {text}" for text in texts if ALARM.search(text)]
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-    say(f"{folder.name}: of {repeats} cells {counts or 'none yet'}")
-    yield from found
+            if one["outcome"] != Outcome.ABORTED:
+                reasons.update(re.sub(r"[0-9.]+", "N", reason) for reason in one["reasons"])
+        found += [text for text in texts if ALARM.search(text)]
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+    result = {
+        "kind": folder.name,
+        "date": time.strftime("%Y-%m-%d", time.gmtime(events[0]["wall"])),
+        "commit": commit.stdout.strip(),
+        "host": f"{host.get('cpus')} x {host.get('cpu')}",
+        "outcomes": dict(sorted(outcomes.items())),
+        "reasons": dict(sorted(reasons.items())),
+        "alarms": found,
+    }
+    return {events[0]["run"]: result}
 
 
 def _events(folder: Path) -> list[dict[str, Any]]:
