@@ -48,7 +48,7 @@ def test_the_page_has_the_repeats_that_are_needed() -> None:
         ends = [int(number) for number in figures.split(" to ")]
         assert {readings_needed(figures) for figures in range(ends[0], ends[-1] + 1)} == {int(repeats)}
     words = re.search(
-        r"Runs needed per side are (\d) for one metric, (\d) for two to six, and (\d)", " ".join(PAGE.split())
+        r"Groups of runs need (\d) runs per side for one metric, (\d) for two to six, and (\d)", " ".join(PAGE.split())
     )
     assert words is not None
     assert [int(word) for word in words.groups()] == [readings_needed(m, paired=False) for m in (1, 2, 7)]

@@ -197,7 +197,7 @@ def _experiment(
 ) -> Iterator[str]:
     scenario, reference = file.scenario, _reference(file)
     yield from (f"## {scenario.name}", "", scenario.summary, "")
-    yield from _paragraph(f"Published: {reference.source}. Measured there on {reference.host}.")
+    yield from _paragraph(f"Published: {reference.source}. Measured on {reference.host}.")
     yield from _paragraph(f"Here: {reference.here}" if reference.here else "")
     yield from _tables(file, record)
     yield from _paragraph(f"Ours: {_ours(file, record)}")
@@ -297,8 +297,8 @@ def _ours(file: ScenarioFile, record: Mapping[str, Any] | None) -> str:
     if record is None:
         return f"{NOT_RUN}."
     alike = record["beside"]["compares"]
-    compares = "Its values compare" if alike else "Amounts differ, so only relative values may compare"
-    return f"{_measured(file, record)}. {compares} with the published ones."
+    compares = "Values are" if alike else "Amounts differ, so only relative values may be"
+    return f"{_measured(file, record)}. {compares} comparable with the published ones."
 
 
 def _measured(file: ScenarioFile, record: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ def test_no_sentence_stands_twice_and_each_has_an_end(name: str) -> None:
 @pytest.mark.parametrize("name", published_names())
 def test_it_says_what_differs_here_and_which_system_guests_have(name: str) -> None:
     here = _reference(name).here
-    assert "image of Debian" in here
+    assert "Debian image" in here
     assert "processor" in here and "disk" in here
 
 

@@ -100,7 +100,7 @@ def test_a_publication_is_named_and_says_something(published: ScenarioFile) -> N
 
 def test_the_published_host_is_ordered_or_it_is_said_why_not(published: ScenarioFile) -> None:
     sizes, here = published.scenario.sizes, _reference(published).here
-    assert ("published" in sizes) != ("so no size limits" in here)
+    assert ("published" in sizes) != ("so no size can limit" in here)
     if "published" in sizes:
         assert sizes["published"].keys() <= {"host", "allow"}
         host = make_plan(published, Overrides(size="published"), HOST).scenario.host

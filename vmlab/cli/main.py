@@ -46,7 +46,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "ls": CommandEntry("list_command.ls", "List runs, or the shipped scenarios."),
     "show": CommandEntry("read_commands.show", "Show what a run measured."),
     "compare": CommandEntry("read_commands.compare", "Compare runs."),
-    "gate": CommandEntry("gate_command.gate", "Run a scenario, and fail if it is worse than the last nights."),
+    "gate": CommandEntry("gate_command.gate", "Run a scenario, and fail if it is worse than on recent nights."),
     "tag": CommandEntry("upkeep_commands.tag", "Name a run, such as baseline; list or remove names."),
     "note": CommandEntry("upkeep_commands.note", "Describe a run in your own words."),
     "report": CommandEntry("export_commands.report", "Write a report of runs to one HTML or Markdown file."),

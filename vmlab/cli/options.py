@@ -146,15 +146,15 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--repeats",
         type=_Repeats(1, 1000),
         metavar="N|claims|claims-once",
-        help="Repeats of every cell. claims: as many as the publication's claims need, only of cells that they "
-        "name. claims-once: one more than the minimum for them.",
+        help="Repeats of every cell. claims: as many as the publication's claims need, only of cells they name. "
+        "claims-once: one more than the claims' minimum.",
     ),
     "--for": click.option(
         "--for",
         "for_seconds",
         metavar="TIME",
         callback=parsed(parse_seconds),
-        help="Add repeats of every cell for as long as they fit into TIME, such as 1h.",
+        help="Add repeats of every cell as long as they fit into TIME, such as 1h.",
     ),
     "--again": click.option(
         "--again",
@@ -172,7 +172,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         multiple=True,
         metavar="PATH=VALUE",
         callback=assignments,
-        help="Override a value, such as workloads.web.requests=500, or several by @FILE.",
+        help="Override a value, such as workloads.web.requests=500, or several with @FILE.",
     ),
     "--var": variables_option,
     "--asset": click.option(
@@ -186,7 +186,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--seed",
         type=click.IntRange(0, HIGHEST_SEED),
         metavar="N",
-        help="Seed of the random data and the order of cells.",
+        help="Seed for the random data and the order of cells.",
     ),
     "--allow-overcommit": click.option(
         "--allow-overcommit", is_flag=True, help="Start even if the guests need more memory than is free."
@@ -200,7 +200,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--allow-equal-weight": click.option(
         "--allow-equal-weight",
         is_flag=True,
-        help="Do not halve the CPU weight or reserve memory for the host's own guests.",
+        help="Do not halve the run's CPU weight or reserve memory for the host's own guests.",
     ),
     "--control": click.option(
         "--control", is_flag=True, help="Measure one configuration as both sides to find the noise."
@@ -211,7 +211,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         is_flag=False,
         flag_value=f"{USUAL_LOOP:.0f} s",
         callback=parsed(_loop_seconds),
-        help="Restart each workload when it ends, for TIME (30min) of each cell; for demonstrations, not measured.",
+        help="In each cell, restart workloads that end, for TIME (30min); for demonstrations, not measured.",
     ),
     "--steady": click.option(
         "--steady",

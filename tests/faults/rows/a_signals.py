@@ -57,6 +57,6 @@ for _phase in Phase:
         )(_stopped(_phase, _number))
     ROWS.add(
         f"sighup-{_phase.replace(' ', '-')}",
-        f"SIGHUP to `vmlab run` in phase {_phase} of cell 2, as a dropped SSH line sends it",
-        "the run goes on to its end without the command, and passes",
+        f"SIGHUP to `vmlab run` in phase {_phase} of cell 2, as when an SSH connection drops",
+        "the run continues without the command, and passes",
     )(_hung_up(_phase))

@@ -89,7 +89,7 @@ for _seed in (301, 302):
     ROWS.add(
         f"kill-launcher-{_seed}",
         f"kill -9 of the launcher at a random moment (seed {_seed})",
-        "run aborted, cell 1 kept, `vmlab clean` finishes what is left",
+        "run aborted, cell 1 kept, `vmlab clean` removes what is left",
     )(_ends_the_run(lambda world: world.runner["launcher_pid"], _seed))
 
 
@@ -123,7 +123,7 @@ for _seed in (401, 402):
     ROWS.add(
         f"kill-qemu-{_seed}",
         f"kill -9 of the guest's QEMU at a random moment while its workload runs (seed {_seed})",
-        "cell 2 failed at once, with the signal; run goes on to its end",
+        "cell 2 failed at once, with the signal; the run continues",
     )(_qemu(_seed))
 
 

@@ -67,7 +67,7 @@ ROWS.add(
 @ROWS.add(
     "qemu-stopped",
     "SIGSTOP of QEMU for 5 s while its guest works, then SIGCONT",
-    "cell 2 invalid, with the seconds",
+    "cell 2 invalid, with the duration",
     90,
 )
 def qemu_stopped(world: World) -> str:

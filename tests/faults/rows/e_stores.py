@@ -48,7 +48,7 @@ ROWS.add(
 ROWS.add(
     "store-locked",
     "another process holds the write lock of the run's store for good",
-    "the run ends within its patience, names the store",
+    "the run ends after a timeout, names the store",
     150,
 )(_locked(None))
 

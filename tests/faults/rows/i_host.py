@@ -23,7 +23,7 @@ ROWS = Rows()
 @ROWS.add(
     "kill-with-settings",
     "kill -9 of launcher and runner while the read-ahead of the run's disk is changed",
-    "`vmlab clean` puts it back",
+    "`vmlab clean` restores it",
     60,
 )
 def kill_with_settings(world: World) -> str:
@@ -55,7 +55,7 @@ def kill_with_settings(world: World) -> str:
 @ROWS.add(
     "host-program-stopped",
     "SIGSTOP of a workload's program on the host for 5 s",
-    "the cell is invalid, with the seconds",
+    "the cell is invalid, with the duration",
     90,
 )
 def host_program_stopped(world: World) -> str:
@@ -81,7 +81,7 @@ def host_program_stopped(world: World) -> str:
 @ROWS.add(
     "emulated-disk-stopped",
     "SIGSTOP of the emulated disk's process for 5 s while the guest reads from it",
-    "the cell is invalid, with the seconds",
+    "the cell is invalid, with the duration",
     120,
 )
 def emulated_disk_stopped(world: World) -> str:
@@ -101,7 +101,7 @@ def emulated_disk_stopped(world: World) -> str:
 
 @ROWS.add(
     "guest-reaches-out",
-    "a guest tries the host's own addresses, the lab's own on its bridge, and addresses beyond",
+    "a guest tries the addresses of the host and of the lab's bridge, and others beyond",
     "nothing answers; no link leads out of the lab's network to another lab; QEMU is in its sandbox, the launcher has "
     "no open port, and no file of the run has a private key",
     90,

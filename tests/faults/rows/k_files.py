@@ -198,7 +198,7 @@ def _answers(port: int) -> bool:
 @ROWS.add(
     "recorder-stopped",
     "SIGSTOP of the recorder of `vmlab record` for 5 s",
-    "the recording names the gap with its seconds",
+    "the recording names the gap and its length",
     60,
     guests=False,
 )

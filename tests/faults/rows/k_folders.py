@@ -58,7 +58,7 @@ def _recorder_link(world: World) -> str:
 @ROWS.add(
     "run-folder-removed",
     "the folder of a run is removed while its guest works",
-    "the run ends, exit code 1 and the cause, and nothing is left",
+    "the run ends with exit code 1 and the cause; nothing is left",
 )
 def _run_removed(world: World) -> str:
     running = world.run()

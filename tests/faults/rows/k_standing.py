@@ -28,7 +28,7 @@ def _row(name: str, done: str, told: str, text: str = _LONG) -> Callable[[Harm],
     """A row whose harm makes the second cell invalid, for a reason with `told` in it."""
 
     def kept(harm: Harm) -> Harm:
-        ROWS.add(name, done, "cell 2 invalid, with what it was and for how long", 240)(_act(harm, told, text))
+        ROWS.add(name, done, "cell 2 invalid, with cause and duration", 240)(_act(harm, told, text))
         return harm
 
     return kept
@@ -180,7 +180,7 @@ def cpus_changed(world: World) -> None:
 @ROWS.add(
     "setting-changed",
     "the read-ahead of the run's disk is changed for 3 s by another program",
-    "cell 2 invalid, with what it was and for how long",
+    "cell 2 invalid, with cause and duration",
     240,
 )
 def setting_changed(world: World) -> str:
@@ -209,7 +209,7 @@ def tap_down(world: World) -> None:
 ROWS.add(
     "client-stopped",
     "SIGSTOP of the client inside its guest for 3 s, then SIGCONT",
-    "cell 2 invalid, with the seconds",
+    "cell 2 invalid, with the duration",
     240,
 )(
     _act(

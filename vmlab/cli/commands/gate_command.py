@@ -31,7 +31,9 @@ from vmlab.system.given_file import new_file
 
 @click.command()
 @click.argument("scenario", required=False)
-@click.option("--baseline", required=True, metavar="TAG", help="Tag of the nights; tonight gets it unless it fails.")
+@click.option(
+    "--baseline", required=True, metavar="TAG", help="Tag of the nights; tonight's run is tagged unless it fails."
+)
 @click.option(
     "--nights",
     type=click.IntRange(FEWEST_RUNS, MOST_RUNS),
@@ -47,13 +49,13 @@ from vmlab.system.given_file import new_file
     help="Judge this metric, METRIC or WORKLOAD.METRIC, instead of the scenario's; can be repeated.",
 )
 @click.option("--run", "run", metavar="RUN", help="Judge this run, and start none.")
-@click.option("--accept", is_flag=True, help="Take tonight into the baseline even if it fails, and exit with 0.")
+@click.option("--accept", is_flag=True, help="Add tonight's run to the baseline even if it fails, and exit with 0.")
 @click.option(
     "--allow-change",
     "allowed",
     multiple=True,
     metavar="CONDITION",
-    help="Count nights that differ in this, such as 'host qemu'; can be repeated.",
+    help="Count nights despite this difference, such as 'host qemu'; can be repeated.",
 )
 @overrides_without("--control", "--loop")
 @wait_option
@@ -80,9 +82,9 @@ def gate(
     junit: Path | None,
     as_json: bool,
 ) -> ExitCode:
-    """Run SCENARIO, and fail if it is worse than the last nights with the tag TAG.
+    """Run SCENARIO, and fail if it is worse than on the latest nights tagged TAG.
 
-    The first three nights make the baseline, and are undecided. Nights under other conditions do not count.
+    The first three nights form the baseline, and are undecided. Nights under other conditions do not count.
     """
     if strict and lenient:
         raise UsageError("--strict and --lenient exclude each other")

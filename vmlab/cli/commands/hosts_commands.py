@@ -36,7 +36,7 @@ from vmlab.system.entry_points import WORKLOADS, others_of
 
 @click.group()
 def hosts() -> None:
-    """The hypervisors of a fleet, which ~/.config/vmlab/hosts.toml names."""
+    """The hypervisors of a fleet, which ~/.config/vmlab/hosts.toml lists."""
 
 
 @hosts.command()

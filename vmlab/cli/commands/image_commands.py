@@ -35,7 +35,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 @click.group()
 def image() -> None:
-    """The disks that guests start from: build vmlab's own, carry it to another host, add one of yours."""
+    """The disks that guests start from: build vmlab's own image, carry it to another host, add your own."""
 
 
 @image.command()
@@ -96,7 +96,7 @@ def add_command(
 
 
 @image.command("answers")
-@click.option("-o", "--output", type=_FILE, required=True, help="Image of a CD to write; an existing one is replaced.")
+@click.option("-o", "--output", type=_FILE, required=True, help="CD image to write; an existing one is replaced.")
 @click.option("--drivers", type=_FILE, required=True, help="ISO of virtio-win.")
 @click.option("--release", required=True, help="Folder of virtio-win for this release of Windows, such as 2k22.")
 @click.option("--key", type=_FILE, required=True, help="Private SSH key; its public half is put on the CD.")
@@ -112,7 +112,7 @@ def answers_command(
     installers: tuple[Path, ...],
     accept_licence: bool,
 ) -> None:
-    """Write a CD that installs Windows Server without questions, on a disk for `image add`."""
+    """Write a CD image that installs Windows Server unattended, on a disk for `image add`."""
     if not accept_licence:
         raise UsageError("the answer file accepts the licence terms of Windows; say with --accept-licence that you do")
     with shown_work():
@@ -193,7 +193,7 @@ def _show(one: ImageSummary, marks: list[str]) -> None:
 @image.command("rm")
 @click.argument("ids", metavar="IMAGE...", nargs=-1, required=True)
 def rm(ids: tuple[str, ...]) -> None:
-    """Remove images: vmlab's own by id, with the layers on top of it, added ones by name. One that a run uses is
+    """Remove images: vmlab's own by id, with the layers on top of it; added ones by name. An image that a run uses is
     refused.
     """
     gone: list[str] = []
@@ -212,7 +212,7 @@ def snapshot() -> None:
 @snapshot.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def ls_snapshots(as_json: bool) -> None:
-    """List the snapshots that are kept, the one used last first, and how much space they may take."""
+    """List the snapshots that are kept, most recently used first, and how much space they may take."""
     snapshots = list_snapshots()
     if as_json:
         rows = [picked(one, "id", "bytes", "created", "used", "in_use", "whole") for one in snapshots]

@@ -80,9 +80,9 @@ def scenario() -> None:
 def from_command(source: str, connect: str | None) -> None:
     """Print a scenario with a guest like SOURCE, and an axis that changes one setting of its disk at a time.
 
-    SOURCE is a libvirt domain by name or UUID, a QEMU process by its id, its guest's name or its number in Proxmox
-    VE, a file with a domain's XML or the output of `qm config`, or `-` for such a text on standard input. It is only
-    read, without QEMU's monitor. Each line says where it comes from; what the lab or this host cannot copy is a
+    SOURCE is a libvirt domain by name or UUID, a QEMU process by its id, its guest's name or its number in Proxmox VE,
+    a file with a domain's XML or the output of `qm config`, or `-` for such a text on standard input. SOURCE is only
+    read, without QEMU's monitor. Each line says where it comes from; what the lab or this host cannot copy becomes a
     comment.
     """
     # Imported late: the other commands on scenarios copy no guest.

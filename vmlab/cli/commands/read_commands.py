@@ -37,8 +37,8 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 _reference_option = click.option(
     "--reference",
     is_flag=True,
-    help="Compare the run with the published values in its scenario, and answer its claims. A scenario instead of a "
-    "run shows the published values alone.",
+    help="Show published values beside the run's, and answer the publication's claims. With a scenario instead of a "
+    "run, show the published values alone.",
 )
 # Not of `cli.options`, whose models of scenarios would be a sixth of what `compare` loads.
 _table_option = click.option("--quiet", is_flag=True, help="Print only the table.")
@@ -56,7 +56,7 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metava
     "share",
     type=click.IntRange(0, 100),
     metavar="PERCENT",
-    help="Look for the number of tiles after which one more adds less than this share of one tile's throughput "
+    help="Find the number of tiles after which one more adds less than this share of one tile's throughput "
     f"[default: {SHARE_PERCENT:g}].",
 )
 @click.option("--explain", is_flag=True, help="Print every value and note, and what is not proven.")
@@ -147,20 +147,21 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
 @click.option(
     "--baseline",
     metavar="SIDE",
-    help="Compare with this side instead of the first: one of RUNS, or of one run an axis value, such as 'writeback'.",
+    help="Compare with this side instead of the first: one of RUNS or, within one run, an axis value, such as "
+    "'writeback'.",
 )
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="METRIC",
-    help="Compare this metric, METRIC or WORKLOAD.METRIC, instead of the scenario's; can be repeated. All that "
-    "are named are tested as one family.",
+    help="Compare this metric, METRIC or WORKLOAD.METRIC, instead of the scenario's; can be repeated. All metrics "
+    "named are tested as one family.",
 )
 @click.option(
     "--explain",
     is_flag=True,
-    help="Explain what differs, what does not, how many repeats it takes, and what the host was short of.",
+    help="Explain what differs, what does not, how many repeats are needed, and what the host was short of.",
 )
 @click.option(
     "--pooled",
@@ -185,7 +186,7 @@ def compare(
 ) -> ExitCode:
     """Compare RUNS; the first is the baseline, unless --baseline names another.
 
-    One run alone is compared along its first axis, such as cache modes; last:1 last:2 are two of its cells. A,B,C are
+    A single run is compared along its first axis, such as cache modes; last:1 last:2 compares two cells. A,B,C are
     several runs on one side; each counts once.
     """
     gate.demand_sense(reference=reference)

@@ -65,13 +65,11 @@ def _bytes(text: str) -> int:
     default="24 h",
     show_default=True,
     callback=parsed(_seconds),
-    help="Time that is kept: the newest samples.",
+    help="How far back samples are kept.",
 )
+@click.option("--most", default="1 GB", show_default=True, callback=parsed(_bytes), help="Maximum disk space to use.")
 @click.option(
-    "--most", default="1 GB", show_default=True, callback=parsed(_bytes), help="Most disk space that is used."
-)
-@click.option(
-    "--blktrace", is_flag=True, help="Trace the disks' requests too: in sequence or at random, for `advise -o`."
+    "--blktrace", is_flag=True, help="Also trace disk requests, to tell sequential from random, for `advise -o`."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def record(
@@ -79,7 +77,7 @@ def record(
 ) -> None:
     """Record this host and its own guests, read only, as a run without workloads; Ctrl-C ends it.
 
-    `show`, `replay`, `report`, `export`, `compare` and `advise` read it.
+    `show`, `replay`, `report`, `export`, `compare` and `advise` read the recording.
     """
     if interval > MOST_INTERVAL:
         raise UsageError("--interval: at most one hour")
@@ -125,10 +123,10 @@ def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | No
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a scenario that copies a disk's load.")
 @click.option("--disk", metavar="GUEST/DISK", default="", help="The disk to copy [default: the busiest with advice].")
 def advise(run: str, as_json: bool, output: Path | None, disk: str) -> None:
-    """Say for which disks of this host's own guests the cache mode matters, and why, from the recording RUN.
+    """From the recording RUN, say for which disks of this host's own guests the cache mode matters, and why.
 
-    With -o, write a scenario with a guest like one of them, in which fio copies the load of one disk. For a run of
-    that scenario, say whether the copy was like the recording, and give the answer.
+    With -o, write a scenario with a guest like one of these, in which fio copies one disk's load. For a run of that
+    scenario, say whether the copy matched the recording, and give the answer.
     """
     from vmlab.analysis.advice.likeness import copied_document, copied_of
     from vmlab.report.run.likeness_text import copied_text

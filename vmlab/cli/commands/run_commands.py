@@ -62,9 +62,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
     help="With --command: the size of its guest [default: 1x512MiB].",
 )
 @packages_option("With --command: Debian packages for its guest, such as redis-server,redis-tools; repeatable.")
-@click.option(
-    "--print-scenario", is_flag=True, help="With --command: print the scenario that it makes, and start nothing."
-)
+@click.option("--print-scenario", is_flag=True, help="With --command: print the resulting scenario, and start nothing.")
 @overrides_options
 @hosts_option
 @click.option("--spread", is_flag=True, help="With --hosts: spread the repeats over the hosts.")

@@ -65,8 +65,8 @@ def scale(
 ) -> None:
     """Run SCENARIO with 1, 2, 3, ... tiles, and report how many this host carries, for each cache mode.
 
-    A host carries N tiles if each of them meets the scenario's `targets`. Each step is an ordinary run. With --hosts
-    each of these hosts runs that number of tiles.
+    A host carries N tiles if each meets the scenario's `targets`. Each tile count is an ordinary run. With --hosts,
+    every host listed runs each tile count.
     """
     if not until_knee and max_tiles is None:
         raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")

@@ -32,8 +32,8 @@ def port_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def serve(port: int, control: bool) -> ExitCode:
     """Open the console in a browser on this host.
 
-    Prints the address, which has a random token; a request without it is refused. Listens on 127.0.0.1 alone: from
-    another machine, forward the port (`ssh -L 8640:127.0.0.1:8640 HOST`). Ctrl-C ends it.
+    Prints the address, which has a random token; requests without this token are refused. Listens on 127.0.0.1 alone:
+    from another machine, forward the port (`ssh -L 8640:127.0.0.1:8640 HOST`). Ctrl-C ends it.
     """
     return serve_console(["--control"] if control else [], "vmlab", port)
 
@@ -89,7 +89,7 @@ def replay(run: str, no_mouse: bool, theme: str | None) -> None:
 def demo(as_list: bool, serve: bool, port: int, no_mouse: bool, theme: str | None) -> ExitCode:
     """Play the recording that comes with the program in the console, step by step.
 
-    It needs no hypervisor, no root and no network, and starts nothing. N goes to the next step, P to the one before.
+    It needs no hypervisor, no root and no network, and starts nothing. N shows the next step, P the previous one.
     """
     if serve and not as_list:
         return serve_console(["demo"], "vmlab demo", port)

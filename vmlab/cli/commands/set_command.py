@@ -30,12 +30,12 @@ _MOST_DIGITS = 9
 def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
     """Change RUN, or the run in progress: `cache=MODE` or `tiles=COUNT` for all coming cells; `planned` undoes that.
 
-    With --cell it changes one of them, leaves it out (`skip`) or restores it (`planned`); --list shows them.
+    With --cell it changes one coming cell, skips it (`skip`) or restores it (`planned`); --list shows coming cells.
 
-    With --now the running guests' disks switch between the cache modes none and writeback, or the host's KSM switches
-    on or off. Either invalidates the cell. KSM is restored after the cell.
-    In a loop (`run --loop`) `tiles=COUNT --now` adds a tile or retires the newest while the others work, and
-    `end --now` ends the loop: no workload starts again.
+    With --now, the running guests' disks switch between the cache modes none and writeback, or the host's KSM switches
+    on or off. Either switch invalidates the cell. KSM is restored after the cell. In a loop (`run --loop`),
+    `tiles=COUNT --now` adds a tile or retires the newest while the others work, and `end --now` ends the loop: no
+    workload starts again.
     """
     run, changes = _split(words)
     if as_list and (changes or cell is not None or now):

@@ -57,12 +57,12 @@ def _seconds(text: str) -> float:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per sample and line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per sample.")
 @click.option(
     "--serve",
     metavar="ADDRESS:PORT",
     callback=parsed(read_address),
-    help="Serve the metrics as OpenMetrics at /metrics, such as 127.0.0.1:9000; a port alone is on loopback.",
+    help="Serve OpenMetrics at /metrics on this address, such as 127.0.0.1:9000; a port alone means loopback.",
 )
 @click.option(
     "--interval", default="1 s", show_default=True, callback=parsed(_seconds), help="Sampling interval, from 20 ms."

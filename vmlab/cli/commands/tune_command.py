@@ -54,7 +54,7 @@ _ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync2", "mmap"
 @click.option(
     "--rw",
     type=click.Choice(["read", "write", "randread", "randwrite", "rw", "randrw"]),
-    help="Instead of SCENARIO: what fio does on the data disk; this and the next options are fio's own.",
+    help="Instead of SCENARIO: what fio does on the data disk; this and the next seven options are fio's own.",
 )
 @click.option("--bs", metavar="SIZE", callback=parsed(fio_bytes), help="Block size [default: 4k].")
 @click.option("--filesize", metavar="SIZE", callback=parsed(fio_bytes), help="Size of each job's file [default: 64m].")
@@ -105,8 +105,8 @@ def tune(
 ) -> ExitCode:
     """Find out what each setting of a guest's data disk is worth on this host, and which are better than the default.
 
-    A screening run measures all levers together, each at two levels, as a guide. A second run compares the best two
-    settings with the default and gives the verdict. `vmlab tune --of RUN [RUN]` analyses both again.
+    A screening run measures all settings (levers) together, each at two levels, as a guide. A confirmation run compares
+    the best two settings with the default and gives the verdict. `vmlab tune --of RUN [RUN]` analyses both runs again.
     """
     given = {name: value for name, value in fio.items() if value is not None}
     _demand_one_kind(scenario, given, of, confirm)

@@ -131,7 +131,7 @@ _DAMAGED = "its file is damaged"
 def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -> None:
     """Give RUN a NAME, such as baseline, that all commands accept. Without arguments, list the names.
 
-    If another run has the name, it moves here. A,B,C get one name together, which `vmlab compare`, `report` and
+    If another run has the name, the name moves to RUN. A,B,C get one name together, which `vmlab compare`, `report` and
     `export` take as one side.
     """
     if removed is not None:
@@ -163,7 +163,7 @@ def give(run: str, name: str) -> None:
 def note(run: str, text: str | None, removed: bool) -> None:
     """Describe RUN: TEXT replaces its note, an empty TEXT removes it. Without TEXT, print the note.
 
-    Lists, reports and exports show it, and an exported run keeps it.
+    Lists, reports and exports show the note, and an exported run keeps it.
     """
     if removed and text:
         raise UsageError("--rm removes the note, and no text goes with it")

@@ -91,7 +91,7 @@ class AxisPoint(ScenarioPart):
     absent: Annotated[str | None, BeforeValidator(_reason)] = None
     """Why there is no cell for this point; plan and results show this line instead. Allowed only without other keys."""
     without: Words = ()
-    """An axis, or a list of axes, not applying to this point: its cells do not vary over them."""
+    """An axis, or a list of axes, that does not apply: this point's cells do not vary over it."""
 
     @property
     def sets(self) -> dict[str, Any]:

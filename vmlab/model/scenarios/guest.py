@@ -83,13 +83,13 @@ class GuestAttributes(MachineAttributes):
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
     """How QEMU does I/O for its disks: threads, native (Linux AIO) or io_uring."""
     iothread: Annotated[IoThread, NOT_SEEN, Lever("iothread")] = False
-    """Whether each disk has its own iothread (true), none has one (false), or disks share one by its name."""
+    """Whether each disk has its own iothread (true), none has one (false), or disks with the same name share one."""
     detect_zeroes: Annotated[
         DetectZeroes, NOT_SEEN, Lever("detection of zeroes"), NotWith(zeroes_conflict("detect_zeroes"))
     ] = "off"
     """What QEMU does when a guest writes zeroes: it writes them (off), writes a hole (on), or discards (unmap)."""
     limit_iops: Annotated[Iops | None, NOT_SEEN, Lever("limit of IOPS")] = None
-    """The most requests a second that QEMU takes from each disk; no limit if left out."""
+    """The most requests a second that QEMU serves on each disk; no limit if left out."""
     limit_bandwidth: Annotated[DiskRate | None, NOT_SEEN, Lever("limit of bandwidth")] = None
     """The most bytes a second that QEMU reads and writes on each disk, such as 100 MB/s."""
     limit_iops_burst: Annotated[
@@ -107,7 +107,7 @@ class GuestAttributes(MachineAttributes):
     boot: Boot = "lab"
     """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
     image: ImageName = LAB_IMAGE
-    """The image that it starts from: vmlab's own (debian), or one by its name in `vmlab image add`."""
+    """The image that it starts from: vmlab's own (debian), or one that `vmlab image add` added, by its name."""
     packages: Annotated[Packages, SeenAs("packages", lambda names: [*names] or None)] = ()
     """Additional Debian packages, such as redis-server: a layer on vmlab's own image."""
     data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
@@ -127,7 +127,7 @@ class GuestAttributes(MachineAttributes):
     data_io: Annotated[DiskIo | None, *_of_data("I/O of the data disk", data_io_conflict)] = None
     """How QEMU does I/O for the data disk; as for the first disk if left out."""
     data_iothread: Annotated[IoThread | None, *_of_data("iothread of the data disk")] = None
-    """Whether the data disk has an iothread, or the name of one; as the first disk if left out."""
+    """Whether the data disk has an iothread, or the name of one; as for the first disk if left out."""
     data_bus: Annotated[DataBus, *_of_data("bus of the data disk")] = "virtio"
     """How the guest sees its data disk: as a virtio disk, or behind a virtio-scsi controller (scsi)."""
     data_packed: Annotated[
@@ -163,7 +163,7 @@ class GuestAttributes(MachineAttributes):
     ] = None
     """What QEMU does when zeroes are written to the data disk; as for the first disk if left out."""
     data_limit_iops: Annotated[Iops | None, *_of_data("limit of the data disk's IOPS")] = None
-    """The most requests a second that QEMU takes from the data disk; as for the first disk if left out."""
+    """The most requests a second that QEMU serves on the data disk; as for the first disk if left out."""
     data_limit_bandwidth: Annotated[DiskRate | None, *_of_data("limit of the data disk's bandwidth")] = None
     """The most bytes a second on the data disk, such as 100 MB/s; as for the first disk if left out."""
     data_limit_iops_burst: Annotated[

@@ -36,7 +36,7 @@ class HostSettings(ScenarioPart):
     scheduler: Scheduler | None = None
     """I/O scheduler of the disks that hold the guests' files: none, mq-deadline, kyber or bfq, if the kernel has it."""
     nr_requests: Annotated[int, Field(ge=4, le=2**16)] | None = None
-    """Requests in the queues of these disks, within their scheduler's limit; the kernel's default if left out."""
+    """Requests in the queues of `scheduler`'s disks, within its limit; the kernel's default if left out."""
     swappiness: Annotated[int, Field(ge=0, le=200)] | None = None
     """How readily the kernel swaps instead of giving up page cache: 0 to 200; only with cgroup v2."""
     dirty_ratio: Annotated[int, Field(ge=1, le=100)] | None = None
@@ -58,15 +58,15 @@ class Host(HostSettings):
     """Settings of the host while cells run, and what stands in for a part of it in all cells of a run."""
 
     disk: DiskName | None = None
-    """An emulated disk below all files of the guests: hdd-7200 or raid10-4; the host's own disk if left out."""
+    """An emulated disk that holds all files of the guests: hdd-7200 or raid10-4; the host's own disk if left out."""
     cpus: Annotated[int, Field(ge=1)] | None = None
-    """How many of the host's CPUs guests, and workloads on the host, share; all if left out."""
+    """The number of host CPUs that guests and workloads on the host share; all if left out."""
     memory_bytes: Annotated[
         Annotated[Bytes, Field(ge=64 * 2**20), AfterValidator(_whole_pages)] | None,
         Field(alias="memory"),
         Lever("memory of the limited host", within=5.0, unit="B", limit=True),
     ] = None
-    """How much of the host's memory they share, such as 4 GiB, page cache included; all if left out."""
+    """The host memory that guests and workloads share, such as 4 GiB, page cache included; all if left out."""
 
     @property
     def size(self) -> HostSize | None:

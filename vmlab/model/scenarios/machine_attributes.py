@@ -45,7 +45,7 @@ class MachineAttributes(ScenarioPart):
     pin: Annotated[Pin, NOT_SEEN, Lever("CPU pinning"), NotWith(pin_conflict)] = UNPINNED
     """CPUs for virtual CPUs: any (none), a core each (spread), few cores (packed), 0-3 for all, or 0;1 for each."""
     emulator_pin: Annotated[CpuSet, NOT_SEEN, Lever("pinning of the emulator threads")] = UNPINNED
-    """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; none for any."""
+    """CPUs that QEMU's emulator threads may use, such as 0 or 0-1; with none, any CPUs."""
     huge_pages: Annotated[HugePages | None, NOT_SEEN, Lever("huge pages"), NotWith(pages_conflict)] = None
     """Pages of the RAM: 4 KiB (none), transparent, 2 MiB or 1 GiB (reserved for it); the host's thp if left out."""
     ksm: Annotated[bool | None, NOT_SEEN, Lever("KSM of the guest"), NotWith(ksm_conflict)] = None

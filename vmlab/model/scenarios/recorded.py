@@ -24,7 +24,7 @@ class RecordedWay(ScenarioPart):
     """The reads, or the writes, of a disk: by Little's law `rate` times `latency` of them were under way."""
 
     rate: Pace
-    """Requests in a second."""
+    """Requests per second."""
     size: Annotated[Bytes, Field(ge=1)]
     """Their mean size."""
     latency: Annotated[Seconds, Field(ge=0)]
@@ -48,7 +48,7 @@ class RecordedPhase(ScenarioPart):
     writes: RecordedWay | None = None
     """Its writes."""
     flushes: Pace | None = None
-    """Flushes in a second."""
+    """Flushes per second."""
 
     @property
     def ways(self) -> dict[str, RecordedWay]:

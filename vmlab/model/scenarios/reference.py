@@ -123,7 +123,7 @@ class Restated(ScenarioPart):
     """The claim that another one restates, by its sentence."""
 
     say: Annotated[str, Field(min_length=1)]
-    """The sentence of that claim."""
+    """The sentence of the restated claim."""
     scenario: str = ""
     """The scenario with that claim, if it is another one."""
     why: Annotated[str, Field(min_length=1)]
@@ -140,7 +140,7 @@ class Claim(ScenarioPart):
     where: str = ""
     """Where the publication says it: section, and table or paragraph."""
     there: str = ""
-    """What the publication says there, in other words than its own."""
+    """What the publication says there, paraphrased."""
     contradicted: str = ""
     """Which of the publication's own values contradict it."""
     metric: str = RUN_TIME
@@ -162,7 +162,7 @@ class Claim(ScenarioPart):
     value: Printed | None = None
     """The ratio, or the bound of `at_least` and `at_most`, in quotation marks."""
     unit: str = ""
-    """The unit of that bound, such as GB; the metric's own unit if left out."""
+    """The unit of `value`, such as GB; the metric's own unit if left out."""
     tolerance: Percent = 5.0
     """By how much equal values may differ, such as 5 %."""
     by: Percent = 0.0
@@ -259,11 +259,11 @@ class Unasked(ScenarioPart):
     """A finding of a publication that no run of the scenario answers."""
 
     say: Annotated[str, Field(min_length=1)]
-    """The finding, in other words than the publication's."""
+    """The finding, paraphrased."""
     where: Annotated[str, Field(min_length=1)]
     """Where the publication says it: section, and table or paragraph."""
     why: Annotated[str, Field(min_length=1)]
-    """Why it cannot be asked here."""
+    """Why it cannot be checked here."""
 
 
 class Reference(ScenarioPart):

@@ -98,9 +98,9 @@ class Limits(ScenarioPart):
     start_skew: Seconds = 0.5
     """How far apart the workloads may have started, such as 500 ms."""
     host_steal_percent: Annotated[float, *number_or_percent(0)] = 25.0
-    """How much CPU time the host's own hypervisor may have taken (steal), as a share of all CPUs."""
+    """How much CPU time a hypervisor below the host may have taken (steal), as a share of all CPUs."""
     host_speed_percent: Annotated[float, *number_or_percent(0)] = 30.0
-    """How fast the CPUs must have run, as a share of each one's best in the run; below 90 % there is a notice."""
+    """How fast the CPUs must have run, as a share of each CPU's best in the run; below 90 % there is a notice."""
     host_other_percent: Annotated[float, *number_or_percent(0)] = 20.0
     """How much CPU time the host's other work may have taken, as a share of all CPUs; above 5 % there is a notice."""
     held_back_percent: Annotated[float, *number_or_percent(0)] = 5.0
@@ -110,7 +110,7 @@ class Limits(ScenarioPart):
     swapped_bytes: Annotated[Bytes, Field(ge=0, alias="swapped")] = 2**20
     """How much the host may have swapped out and in while the workloads ran."""
     tick_lateness: Seconds = 0.5
-    """How late the host's samples may have been taken on average, such as 500 ms; a sample describes a second."""
+    """How late the host's samples may have been taken on average, such as 500 ms; each sample covers a second."""
     clock_drift_percent: Annotated[float, *number_or_percent(0)] = 5.0
     """How far a guest's clock may drift from the host's while a workload runs."""
 
@@ -123,7 +123,7 @@ class Allow(ScenarioPart):
     unsafe_cache: bool = False
     """The cache mode ``unsafe`` may be used: a crash of the host may lose the guests' data."""
     noise: bool = False
-    """Cells count whatever else the host did: what would make them invalid only gives a notice."""
+    """Cells count whatever else the host did: load that would make them invalid only gives a notice."""
     equal_weight: bool = False
     """The lab has the same CPU weight as the host's own guests, and may take all free memory."""
 
@@ -149,7 +149,7 @@ class Scenario(ScenarioPart):
     summary: str = ""
     """One sentence on what it shows."""
     hypervisor: HypervisorKind = "embedded"
-    """Where guests run: ``embedded`` keeps libvirt inside the run, ``qemu:///system`` is the host's own libvirt."""
+    """Which libvirt runs the guests: ``embedded`` is one inside the run, ``qemu:///system`` is the host's own."""
     guests: Annotated[dict[Name, Guest], Field(max_length=MOST_OF_EACH)] = Field(default_factory=dict)
     """The guests of one tile, by name."""
     workloads: Annotated[dict[Name, WorkloadEntry], Field(min_length=1, max_length=MOST_OF_EACH)]
@@ -172,9 +172,9 @@ class Scenario(ScenarioPart):
     """The most cells that are measured again because something outside disturbed them: by default a quarter of the
     cells, and at least 2."""
     order: Order = "random"
-    """Order of the cells in each repeat: random, from the seed, or as written."""
+    """Order of the cells in each repeat: random (from the seed) or as written."""
     warm_up: bool = False
-    """The first cell is run once more ahead of all others; it is shown but never counted."""
+    """Whether a copy of the first cell, shown but never counted, runs ahead of all others."""
     warm: Warm = False
     """Whether caches of guests and host, or only those of the `host`, stay as preparation left them."""
     steady_seconds: Annotated[Seconds, Field(alias="steady", ge=0, le=3600)] = 0.0
@@ -194,7 +194,7 @@ class Scenario(ScenarioPart):
     recorded: Recorded | None = None
     """The recorded load of a disk, which the workloads copy; `vmlab advise -o` writes it."""
     allow: Allow = Allow()
-    """What is refused unless it is allowed here."""
+    """Permits what is otherwise refused."""
 
     @property
     def time_limit(self) -> float | None:

@@ -36,7 +36,7 @@ class Table(ScenarioPart):
     over: Literal["tiles", "repeats"] = "tiles"
     """What `statistics` cover: the tiles of a cell, or its repeats."""
     relative: Relative | None = None
-    """How values are related to the baseline: difference, percent, ratio, overhead (100 % less percent) or slowdown.
+    """How values are related to the baseline: difference, percent, ratio, overhead (100 % minus percent) or slowdown.
     """
     baseline: Scalar | dict[str, Scalar] | None = None
     """What values are compared with: a value of a side, or values by axis: `{setup: host}`; not an absent one."""

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 NOW = "Switch the running guests' cache mode now, writeback or none; invalidates this cell"
 KSM_NOW = "Switch the host's KSM now, on or off; invalidates this cell"
-TILE_NOW = "Of a loop, add a tile while the others work; invalidates this cell"
-TILE_AWAY = "Of a loop, retire the newest tile when its rounds have ended"
+TILE_NOW = "In a loop, add a tile while the others work; invalidates this cell"
+TILE_AWAY = "In a loop, retire the newest tile when its rounds have ended"
 FEWER = "Cells to come: one tile fewer"
-NEXT_HOST = "Of a fleet, show its next host, or the one before, in full"
+NEXT_HOST = "In a fleet, show the next or previous host in full"
 
 RUN_KEYS = (
     Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
@@ -39,10 +39,10 @@ RUN_KEYS = (
     Binding("plus,equals_sign", "change_tiles(1)", "Tiles", key_display="+-", tooltip="Cells to come: one tile more"),
     Binding("minus", "change_tiles(-1)", "Fewer tiles", key_display="-", show=False, tooltip=FEWER),
     Binding("e", "edit_coming", "Coming", tooltip="List the cells to come, to change, skip or put back each"),
-    Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo what was changed of them"),
+    Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo all changes"),
     Binding("greater_than_sign", "change_tiles_now(1)", "Tile now", key_display="<>", show=False, tooltip=TILE_NOW),
     Binding("less_than_sign", "change_tiles_now(-1)", "Tile away", key_display="<", show=False, tooltip=TILE_AWAY),
-    Binding("E", "end_loop", "End the loop", show=False, tooltip="Of a loop, let no workload start again"),
+    Binding("E", "end_loop", "End the loop", show=False, tooltip="In a loop, let no workload start again"),
     Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
 )
 """Live obeys these, and a replay says why it cannot."""
@@ -134,7 +134,7 @@ class ConsoleScreen(KeptLines, DismissedOnce, SureTimers, Screen[None], inherit_
     """Columns from which on the screens of the console have their place among the keys before any other key."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", show=False, tooltip="Go to the next pane; arrows then move in it"),
-        Binding("shift+tab", "pane(-1)", "Pane before", show=False, tooltip="Go to the pane before"),
+        Binding("shift+tab", "pane(-1)", "Pane before", show=False, tooltip="Go to the previous pane"),
     ]
 
     def on_resize(self) -> None:

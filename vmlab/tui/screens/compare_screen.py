@@ -39,9 +39,9 @@ class CompareScreen(ConsoleScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.switch_mode('runs')", "Runs", tooltip="Go back to the list of runs"),
         Binding("m", "metric(1)", "Chart", tooltip="Show the next host metric in the chart"),
-        Binding("M", "metric(-1)", "Series before", show=False, tooltip="Show the host metric before in the chart"),
+        Binding("M", "metric(-1)", "Series before", show=False, tooltip="Show the previous host metric in the chart"),
         Binding("a", "every_metric", "Metrics", tooltip="Show run times only, or all that was measured"),
-        Binding("r", "repeat", "Repeat…", show=False, tooltip="Plan this run with as many repeats as an answer takes"),
+        Binding("r", "repeat", "Repeat…", show=False, tooltip="Plan this run with as many repeats as an answer needs"),
         Binding("x", "swap", "Swap", tooltip="Let the next side be the baseline"),
     ]
 

@@ -45,7 +45,7 @@ class DemoScreen(ReplayScreen):
         ),
         # What a speaker's remote control sends is among them.
         Binding("N,pagedown", "chapter(1)", "Next", key_display="N", tooltip="Go to the next step"),
-        Binding("P,pageup", "chapter(-1)", "Previous", key_display="P", tooltip="Go to the step before"),
+        Binding("P,pageup", "chapter(-1)", "Previous", key_display="P", tooltip="Go to the previous step"),
         Binding("g", "stage", "All charts", tooltip="Show all charts, guests and events, or the stage again"),
     ]
 

@@ -61,7 +61,7 @@ class OneGuestScreen(ConsoleScreen):
     COPIED = ("#who", "#disks")
     TITLES = ("Guest", "Workloads")
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back", tooltip="Go back to the screen before"),
+        Binding("escape", "dismiss", "Back", tooltip="Go back to the previous screen"),
         Binding("left,h", "other(-1)", "Other", key_display="←→", tooltip="The guest before in the list"),
         Binding("right,l", "other(1)", "Next", show=False, tooltip="The next guest in the list"),
         SPAN_KEY,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from vmlab.tui.widgets.row_list import RowList
 
 _TRY = "Plan cache-modes, or one tile, at size smoke"
-_IN_FULL = "Show a guest of the run in full, or the host's own one that hurts most"
+_IN_FULL = "Show a guest of the run in full, or the host's own heaviest guest"
 _OF_NO_RUN = ("demo", "try_it")
 _AIRY = 24
 """Rows from which on the welcome has blank lines."""

@@ -33,7 +33,7 @@ class ReplayScreen(WatchScreen):
 
     CSS_PATH: ClassVar[list[str]] = ["../styles/watch.tcss", "../styles/replay.tcss"]  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back", tooltip="Go back to the screen before"),
+        Binding("escape", "dismiss", "Back", tooltip="Go back to the previous screen"),
         Binding("space", "pause", "Pause", tooltip="Pause or go on"),
         Binding("left,h", "seek(-10)", "10 s", key_display="←→", tooltip="Go back by ten seconds"),
         Binding("right,l", "seek(10)", "+10 s", show=False, key_display="→", tooltip="Go on by ten seconds"),
@@ -42,7 +42,7 @@ class ReplayScreen(WatchScreen):
         Binding("home,0", "seek_to(0)", "Beginning", show=False, tooltip="Go to the beginning"),
         Binding("end,dollar_sign", "seek_to(1)", "End", show=False, tooltip="Go to the end"),
         Binding("n", "next_cell(1)", "Next cell", tooltip="Go to the beginning of the next cell"),
-        Binding("p", "next_cell(-1)", "Previous cell", show=False, tooltip="Go to the beginning of the cell before"),
+        Binding("p", "next_cell(-1)", "Previous cell", show=False, tooltip="Go to the beginning of the previous cell"),
         Binding("right_square_bracket,greater_than_sign", "speed(1)", "Speed", key_display="[]", tooltip="Play faster"),
         Binding(
             "left_square_bracket,less_than_sign",

@@ -21,8 +21,8 @@ class ResultsScreen(ConsoleScreen):
     CSS_PATH = "../styles/results.tcss"
     COPIED = ("#results",)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Back", tooltip="Go back to the screen before"),
-        Binding("p", "published", "Published", tooltip="What was published beside this run, and its claims; or back"),
+        Binding("escape", "dismiss", "Back", tooltip="Go back to the previous screen"),
+        Binding("p", "published", "Published", tooltip="Show what was published beside this run, with claims; or back"),
     ]
 
     def __init__(self, store: Path) -> None:

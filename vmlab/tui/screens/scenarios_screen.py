@@ -45,7 +45,7 @@ class ScenariosScreen(FilteredScreen):
     COPIED = ("#map", "#choices", "#plan")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", tooltip="From the list to the choices and back"),
-        Binding("s", "start", "Start", tooltip="Start what the plan says; it goes on without the console"),
+        Binding("s", "start", "Start", tooltip="Start the planned run; it goes on without the console"),
         Binding("slash", "filter", "Filter", key_display="/", tooltip="List only scenarios with all words you type"),
         Binding("escape", "clear", "Clear", show=False, tooltip="Remove the filter"),
         Binding("f", "file", "File…", tooltip="Open a scenario file of your own by its path"),

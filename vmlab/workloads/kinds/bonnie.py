@@ -87,9 +87,9 @@ class BonnieParams(WorkloadParams):
     characters: Bytes = Field(default=20 * _MIB, ge=0, le=2**40)
     """How much is written and read a character at a time, in whole MiB; 0 leaves both stages out."""
     user: str = Field(default=LAB_USER, pattern=r"^[a-z_][a-z0-9_-]{0,31}$")
-    """Who runs bonnie++ and owns its files; must exist there."""
+    """The user that runs bonnie++ and owns its files; must exist there."""
     folder: Folder = DATA_FOLDER
-    """Where the files lie, in a folder of the workload's own."""
+    """Where the workload makes its own folder of files."""
 
     @model_validator(mode="after")
     def _possible(self) -> BonnieParams:

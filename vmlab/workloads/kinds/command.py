@@ -87,7 +87,7 @@ class CommandParams(WorkloadParams):
     prepare_to: ShellText | None = None
     """With `to`: a command in that guest, before `prepare`, such as one that starts a server."""
     packages: Packages = ()
-    """Additional Debian packages of its guests, such as redis-server, like `packages` of a guest."""
+    """Additional Debian packages for its guests, such as redis-server, like `packages` of a guest."""
     expect: Pattern | None = None
     """A regular expression that must match in the output of each round, or the workload fails."""
     metrics: dict[MetricName, FoundMetric] = Field(default_factory=dict, max_length=32)
@@ -95,13 +95,13 @@ class CommandParams(WorkloadParams):
     rounds: int = Field(default=1, ge=1, le=10_000)
     """How often the command runs, one after another; its metrics are means over the rounds."""
     time: Annotated[Seconds, Field(gt=0, le=3600)] | None = None
-    """Instead of `rounds`: how long new rounds begin, such as 30 s."""
+    """Instead of `rounds`: how long new rounds may begin, such as 30 s."""
     files: Annotated[tuple[SentFile, ...], Field(max_length=32)] = ()
     """Files below the scenario's folder, such as ./bench.sh, that are sent into the folder where the command runs."""
     user: User = "root"
     """Who runs the command in the guest."""
     timeout: Annotated[Seconds, Field(gt=0, le=86400)] = 600.0
-    """How long all rounds together may take, and `prepare` likewise; then the workload fails."""
+    """The most that all rounds together, and likewise `prepare`, may take before the workload fails."""
 
     @field_validator("run", "prepare", "prepare_to", mode="after")
     @classmethod

@@ -46,7 +46,7 @@ class FilecopyParams(WorkloadParams):
     files: int = Field(ge=1, le=1_000_000)
     """Files in the tree, in folders of 250."""
     bytes: Bytes = Field(ge=1, le=2**38)
-    """Size of all files together; each has between half the mean and one and a half."""
+    """Size of all files together; each has 0.5 to 1.5 times the mean size."""
     idle: Seconds = Field(default=0.0, ge=0, le=3600)
     """Pause between copying there and back; not part of ``run_time``."""
     back: bool = True

@@ -92,7 +92,7 @@ class FioParams(WorkloadParams):
     read_percent: int = Field(default=50, ge=1, le=99)
     """Percentage of reads in a mix."""
     folder: Folder = DATA_FOLDER
-    """Where the files lie, in a folder of the workload's own."""
+    """Where the workload makes its own folder of files."""
     verify: bool = False
     """Whether each block has a checksum, verified while reading, or after all writes."""
     contents: Contents | None = None

@@ -72,7 +72,7 @@ class HttpParams(WorkloadParams):
     concurrency: int = Field(default=4, ge=1, le=256)
     """Requests at once."""
     path: str = Field(default="/", pattern=r"^/[A-Za-z0-9_./?=&%+-]*$", max_length=500)
-    """Page on the server; each request of it must query the database."""
+    """Page on the server; each request for it must query the database."""
 
     pace: Annotated[Pace | None, PACE] = None
     """Requests that are due each second, such as 5/s, however slow the server is; as fast as possible if left out."""

@@ -61,15 +61,15 @@ class Iperf3Params(WorkloadParams):
     """Amounts of the ``iperf3`` workload."""
 
     time: Annotated[WholeSeconds, Field(ge=1, le=86_400)] = 10.0
-    """How long is measured, in whole seconds."""
+    """Time that is measured, in whole seconds."""
     omit: Annotated[WholeSeconds, Field(ge=0, le=60)] = 0.0
-    """How long it sends before that, not counted, so that TCP finds its speed; whole seconds."""
+    """How long it sends first, not counted, so that TCP finds its speed; whole seconds."""
     streams: int = Field(default=1, ge=1, le=128)
     """Connections at once, all served by one thread on either side, as in iperf3 3.12."""
     protocol: Literal["tcp", "udp"] = "tcp"
     """TCP goes as fast as it can, UDP at `rate`."""
     rate: BitRate | None = None
-    """For UDP: what is sent, all streams together, without headers, such as 100 Mbit/s."""
+    """For UDP: the rate at which all streams together send, without headers, such as 100 Mbit/s."""
     reverse: bool = False
     """The target sends and the source receives."""
     window: Bytes | None = Field(default=None, ge=4096, le=2**30)

@@ -86,9 +86,9 @@ class JvmParams(WorkloadParams):
     operations: int = Field(default=20, ge=1, le=100_000)
     """Timed operations of each member, all threads together."""
     warmup: int = Field(default=2, ge=0, le=10_000)
-    """Operations of each thread before these, checked but not timed, as Java compiles while it runs."""
+    """Operations of each thread before the timed ones, checked but not timed, as Java compiles while it runs."""
     threads: Threads = Field(default=2, ge=1, le=256)
-    """Threads, which share the operations; SPECjvm2008 has as many as processors."""
+    """Threads, which share the operations; SPECjvm2008 uses one per processor."""
     heap: Bytes = Field(default=512 * _MIB, ge=64 * _MIB, le=2**40)
     """Fixed size of Java's heap, in whole MiB."""
 

@@ -35,7 +35,7 @@ class MemoryParams(WorkloadParams):
     block: Bytes = Field(default=1024, ge=8, le=2**32)
     """Size of the block that each operation reads or writes; a power of two."""
     scope: Literal["local", "global"] = "global"
-    """Whether each thread has a block of its own, or all have one."""
+    """Whether each thread has a block of its own, or all share one."""
     oper: Literal["read", "write"] = "write"
     """Whether blocks are read or written."""
     threads: Threads = Field(default=1, ge=1, le=256)

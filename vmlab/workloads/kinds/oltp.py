@@ -68,7 +68,7 @@ class OltpParams(WorkloadParams):
     transactions: int = Field(ge=1, le=10_000_000)
     """Transactions of all connections together; each has 20 statements, 16 without `range_selects`."""
     concurrency: int = Field(default=4, ge=1, le=40)
-    """Connections at once, a thread of sysbench each; the server takes 50 from all clients together."""
+    """Connections at once, a thread of sysbench each; the server accepts 50 from all clients together."""
     tables: int = Field(default=4, ge=1, le=64)
     """Tables that are made."""
     rows: int = Field(default=5_000, ge=1_000, le=10_000_000)

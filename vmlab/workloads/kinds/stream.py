@@ -39,7 +39,7 @@ class StreamParams(WorkloadParams):
     array: Bytes = Field(default=80_000_000, ge=_WORD, le=2**40)
     """Size of each of the three arrays, a multiple of 8 B; STREAM asks for four times the processor's largest cache."""
     runs: int = Field(default=10, ge=2, le=200)
-    """Times that each kernel runs; the first is not counted."""
+    """How often each kernel runs; the first time is not counted."""
     threads: Threads = Field(default=1, ge=1, le=256)
     """Threads, which share the arrays."""
 

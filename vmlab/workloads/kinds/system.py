@@ -93,7 +93,7 @@ class SystemParams(WorkloadParams):
     passes: int = Field(default=1_000, ge=10, le=10_000_000)
     """How often ``copy`` copies each of its files, of 2,000 blocks each, with buffers of 256, 1,024 and 4,096 B."""
     folder: Folder = DATA_FOLDER
-    """Where the files of ``copy`` lie, in a folder of the workload's own."""
+    """Where the workload makes its own folder for the files of ``copy``."""
 
 
 class System(ToolWorkload[SystemParams]):

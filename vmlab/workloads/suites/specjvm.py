@@ -64,7 +64,7 @@ class SpecjvmParams(WorkloadParams):
     iterations: int = Field(default=1, ge=1, le=100)
     """Timed iterations of each benchmark."""
     threads: int = Field(default=2, ge=1, le=256)
-    """Threads of each benchmark; SPECjvm2008 itself takes as many as there are processors."""
+    """Threads of each benchmark; SPECjvm2008 itself uses one per processor."""
     heap: Bytes = Field(default=512 * _MIB, ge=64 * _MIB, le=2**40)
     """Fixed size of Java's heap, in whole MiB."""
 

@@ -100,7 +100,7 @@ class UnixbenchParams(WorkloadParams):
     copies: int = Field(default=1, ge=1, le=256)
     """How many copies of each test run at once, as for `Run -c`."""
     folder: Folder = DATA_FOLDER
-    """Where the files of copy tests lie, in a folder of the workload's own."""
+    """Where the workload makes its own folder for the files of copy tests."""
 
 
 class Unixbench(ToolWorkload[UnixbenchParams]):
