@@ -13,6 +13,7 @@ GIVEN = GuestResources(
 SAID = """\
 device /dev/vdb
 mounted /dev/vdb
+block_bytes 4096
 bytes 1073741824
 queues 2
 read_ahead_bytes 1048576
@@ -40,7 +41,8 @@ async def test_a_disk_as_it_was_asked_for_is_told_as_it_was_seen() -> None:
     [
         ("mounted /dev/vdb", "mounted ", "/data is not mounted, not on /dev/vdb"),
         ("mounted /dev/vdb", "mounted /dev/vda", "/data is /dev/vda, not on /dev/vdb"),
-        ("bytes 1073741824", "bytes 512", "bytes 512, not 1073741824"),
+        ("block_bytes 4096", "block_bytes 1024", "/data has blocks of 1024 bytes, not 4096"),
+        ("\nbytes 1073741824", "\nbytes 512", "bytes 512, not 1073741824"),
         ("queues 2", "queues 1", "queues 1, not 2"),
         ("read_ahead_bytes 1048576", "read_ahead_bytes 131072", "read_ahead_bytes 131072, not 1048576"),
         ("write back", "write through", "write_cache no, not yes"),

@@ -119,6 +119,8 @@ async def _fault(shell: Shell, unit: str) -> str:
 
 
 _SECONDS = 300.0
+_BLOCK_BYTES = 4096
+"""Of the data disk's file system, whatever its size: what is aligned for the guest is so for the host's disk."""
 _MODULES: dict[DataBus, str] = {"scsi": "virtio_scsi sd_mod"}
 """The kernel's modules for a bus that the root disk is not on: without udev nothing loads them."""
 
@@ -154,11 +156,13 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
             "write_cache": seen["write_cache"] == "write back",
         }
         expected = _expected(given, int(seen["cpus"]))
-        mounted = seen["mounted"]
+        mounted, block = seen["mounted"], int(seen["block_bytes"])
     except (KeyError, ValueError) as error:
         raise GuestError(f"{shell.name}: what it says of its data disk is not understood") from error
     if mounted != found["device"]:
         raise GuestError(f"{shell.name}: {DATA_FOLDER} is {mounted or 'not mounted'}, not on {found['device']}")
+    if block != _BLOCK_BYTES:
+        raise GuestError(f"{shell.name}: {DATA_FOLDER} has blocks of {block} bytes, not {_BLOCK_BYTES}")
     for name, value in expected.items():
         if found[name] != value:
             words = f"{name} {_word(found[name])}, not {_word(value)} as was asked"

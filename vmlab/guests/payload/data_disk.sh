@@ -26,8 +26,9 @@ if [ -n "$trimmed" ]; then
     exit
 fi
 
-# Blocks that the host has reserved must not be given back, and nothing is left to be done under a load.
-mkfs.ext4 -q -F -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 "/dev/$name" </dev/null
+# Blocks that the host has reserved must not be given back, and nothing is left to be done under a load. A small file
+# system would have blocks of 1 KiB: where the host's disk has sectors of 4 KiB, QEMU then reads before it writes.
+mkfs.ext4 -q -F -b 4096 -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 "/dev/$name" </dev/null
 mkdir -p "$folder"
 mount -t ext4 -o noatime,noinit_itable "/dev/$name" "$folder"
 queue=/sys/block/$name/queue
@@ -35,6 +36,7 @@ queue=/sys/block/$name/queue
 
 echo "device /dev/$name"
 echo "mounted $(awk -v folder="$folder" '$2 == folder { found = $1 } END { print found }' /proc/mounts)"
+echo "block_bytes $(stat -f -c %S "$folder")"
 echo "bytes $(($(cat "/sys/block/$name/size") * 512))"
 echo "queues $(ls "/sys/block/$name/mq" | wc -l)"
 echo "read_ahead_bytes $(($(cat "$queue/read_ahead_kb") * 1024))"

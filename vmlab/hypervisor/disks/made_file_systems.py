@@ -29,7 +29,7 @@ from vmlab.system.packages import OF_FILE_SYSTEMS, installing
 from vmlab.system.removal import remove_empty_folder
 
 _MKFS: dict[FileSystem, tuple[str, ...]] = {
-    "ext4": ("mkfs.ext4", "-q", "-F", "-E", "nodiscard"),
+    "ext4": ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "nodiscard"),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
 }
