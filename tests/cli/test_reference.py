@@ -111,7 +111,7 @@ def test_a_claim_says_where_it_was_published_or_that_it_is_ours(capsys: Captured
 def test_a_finding_that_no_claim_asks_stands_with_its_reason(capsys: Captured) -> None:
     code, out, _ = _ended(["show", "tile-backing", "--reference"], capsys)
     text = " ".join(out.split("not asked here", 1)[1].split())
-    assert code == 0 and text.startswith("A guest that reboots keeps its buffers.")
+    assert code == 0 and text.startswith("A rebooting guest keeps its host buffers.")
     assert text.endswith("not asked: a cell starts its guests once, and never reboots or restarts them")
     (finding,) = json.loads(_ended(["show", "tile-backing", "--reference", "--json"], capsys)[1])["unasked"]
     assert finding.keys() == {"say", "where", "why"}
