@@ -26,7 +26,8 @@ publication's page lists claims with the comparisons that decide them."""
 
 LEGEND = """\
 *Theirs* are published values, *ours* come from runs here. `tcg` marks values of emulated guests. `!` marks what the
-publication's own numbers contradict. *The bound is ours* means that we chose the tolerance, as none is printed. *By
+publication's own numbers contradict. *The bound is ours* means that we chose the tolerance, difference
+or value, as none is printed. *By
 ticks* marks runs from before 2026-11-28, whose host metrics are sums over one-second ticks
 ([why](../../decisions/0045-counters-at-the-ends-of-a-cell.md))."""
 

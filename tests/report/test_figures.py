@@ -20,7 +20,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.cli.output import write_figures
 from vmlab.report.comparison_text import compared_rows, comparison_table
-from vmlab.report.figures import figure_text, spread_text, struck_parts, value_text
+from vmlab.report.figures import doubted, figure_text, mark_words, spread_text, struck_parts, value_text
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.report_page import html_report, markdown_report
@@ -177,3 +177,17 @@ def test_a_figure_is_in_the_unit_for_people() -> None:
 )
 def test_an_error_is_rounded_with_its_value(mean: float, half: float, text: str) -> None:
     assert spread_text(mean, half) == text
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        Figure("passed", Spread(1.0, None, 1), left_out=1),
+        Figure("passed", Spread(1.0, None, 1)),
+        Figure("invalid", Spread(1.0, None, 1)),
+        Figure("invalid", Spread(1.0, None, 1), left_out=1),
+        Figure("passed", Spread(1.0, None, 1), left_out=1, undelivered=(cast(Any, None),)),
+    ],
+)
+def test_what_the_mark_means_is_said_where_it_stands_and_nowhere_else(figure: Figure) -> None:
+    assert bool(list(mark_words([figure]))) is doubted("1.00", figure).endswith("!")

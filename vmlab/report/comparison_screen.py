@@ -23,8 +23,9 @@ from vmlab.report.comparison_text import (
     side_lines,
     side_names,
 )
+from vmlab.report.figures import mark_words
 from vmlab.report.run.latency_text import host_beside
-from vmlab.report.run.mind_text import PREFIX, brief_lines, environment_lines, partial_words, signs_line
+from vmlab.report.run.mind_text import PREFIX, brief_lines, environment_lines, signs_line
 from vmlab.report.run.run_screen import WHY, next_line
 from vmlab.report.run.run_verdict import Found, verdict_sentence
 from vmlab.report.verdicts import difference_notes
@@ -128,5 +129,5 @@ def _signs(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     half = any(figure.spread and figure.spread.half_width is not None for row in rows for figure in row.figures)
     text = signs_line(found, tested, half=half)
     noise = f" · up to the noise of {comparison.noise.run}" if comparison.noise else ""
-    words = partial_words(figure for row in rows for figure in row.figures)
+    words = mark_words(figure for row in rows for figure in row.figures)
     return [f"Signs {line}" for line in (f"{text}{noise}" if text else "", *words) if line]

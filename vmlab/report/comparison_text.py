@@ -14,7 +14,7 @@ from vmlab.model.axes import axes_words, places_words
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
-from vmlab.report.figures import figure_text, form_of
+from vmlab.report.figures import figure_text, form_of, mark_words
 from vmlab.report.heading import behind_notes
 from vmlab.report.run.notice_text import at_best_notes, short_notices
 from vmlab.report.verdicts import (
@@ -101,6 +101,7 @@ def comparison_blocks(
     yield Notes(side_lines(comparison.labels), tone="sub")
     yield from compared_sections(comparison, first)
     notes = [
+        *mark_words(figure for row in comparison.told() for figure in row.figures),
         *behind_sides(comparison),
         *comparison_notes(comparison),
         *at_best_notes(comparison.speed, comparison.told()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from vmlab.analysis.figures.figure import MISSING, Figure
 from vmlab.model.quantities import Written, written
@@ -68,12 +68,19 @@ def doubted(text: str, figure: Figure) -> str:
         return f"{text} {INVALID}"
     if figure.undelivered:
         return f"{text} {UNDELIVERED}"
-    return f"{text} {MARK}" if is_partial(figure) else text
+    return f"{text} {MARK}" if is_marked(figure) else text
 
 
-def is_partial(figure: Figure) -> bool:
-    """Whether not all of its cells count."""
-    return figure.left_out > 0 or figure.state != Outcome.PASSED
+def is_marked(figure: Figure) -> bool:
+    """Whether the mark stands behind it: not all of its cells count, and no word says more."""
+    partial = figure.left_out > 0 or figure.state != Outcome.PASSED
+    return partial and figure.state != Outcome.INVALID and not figure.undelivered
+
+
+def mark_words(figures: Iterable[Figure]) -> Iterator[str]:
+    """What the mark behind some of these `figures` means; nothing where none has it."""
+    if any(one.spread and is_marked(one) for one in figures):
+        yield f"{MARK} not all cells count"
 
 
 def value_text(value: float | None, unit: str, outcome: str = Outcome.PASSED, form: Written | None = None) -> str:

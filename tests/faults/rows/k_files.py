@@ -59,7 +59,7 @@ def sigterm_image_add(world: World) -> str:
 @ROWS.add(
     "kill-image-add",
     "kill -9 of `vmlab image add` while it digests a sparse disk of 60 GiB",
-    "`vmlab clean` removes what it left",
+    "`vmlab clean` removes what the export left",
     20,
     guests=False,
 )

@@ -119,7 +119,11 @@ def vcpu_traced(world: World) -> None:
     _trace(_vcpu(world), 2.5)
 
 
-@_row("vcpu-traced-often", "a debugger stops this thread 50 ms of each 100 ms, for 5 s", "stopped by a debugger for")
+@_row(
+    "vcpu-traced-often",
+    "a debugger stops the thread of a virtual CPU 50 ms of each 100 ms, for 5 s",
+    "stopped by a debugger for",
+)
 def vcpu_traced_often(world: World) -> None:
     thread, end = _vcpu(world), time.monotonic() + 5
     while time.monotonic() < end:

@@ -58,6 +58,7 @@ def test_each_is_where_it_was_asked_for_and_goes_with_its_guest(isolated: Start,
         assert f"{kind}.data.raw on {kind}, /dev/loop" in by and f", over {base}/disks/{kind}.data.fs" in by
         assert ("with copy-on-write" in by) is (kind == "btrfs")
         assert seen["unopened"][0] == "nothing"
+        assert seen["block"] == 4096, "also where it is small"
         assert (seen["size"], seen["direct"], seen["lab_sees"], seen["host_sees"]) == (SIZE, True, True, False)
         size, blocks = seen["below"]
         assert size == seen["expected"] and blocks < SIZE * 3

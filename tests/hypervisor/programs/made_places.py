@@ -46,6 +46,7 @@ def seen(disks: DataDisks, one: DomainSpec, folder: Path) -> dict[str, Any]:
         "host_sees": str(disk.file.parent) in (host_proc() / str(launcher()) / "mountinfo").read_text(),
         "lab_sees": str(disk.file.parent) in (SELF / "mountinfo").read_text(),
         "options": options_of(disk.file.parent),
+        "block": os.statvfs(disk.file.parent).f_frsize,
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.tui.conftest import RECORDED
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole, replayed, shown_live
@@ -54,6 +56,15 @@ async def test_live_has_the_map_in_place_of_the_charts_and_back(state: Path) -> 
         await pilot.press("m")
         await until(lambda: "Memory" in screen_text(app), "the charts")
         assert HEAD not in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (150, 40), (160, 48)])
+async def test_the_legend_is_whole(state: Path, size: tuple[int, int]) -> None:
+    app = StillConsole()
+    async with app.run_test(size=size) as pilot:
+        await shown_live(app, *with_latency(RecordedRun(RECORDED)))
+        await pilot.press("m")
+        await until(lambda: "Share of requests: ░ any ▒ 5% ▓ 15% █ 40%" in screen_text(app), "all shares")
 
 
 async def test_what_is_read_meanwhile_is_drawn(state: Path) -> None:

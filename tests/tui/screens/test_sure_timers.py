@@ -30,9 +30,14 @@ def preempted(state: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual._time.get_time", now)
 
 
-async def test_a_timer_of_the_console_and_of_a_screen_fires_though_it_is_late() -> None:
+@pytest.mark.parametrize("key", ["", "?", "colon", "3"])
+async def test_a_timer_of_the_console_and_of_a_screen_fires_though_it_is_late(key: str) -> None:
     app = StillConsole()
-    async with app.run_test():
+    async with app.run_test() as pilot:
+        before = app.screen
+        if key:
+            await pilot.press(key)
+            await until(lambda: app.screen is not before, "another screen")
         for owner in (app, app.screen):
             fired = asyncio.Event()
             owner.set_timer(0.001, fired.set)

@@ -276,6 +276,13 @@ def test_what_was_read_of_guests_stands_for_two_ticks_in_which_they_were_not_rea
     assert history.last is not None and math.isnan(history.last.get("guest_cpu_percent[t1-b]")), "another guest"
 
 
+def test_one_guest_that_was_not_read_keeps_its_values_beside_the_others() -> None:
+    history = History()
+    history.take(busy(1, {"t1-a": 60.0, "t1-b": 20.0}, cpu_lab_percent=45.0))
+    history.take(busy(2, {"t1-a": 70.0, "t1-b": math.nan}, cpu_lab_percent=48.0))
+    assert history.last is not None and cpu_use(history.last) == CpuUse(45.0, 3.0, math.nan)
+
+
 def test_a_long_path_keeps_its_beginning_and_more_of_its_end() -> None:
     path = "/var/lib/libvirt/images/customers/database-of-accounts.qcow2"
     for width in (2, 3, 10, 20, 40):

@@ -7,9 +7,10 @@
         /dev/loopN                        direct I/O
           RUN/disks/GUEST.data.fs         sparse, on the file system of runs
 
-Two things differ from the defaults. Nothing is discarded, neither when it is made nor later: a loop device punches
-holes into its file then, which no disk does, and undoes what was reserved. And ext4 does not write its empty tables of
-inodes in the background, beside the workloads: a new file below it reads as zeros.
+Three things differ from the defaults. ext4 has blocks of 4 KiB also where it is small. Nothing is discarded, neither
+when it is made nor later: a loop device punches holes into its file then, which no disk does, and undoes what was
+reserved. And ext4 does not write its empty tables of inodes in the background, beside the workloads: a new file below
+it reads as zeros.
 """
 
 from __future__ import annotations

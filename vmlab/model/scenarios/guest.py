@@ -83,7 +83,7 @@ class GuestAttributes(MachineAttributes):
     io: Annotated[DiskIo, NOT_SEEN, Lever("disk I/O"), NotWith(io_conflict)] = "threads"
     """How QEMU does I/O for its disks: threads, native (Linux AIO) or io_uring."""
     iothread: Annotated[IoThread, NOT_SEEN, Lever("iothread")] = False
-    """Whether each disk has its own iothread (true), none has one (false), or disks with the same name share one."""
+    """Whether each disk has its own iothread (true), none has one (false), or disks that name the same one share it."""
     detect_zeroes: Annotated[
         DetectZeroes, NOT_SEEN, Lever("detection of zeroes"), NotWith(zeroes_conflict("detect_zeroes"))
     ] = "off"

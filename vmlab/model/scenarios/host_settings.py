@@ -36,7 +36,7 @@ class HostSettings(ScenarioPart):
     scheduler: Scheduler | None = None
     """I/O scheduler of the disks that hold the guests' files: none, mq-deadline, kyber or bfq, if the kernel has it."""
     nr_requests: Annotated[int, Field(ge=4, le=2**16)] | None = None
-    """Requests in the queues of `scheduler`'s disks, within its limit; the kernel's default if left out."""
+    """Requests in the queue of each disk that holds the guests' files, within its scheduler's limit."""
     swappiness: Annotated[int, Field(ge=0, le=200)] | None = None
     """How readily the kernel swaps instead of giving up page cache: 0 to 200; only with cgroup v2."""
     dirty_ratio: Annotated[int, Field(ge=1, le=100)] | None = None

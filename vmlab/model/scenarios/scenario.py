@@ -169,8 +169,8 @@ class Scenario(ScenarioPart):
     until: Annotated[Until | None, BeforeValidator(as_until)] = None
     """Instead of `repeats`: the spread at which repeats end, such as 2 %, or a mapping with bounds."""
     again: Annotated[int, Field(ge=0, le=MOST_CELLS)] | None = None
-    """The most cells that are measured again because something outside disturbed them: by default a quarter of the
-    cells, and at least 2."""
+    """How many times in all cells are measured again because something outside disturbed them: by default a quarter
+    of the cells, and at least 2."""
     order: Order = "random"
     """Order of the cells in each repeat: random (from the seed) or as written."""
     warm_up: bool = False

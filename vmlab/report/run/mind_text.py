@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from vmlab.analysis.comparison.difference import Difference, Verdict
-from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.table_layout import TableLayout
 from vmlab.analysis.record.accelerators import accelerators_of
 from vmlab.analysis.shape import RunDocument
@@ -14,7 +13,6 @@ from vmlab.analysis.statistics.sample_size import ALPHA
 from vmlab.model.ordered import EMULATED_DISK, LIMITED_HOST, ORDERED_HOST, ordered_words
 from vmlab.model.run import EMULATED
 from vmlab.report.bound_text import replaced_lines, unpassed_lines
-from vmlab.report.figures import is_partial
 from vmlab.report.run.lever_text import undelivered_lines
 from vmlab.report.run.notice_text import brief_notices
 from vmlab.report.run.run_notes import absent_notes, meanings, odd_cells
@@ -92,15 +90,7 @@ def legend_lines(document: RunDocument, layout: TableLayout) -> Iterator[str]:
     tested = [one for one in found if one.interval and one.verdict != Verdict.SAME]
     half = any(cell.repeat > 1 for cell in document.cells) and layout.best_of is None
     yield signs_line(found, tested if intervals_shown(layout) else [], half=half)
-    figures = [entry.figure for table in document.tables for *_, entry in table.each()]
-    yield from (f"{words}, and differences are of whole repeats" for words in partial_words(figures))
     yield from meanings(document, layout)
-
-
-def partial_words(figures: Iterable[Figure]) -> Iterator[str]:
-    """What the mark behind some of these `figures` means; nothing where none has it."""
-    if any(one.spread and is_partial(one) for one in figures):
-        yield f"{MARK} not all cells count"
 
 
 def signs_line(found: Sequence[Difference], tested: Sequence[Difference], *, half: bool) -> str:

@@ -10,11 +10,15 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words, axis_word
 from vmlab.model.run import WARM_UP, AxisValue
 from vmlab.model.scenarios.table_words import WORKLOADS
+from vmlab.report.figures import mark_words
 from vmlab.report.words import STATISTIC_WORDS, apart_words, plural
 
 
 def meanings(document: RunDocument, layout: TableLayout) -> Iterator[str]:
-    """What ratios, statistics, the best of several repeats and sums of rates in the tables are."""
+    """What the mark, ratios, statistics, the best of several repeats and sums of rates in the tables are."""
+    entries = [entry for table in document.tables for *_, entry in table.each()]
+    compared = ", and differences are of whole repeats" if any(one.difference for one in entries) else ""
+    yield from (f"{words}{compared}" for words in mark_words(one.figure for one in entries))
     yield from _relative_notes(layout, document.tables)
     yield from (text for name, text in STATISTIC_WORDS.items() if name in layout.statistics)
     if layout.best_of is not None:

@@ -113,7 +113,7 @@ class SureTimers:
         return timer
 
 
-class DismissedOnce:
+class DismissedOnce(SureTimers):
     """A screen that ends itself once: Textual's own would take the one below away at a second key of a burst.
 
     Goes before a class of screens, and is none itself: Textual takes styles from the first of such bases alone.
@@ -125,7 +125,7 @@ class DismissedOnce:
         return shown
 
 
-class ConsoleScreen(KeptLines, DismissedOnce, SureTimers, Screen[None], inherit_bindings=False):
+class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=False):
     """A screen with the console's own keys alone: Textual's would be in the help, and do nothing here."""
 
     COPIED: ClassVar[Sequence[str]] = ()

@@ -59,7 +59,7 @@ class History:
 
     @property
     def last(self) -> Sample | None:
-        """The newest sample, with the guests' values of up to `_MISSED` ticks before where it has none of them.
+        """The newest sample, with guests' values of up to `_MISSED` ticks before where it lacks them.
 
         libvirt answers at moments of its own, and figures that come and go with each tick cannot be read.
         """
@@ -70,13 +70,12 @@ class History:
     def _complete(self, last: Sample) -> Sample:
         places = _guests(last.layout.names)
         for back in range(1, min(_MISSED, len(self._samples) - 1) + 1):
-            if any(not math.isnan(last.values[place]) for place in places):
-                break
+            missing = [place for place in places if math.isnan(last.values[place])]
             before = self._samples[-1 - back]
-            if before.layout.names != last.layout.names:
+            if not missing or before.layout.names != last.layout.names:
                 break
             values = list(last.values)
-            for place in places:
+            for place in missing:
                 values[place] = before.values[place]
             last = last._replace(values=values)
         return last

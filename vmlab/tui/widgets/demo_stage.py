@@ -117,7 +117,7 @@ class SoFarPane(Shown[SoFar]):
         limits = {name: limit for side in sides for one in side.tiles for name, limit in one.limits.items()}
         airy = height >= len(sides) * (len(limits) + 4) + 2
         of_twenty = limits and all(bar.endswith(_P95) for bar in limits)
-        known = ("19 of 20 within (limit)" if width >= _BROAD else "slowest (limit)") if of_twenty else ""
+        known = ("19 of 20 within (limit)" if width >= _BROAD else "19 of 20 (limit)") if of_twenty else ""
         words = [known, *(f"  {_workload(bar)} ({limit})" for bar, limit in limits.items())]
         name = max([_NAME, *(len(text) + (width >= _BROAD) for text in words)])
         each = max(_VALUE, min(_MOST_VALUE, (width - name) // max(1, len(tiles))))

@@ -65,7 +65,8 @@ def users_of(use: CpuUse, width: int) -> list[Piece]:
     users = zip(words, (use.guests, use.lab, use.outside), strict=True)
     told = [f"{word} {value:.0f}" for word, value in users if not math.isnan(value)]
     if len(" ".join(told)) > width:
-        told = [text for text in told if not text.startswith(words[1])]
+        least = words[2] if use.undivided else words[1]
+        told = [text for text in told if not text.startswith(least)]
     has_guests = use.undivided or not math.isnan(use.guests)
     much = not use.watched and has_guests and use.outside >= MUCH_PERCENT
     return [(f"{text} ", "warning" if much and text.startswith(words[2]) else "plain") for text in told]

@@ -15,7 +15,7 @@ from vmlab.report.run.latency_text import milliseconds, percentiles_text
 from vmlab.system.text_width import first_columns, left, right
 from vmlab.telemetry.latency_bins import OPERATIONS, Counts, LatencyBins
 from vmlab.tui.state.latency_map import LatencyColumn, LatencyMap
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines, line_width
 
 _TONES = {"read": "one", "write": "three", "flush": "two"}
 _LEVELS = (0.0, 0.05, 0.15, 0.4)
@@ -34,7 +34,10 @@ _HEADS = 3
 _LEAST_ROWS = 4
 _PLACE, _FIGURES = 18, 22
 """Columns for a disk's name, and for what is said of each operation."""
-_COLUMN = "Columns: up to 10 s, newest right. Share of requests:"
+_COLUMNS = tuple(
+    f"{words}Share of requests:" for words in ("Columns: up to 10 s, newest right. ", "Columns: up to 10 s. ", "")
+)
+"""What a column is, in as many words as there is room for."""
 _NOTHING = (
     "Guests' disks: no latency has been read yet.",
     "It is read while workloads run: every ten seconds, at their end, and at a switch.",
@@ -99,7 +102,10 @@ class LatencyBoard(Painted):
             yield self._row(row, columns, wide, each)
         yield self._axis(columns, wide, each)
         if has_legend:
-            yield [(_COLUMN, "quiet"), *self._legend()]
+            legend = list(self._legend())
+            room = width - line_width(legend)
+            words = next((one for one in _COLUMNS if len(one) <= room), _COLUMNS[-1])
+            yield [(words, "quiet"), *legend]
         yield from table[:below]
 
     def _title(self, width: int) -> Line:
