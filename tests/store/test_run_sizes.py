@@ -52,8 +52,13 @@ def folder(name: str) -> Path:
 
 def sizes() -> dict[str, int]:
     """What is listed, which must be what the folders have."""
-    found = bytes_on_disk(dict.fromkeys(run_names()))
-    assert found == {name: bytes_of(name) for name in run_names()}
+    while True:
+        before = {name: bytes_of(name) for name in run_names()}
+        found = bytes_on_disk(dict.fromkeys(run_names()))
+        # The file system gives blocks back that it had reserved, whenever it writes what was written to it.
+        if before == {name: bytes_of(name) for name in run_names()}:
+            break
+    assert found == before
     return found
 
 

@@ -77,13 +77,13 @@ async def test_a_filter_of_scenarios_says_how_many_it_leaves(monkeypatch: pytest
         await pilot.press("slash")
         await until(lambda: isinstance(app.focused, Input), "the prompt")
         assert f"{known} of {known}" in screen_text(app)
-        await pilot.press(*"ksm")
+        await pilot.press(*"merges")
         await until(lambda: f"1 of {known}" in screen_text(app), "what is left")
         assert names.text().splitlines()[-1] == " memory-sharing"
         await pilot.press("enter")
         await until(lambda: app.focused is names, "the list")
         assert f"1 of {known}" in screen_text(app), "it is seen that a filter is set"
-        await until(lambda: "what KSM finds to merge" in screen_text(app), "its plan")
+        await until(lambda: "what KSM merges" in screen_text(app), "its plan")
         await pilot.press("escape")
         await until(lambda: f"of {known}" not in screen_text(app), "no filter")
         assert " tile" in names.text().splitlines()

@@ -154,7 +154,7 @@ def reads_back(app: Console, folder: Path) -> bool:
         cpu, delay, read, written = (last.get(f"{metric}[{guest}]") for metric in METRICS)
         line = next(line for line in table.splitlines() if line.startswith(f"{guest[1]} {guest[3:11]}"))
         told = [word for word in line.split() if word[0].isdigit() or word[0] == "\N{EN DASH}"][1:4]
-        wanted = [f"{cpu:.0f}", f"{delay:.0f}", f"{(read + written) / 1e6:.1f}M"]
+        wanted = [f"{cpu:.0f}", f"{delay:.0f}", f"{(read + written) / 1e6:.1f}"]
         assert told == ["\N{EN DASH}" if "nan" in word else word for word in wanted], line
     return True
 

@@ -90,6 +90,8 @@ class ConsoleServer:
         self._command = command
         self._title = title
         self._sockets: set[web.WebSocketResponse] = set()
+        self._handlers: set[asyncio.Task[Any] | None] = set()
+        """Those of consoles that are not gone yet."""
 
     def application(self) -> web.Application:
         """Page, its files and its socket, all below the token."""
@@ -103,6 +105,7 @@ class ConsoleServer:
             ]
         )
         application.on_shutdown.append(self._close)
+        application.on_cleanup.append(self._all_gone)
         return application
 
     @web.middleware
@@ -136,6 +139,7 @@ class ConsoleServer:
             raise web.HTTPServiceUnavailable(text=f"{MOST_CONSOLES} consoles are open already.\n")
         socket = web.WebSocketResponse(heartbeat=15.0, max_msg_size=_MOST_BYTES)
         self._sockets.add(socket)
+        self._handlers.add(handler := asyncio.current_task())
         process = ConsoleProcess(self._command, socket)
         try:
             await socket.prepare(request)
@@ -144,11 +148,17 @@ class ConsoleServer:
         finally:
             self._sockets.discard(socket)
             await process.end()
+            self._handlers.discard(handler)
         return socket
 
     async def _close(self, _: web.Application) -> None:
         for socket in set(self._sockets):
             await socket.close()
+
+    async def _all_gone(self, _: web.Application) -> None:
+        """Wait for consoles of pages that were closed just before: the server no longer knows their handlers."""
+        if handlers := [one for one in self._handlers if one is not None]:
+            await asyncio.wait(handlers)
 
 
 def _own_file(name: str) -> str:
