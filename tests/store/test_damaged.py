@@ -72,7 +72,7 @@ EXAMPLES: dict[str, Any] = {
     "dict[str, str]": {"run_time": "s"},
     "dict[str, Reading]": {"run_time": 1.5},
     "LatencyScale": [10_000, 10, 71],
-    "dict[str, dict[str, LatencyCounts]]": {"root": {"read": [3, 1]}},
+    "LatencyCounts": {"root": {"read": [3, 1]}},
     "HostBody": {"cpu": "AMD", "cpus": 2},
 }
 HOSTILE: tuple[Any, ...] = (
@@ -170,6 +170,9 @@ def _fits(value: Any, name: str) -> bool:
         ("HostProbed", {"host": {"disk": {"emulated": True}}}),
         ("CellStarted", {"settings": {"guests": {"db": {"vcpus": "2"}}}}),
         ("CommonStartSet", {"moments": [1e20]}),
+        ("DiskLatencyRead", {"counts": {f"disk{number}": {} for number in range(65)}}),
+        ("DiskLatencyRead", {"counts": {"root": {f"kind{number}": [1, 1] for number in range(9)}}}),
+        ("DiskLatencyRead", {"counts": {"root": {"read": [0] * 2003}}}),
     ],
 )
 def test_a_number_has_the_bounds_that_it_has_in_a_scenario(kind: str, changed: dict[str, Any]) -> None:

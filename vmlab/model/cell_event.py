@@ -148,7 +148,7 @@ class DiskLatencyRead(Event):
     guest: str
     since: Clock
     scale: LatencyScale
-    counts: dict[str, dict[str, LatencyCounts]]
+    counts: LatencyCounts
 
 
 @event

@@ -61,5 +61,11 @@ def _is_scale(scale: list[int]) -> bool:
 
 LatencyScale = Annotated[list[int], Condition(_is_scale)]
 """The bins of a latency histogram: the first boundary in ns, boundaries in a decade, boundaries in all."""
-LatencyCounts = Annotated[list[int], Condition(lambda counts: len(counts) > 1 and min(counts) >= 0)]
+_LatencyCounts = Annotated[
+    list[int], Condition(lambda counts: 1 < len(counts) <= 100 * _MOST_DECADES + 2 and min(counts) >= 0)
+]
 """The number of the first bin that has requests, and how many they are in it and in those that follow."""
+_MOST_DISKS, _MOST_OPERATIONS = 64, 8
+_Operations = Annotated[dict[str, _LatencyCounts], Condition(lambda counts: len(counts) <= _MOST_OPERATIONS)]
+LatencyCounts = Annotated[dict[str, _Operations], Condition(lambda disks: len(disks) <= _MOST_DISKS)]
+"""By disk and operation."""
