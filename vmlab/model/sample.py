@@ -55,6 +55,12 @@ seconds since they were last read.
 """
 GUESTS_DISKS_READ = ("guests_disks_read_offset_seconds", "guests_disks_read_length_seconds")
 """The same of `OF_GUESTS_DISKS` and `OF_DATA_DISKS`."""
+DOMAIN_READ_LENGTH = "domain_read_length_seconds"
+"""Of one of the host's own guests, the seconds that its libvirt rates describe, which are not those of the tick: an
+answer may be late, and libvirt passes over a domain that something else asks. 0 where rates stand from an earlier tick.
+"""
+_LIBVIRT_RATES = ("domain_disk_", "domain_network_")
+_TRACED_RATES = "domain_disk_traced_"
 _OF_GUEST = "guest_"
 
 
@@ -105,6 +111,14 @@ def read_with(metric: str) -> tuple[str, str] | None:
     return GUESTS_DISKS_READ if metric in OF_GUESTS_DISKS or metric in OF_DATA_DISKS else GUESTS_READ
 
 
+def read_length_of(name: str) -> str | None:
+    """The name of the `DOMAIN_READ_LENGTH` of a rate; None for what libvirt does not tell of the host's own guests."""
+    metric, instance = split_name(name)
+    if instance is None or not metric.startswith(_LIBVIRT_RATES) or metric.startswith(_TRACED_RATES):
+        return None
+    return f"{DOMAIN_READ_LENGTH}[{instance.partition('/')[0]}]"
+
+
 class Sample(NamedTuple):
     """All values of one tick; it describes the `length` seconds that ended at `mono`.
 
@@ -125,6 +139,12 @@ class Sample(NamedTuple):
         """The value called `name`; NaN where the sample has none."""
         place = self.layout.position.get(name)
         return math.nan if place is None else self.values[place]
+
+    def seconds_of(self, name: str) -> float:
+        """How many seconds the value called `name` describes; 0 for one that stands from an earlier sample."""
+        source = read_length_of(name)
+        described = math.nan if source is None else self.get(source)
+        return self.length if math.isnan(described) else described
 
     def span_of(self, metric: str) -> tuple[float, float]:
         """Beginning and end of what a value of `metric` describes, on the monotonic clock."""

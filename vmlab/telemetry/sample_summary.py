@@ -6,7 +6,7 @@ import math
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
+from vmlab.model.sample import Sample, SampleNames, read_length_of, split_name, unit_of
 
 if TYPE_CHECKING:
     from vmlab.model.results import Summary
@@ -76,7 +76,8 @@ def summarise(
         for one in asked:
             value = sample.values[one.place]
             if value == value:
-                weight = seconds * _requests(one.rates, sample) if one.rates else seconds
+                described = part * sample.seconds_of(one.name) if one.is_timed else seconds
+                weight = described * _requests(one.rates, sample) if one.rates else described
                 area = weight * (one.area * (cpus if one.of_all_cpus and cpus == cpus else 1.0))
                 columns.setdefault(one.name, []).append(_Tick(value, weight, part, sample.length, area))
     return {name: _summary(ticks) for name, ticks in columns.items()}
@@ -93,20 +94,24 @@ class _Tick(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A value of a layout: its place, the rates of the requests that it is a mean over, and the factor of its area."""
+    """A value of a layout: its place, the rates of the requests that it is a mean over, the factor of its area, and
+    whether it may describe other seconds than its tick.
+    """
 
     name: str
     place: int
     rates: tuple[str, ...]
     area: float
     of_all_cpus: bool
+    is_timed: bool
 
 
 def _asked(name: str, place: int) -> _Asked:
     # Shares of all CPUs together are multiplied by the number of CPUs for CPU-seconds; those of one CPU or guest are
     # not.
     whole = name.startswith(_OF_ALL_CPUS) and name.endswith("_percent")
-    return _Asked(name, place, _rates(name), _AREA_FACTORS.get(unit_of(name), 1.0), whole)
+    area, is_timed = _AREA_FACTORS.get(unit_of(name), 1.0), read_length_of(name) is not None
+    return _Asked(name, place, _rates(name), area, whole, is_timed)
 
 
 def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono: float) -> float:

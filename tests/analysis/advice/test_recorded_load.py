@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from vmlab.analysis.advice.recorded_load import LoadTick, load_ticks, phases_of
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.telemetry.domains.domain_rates import OF_DISK, libvirt_rates
+from vmlab.telemetry.sample_summary import summarise
 
 Rates = tuple[float, int, float]
 """Requests in a second, bytes of each, and seconds that each takes."""
@@ -193,6 +194,29 @@ def test_from_libvirts_counters_to_a_phase() -> None:
     assert phase.writes.latency == pytest.approx(0.02)
     assert phase.flushes == 10
     assert load_ticks(samples, "db", "vdb") == []
+
+
+def test_a_rate_counts_for_the_seconds_that_it_describes() -> None:
+    """libvirt was late while the disk was slow: its rates stand for a tick, and the next ones are over two."""
+    names = SampleNames.of([*(f"{metric}[db/vda]" for metric in OF_DISK), "domain_read_length_seconds[db]"])
+    samples: list[Sample] = []
+    slow = (2, 0, 0, 500, 0, 0)
+    totals = [counters(0, slow)]
+    for second in range(1, 61):
+        grown = counters(1, slow if second in (20, 21) else (80, 0, 0, 5, 0, 0))
+        same = {"block.count": 1, "block.0.name": "vda"}
+        totals.append({key: value + totals[-1][key] for key, value in grown.items() if key not in same} | same)
+        late, length = second == 20, 2.0 if second == 21 else 1.0
+        _, disks = libvirt_rates(totals[second], totals[second - round(length)], length)
+        values = [*samples[-1].values[:-1], 0.0] if late else [*disks["vda"], length]
+        samples.append(Sample(float(second), float(second), 1.0, 0.0, names, values))
+    (phase,) = phases_of(load_ticks(samples, "db", "vda")).values()
+    assert phase.reads is not None and phase.time == 60
+    assert phase.reads.rate * phase.time == pytest.approx(totals[-1]["block.0.rd.reqs"])
+    assert phase.reads.rate * phase.time * phase.reads.latency == pytest.approx(totals[-1]["block.0.rd.times"] / 1e9)
+    found = summarise(samples, 0.0, 60.0, instances=True)
+    assert found["domain_disk_reads_per_second[db/vda]"].mean == pytest.approx(phase.reads.rate)
+    assert found["domain_disk_await_ms[db/vda]"].mean == pytest.approx(1000 * phase.reads.latency)
 
 
 def test_ticks_of_older_recordings_have_no_load() -> None:

@@ -11,6 +11,10 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +22,16 @@ import libvirt
 
 from tests.e2e.programs.kill_each import VMLAB, wait_for
 from tests.private_libvirtd import start_daemon
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import resolve_run
+from vmlab.store.samples import samples
 
 IMAGES = Path.home() / ".cache/vmlab/images"
 DATA_BYTES = 128 * 2**20
 AT_WORK = 50
 """Requests to the data disk, from which on fio is at work."""
+EVERY = 0.2
+"""Seconds between two readings of QEMU's own counters beside a recording."""
 ONE_COMMAND = (
     "vmlab.boot=normal systemd.unit=kernel-command-line.target"
     " systemd.run_success_action=none systemd.run_failure_action=none"
@@ -58,6 +67,33 @@ def counted(domain: Any) -> dict[str, int]:
     return found
 
 
+@contextmanager
+def readings(domain: Any) -> Iterator[list[tuple[float, int, int]]]:
+    """Beside what is done within: monotonic seconds, writes, and the nanoseconds that all writes took."""
+    found: list[tuple[float, int, int]] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.wait(EVERY):
+            now = counted(domain)
+            found.append((time.monotonic(), now["wr_operations"], now["wr_total_times"]))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        thread.join()
+
+
+def began() -> float:
+    """Monotonic seconds at which begins what the recording's first rates of the disk describe."""
+    name = "domain_disk_writes_per_second[slow/vdb]"
+    with RunReader(resolve_run("last")) as reader:
+        return next(one.mono - one.seconds_of(name) for _, one in samples(reader) if one.get(name) >= 0)
+
+
 def vmlab(*words: str) -> str:
     """What a command says; it has to end well."""
     done = subprocess.run([*VMLAB, *words], capture_output=True, text=True, timeout=1200, check=False)
@@ -76,12 +112,12 @@ def main(folder: Path, cache: str, iops: int, seconds: int, fio: list[str]) -> N
         return now["rd_operations"] + now["wr_operations"] >= AT_WORK
 
     wait_for("fio at work", at_work, 300)
-    before = counted(domain)
-    vmlab("record", "--for", f"{seconds} s")
-    after = counted(domain)
+    with readings(domain) as counted_beside:
+        vmlab("record", "--for", f"{seconds} s")
     vmlab("advise", "last", "--disk", "slow/vdb", "-o", str(folder / "try.yaml"))
     document = {
-        "counted": {name: after[name] - before[name] for name in after},
+        "counted": counted_beside,
+        "began": began(),
         "advice": vmlab("advise", "last"),
         "show": vmlab("show", "last"),
         "text": (folder / "try.yaml").read_text(),

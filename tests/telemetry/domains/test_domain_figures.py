@@ -213,3 +213,47 @@ def test_a_libvirt_without_guests_is_not_asked(host: RecordedHost, libvirt: Libv
     guests = OwnGuests(host, libvirt)
     assert guests.tick(10.0) == {"domains_seen": 0, "domains_of_labs": 0, "domain_questions_stuck": 0}
     assert libvirt.asked == 0
+
+
+def test_a_domain_that_libvirt_passes_over_has_rates_over_all_the_time_since_its_last_answer(
+    host: RecordedHost, libvirt: Libvirt
+) -> None:
+    """Under NOWAIT libvirt names the disks of a domain that something else asks, without their counters."""
+    guests = OwnGuests(host, libvirt)
+    guests.qemu(71, OF_LIBVIRT)
+    reads, seconds = "domain_disk_reads_per_second[db/vda]", "domain_read_length_seconds[db]"
+    libvirt.answer = [libvirt_stats(0)]
+    until(lambda: reads in guests.tick(time.monotonic()))
+    libvirt.answer = [libvirt_stats(1)]
+    counted = 0.0
+    while not counted:
+        got = guests.tick(time.monotonic())
+        counted = got[reads] * got[seconds] if got[reads] > 0 else 0.0
+    whole = libvirt_stats(1).figures
+    named = {key: value for key, value in whole.items() if not key.endswith((".reqs", ".bytes", ".times"))}
+    assert named["block.count"] == 2 and "block.0.name" in named
+    libvirt.answer = [libvirt_stats(1)._replace(figures=named)]
+    passed_over = [guests.tick(time.monotonic()) for _ in range(3)]
+    assert [got[reads] for got in passed_over] == [passed_over[0][reads]] * 3 and passed_over[0][reads] >= 0
+    libvirt.answer = [libvirt_stats(3)]
+    answered = 0.0
+    limit = time.monotonic() + 60
+    while not answered:
+        assert time.monotonic() < limit
+        got = guests.tick(time.monotonic())
+        answered = got[reads] * got[seconds]
+    assert answered == pytest.approx(2 * counted)
+    assert len(guests.group.domains[0].disks) == 2
+
+
+def test_rates_that_stand_describe_no_time(host: RecordedHost, libvirt: Libvirt) -> None:
+    guests = OwnGuests(host, libvirt)
+    guests.qemu(71, OF_LIBVIRT)
+    guests.qemu(72, BY_HAND)
+    libvirt.answer = [libvirt_stats(1)]
+    until(lambda: guests.tick(time.monotonic()).get("domain_read_length_seconds[db]", 0.0) > 0)
+    libvirt.free.clear()
+    until(lambda: guests.tick(time.monotonic())["domain_read_length_seconds[db]"] == 0)
+    got = guests.tick(time.monotonic())
+    assert (got["domain_disk_reads_per_second[db/vda]"], got["domain_read_length_seconds[db]"]) == (0, 0)
+    assert math.isnan(got["domain_read_length_seconds[web]"])

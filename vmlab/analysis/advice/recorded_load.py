@@ -62,7 +62,7 @@ _AMOUNTS = [one.name for one in fields(LoadTick) if one.name != "seconds"]
 
 
 def load_ticks(samples: Iterable[Sample], domain: str, disk: str) -> list[LoadTick]:
-    """A disk's load, tick by tick; ticks in which anything of it is not known are left out.
+    """A disk's load, tick by tick; ticks in which anything of it is not known, or stands from before, are left out.
 
     Recordings of older versions have no flushes, and so no tick.
     """
@@ -75,7 +75,7 @@ def load_ticks(samples: Iterable[Sample], domain: str, disk: str) -> list[LoadTi
 
         reads, flushes = get("read_depth"), get("flush_depth")
         tick = LoadTick(
-            seconds=one.length,
+            seconds=one.seconds_of(f"domain_disk_queue_depth{place}"),
             reads=get("reads_per_second"),
             writes=get("writes_per_second"),
             read_bytes=get("read_bytes_per_second"),

@@ -49,9 +49,10 @@ def traced_orders(samples: Iterable[Sample], domain: str, disk: str) -> dict[str
         for way in WORDS:
             traced[way] += one.length * values[f"{way}_per_second"]
             sequential[way] += one.length * values[f"sequential_{way}_per_second"]
-            own = one.get(f"domain_disk_{way}_per_second[{domain}/{disk}]")
+            name = f"domain_disk_{way}_per_second[{domain}/{disk}]"
+            own = one.seconds_of(name) * one.get(name)
             # Without libvirt only the device tells them.
-            asked[way] += one.length * (own if math.isfinite(own) else values[f"{way}_per_second"])
+            asked[way] += own if math.isfinite(own) else one.length * values[f"{way}_per_second"]
     return {
         way: _order(round(traced[way]), sequential[way] / traced[way], asked[way])
         for way in WORDS

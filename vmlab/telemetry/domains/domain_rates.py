@@ -77,6 +77,13 @@ def disk_targets(figures: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for _, name in _blocks(figures))
 
 
+def is_passed_over(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether the disks of `before` have no counters now, as libvirt could not ask the domain (NOWAIT). It may name
+    them nevertheless.
+    """
+    return bool(disk_targets(before)) and not disk_targets(now) and now.get("block.count") != 0
+
+
 def libvirt_rates(now: Mapping[str, Any], before: Mapping[str, Any], length: float) -> tuple[Values, dict[str, Values]]:
     """`OF_MEMORY`, `OF_DISK` and `OF_NETWORK` over the `length` seconds between two answers; `OF_DISK` of each disk."""
     old = {name: place for place, name in _blocks(before)}

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from vmlab.model.domain import UNKNOWN, Domain
+from vmlab.model.sample import DOMAIN_READ_LENGTH
 from vmlab.telemetry.domains.domain_rates import (
     METRICS,
     OF_DISK,
     OF_PROCESS,
     Values,
     disk_targets,
+    is_passed_over,
     libvirt_rates,
     process_rates,
     unseen_process_rates,
@@ -39,7 +41,7 @@ class XmlKeeper:
     """What the XML of each domain says, read once and again when its disks have changed, in threads that may hang."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[object, Domain]] = {}
+        self._known: dict[str, tuple[object, Domain, Mapping[str, Any]]] = {}
         self._asking: set[str] = set()
         self._failed: dict[str, object] = {}
         self._labs: set[str] = set()
@@ -51,8 +53,8 @@ class XmlKeeper:
     def of(self, stats: DomainStats) -> Domain | None:
         """What is known now; asks where it is nothing, or of another set of disks."""
         known = self._known.get(stats.uuid)
-        if known is not None and "block.count" not in stats.figures:
-            return known[1]  # It hangs, and its disks are not told.
+        if known is not None and is_passed_over(stats.figures, known[2]):
+            return known[1]
         mark = _mark(stats.figures)
         if (known is None or known[0] != mark) and self._failed.get(stats.uuid, self) != mark:
             self._ask(stats, mark)
@@ -74,7 +76,7 @@ class XmlKeeper:
                 text = stats.read_xml()
                 if is_of_a_lab(text):
                     self._labs.add(stats.uuid)
-                self._known[stats.uuid] = mark, _with_paths(domain_of_xml(text), stats.figures)
+                self._known[stats.uuid] = mark, _with_paths(domain_of_xml(text), stats.figures), stats.figures
             except Exception:  # noqa: BLE001 - the domain has ended, or its XML is strange: its process tells the rest
                 self._failed[stats.uuid] = mark
             self._asking.discard(stats.uuid)
@@ -93,6 +95,7 @@ class LibvirtFigures:
         )
         self._before: dict[str, tuple[float, Mapping[str, Any]]] = {}
         self._rates: dict[str, tuple[float, Values, Values, dict[str, Values]]] = {}
+        self._lengths: dict[str, float] = {}
         self.stats: Sequence[DomainStats] = ()
 
     @property
@@ -102,6 +105,7 @@ class LibvirtFigures:
 
     def read(self, processes_seen: bool, now: float) -> None:
         """Ask, and take the newest answer. Raises ValueError where libvirt refuses."""
+        self._lengths = {}
         if not self._reader.is_there():
             self.stats = ()
             return
@@ -112,6 +116,10 @@ class LibvirtFigures:
             raise ValueError(str(answer.error)) from answer.error
         if answer is not None and answer.counters is not None:
             self._take(answer.counters.found, answer.counters.read_at)
+
+    def read_length(self, uuid: str) -> float:
+        """`DOMAIN_READ_LENGTH` in this tick; NaN for a domain that libvirt does not know."""
+        return self._lengths.get(uuid, 0.0) if uuid in self._rates else NAN
 
     def rates(self, uuid: str, now: float) -> tuple[Values, Values, dict[str, Values]]:
         """Those of `OF_PROCESS` as libvirt knows them, the rest of `METRICS`, and those of each disk."""
@@ -137,11 +145,11 @@ class LibvirtFigures:
     def _take(self, stats: Sequence[DomainStats], read_at: float) -> None:
         self.stats = stats
         for one in stats:
-            if "block.count" not in one.figures and one.uuid in self._rates:
-                # NOWAIT passed over a domain that hangs: its next rates are over the time since it last answered.
-                continue
             at, before = self._before.get(one.uuid, (read_at, {}))
-            length = read_at - at
+            if is_passed_over(one.figures, before):
+                # Its next rates are over the time since it last answered.
+                continue
+            length = self._lengths[one.uuid] = read_at - at
             own, disks = libvirt_rates(one.figures, before, length)
             self._rates[one.uuid] = read_at, unseen_process_rates(one.figures, before, length), own, disks
             self._before[one.uuid] = read_at, one.figures
@@ -234,6 +242,7 @@ class Domains:
 
     def _values(self, uuid: str, process: _Process | None, mono: float) -> tuple[Values, dict[str, Values]]:
         unseen, own, disks = self._libvirt.rates(uuid, mono)
+        own = [*own, self._libvirt.read_length(uuid)]
         if process is None:
             return [*unseen, *own], disks
         before = self._before.get(process[0].pid)
@@ -248,7 +257,7 @@ class Domains:
         laid = [float(len(order)), float(max(self._processes.of_labs, of_labs)), float(self._libvirt.stuck)]
         for name in order:
             own, disks = values[name]
-            names += [f"{metric}[{name}]" for metric in METRICS]
+            names += [f"{metric}[{name}]" for metric in (*METRICS, DOMAIN_READ_LENGTH)]
             laid += own
             for target, figures in disks.items():
                 names += [f"{metric}[{name}/{target}]" for metric in OF_DISK]
