@@ -55,6 +55,8 @@ def test_an_entry_survives_the_way_to_the_controller(tmp_path: Path) -> None:
         ('[hosts."a b"]\naddress = "a"\n', "hosts.a b: a name has"),
         ('[hosts.all]\naddress = "a"\n', "hosts.all: a name has"),
         ("[hosts\n", "line 1"),
+        (f"a = {'[' * 50_000}\n", "is nested too deep"),
+        (f"a = {'9' * 5000}\n", "digits"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, text: str, words: str) -> None:

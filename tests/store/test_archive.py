@@ -250,7 +250,9 @@ def test_a_run_without_room_is_refused(packed: Path, monkeypatch: pytest.MonkeyP
         "CREATE TRIGGER more AFTER INSERT ON events BEGIN SELECT 1; END",
         "CREATE TABLE more (a, b AS (a + 1))",
         "DROP TABLE events; CREATE VIEW events AS WITH n AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT 1 FROM n",
+        "; ".join(f"CREATE TABLE more{number} (a)" for number in range(1000)),
     ],
+    ids=range(5),
 )
 def test_a_store_holds_the_tables_of_a_run_alone(packed: Path, tmp_path: Path, statement: str) -> None:
     whole = contents(packed)
@@ -261,6 +263,16 @@ def test_a_store_holds_the_tables_of_a_run_alone(packed: Path, tmp_path: Path, s
     connection.close()
     rewrite(packed, {**whole, "run.sqlite": store.read_bytes()})
     refused(packed, "damaged, or holds other tables")
+
+
+def test_the_statements_of_a_store_are_bounded(packed: Path, tmp_path: Path) -> None:
+    whole = contents(packed)
+    store = tmp_path / "spoilt.sqlite"
+    store.write_bytes(whole["run.sqlite"])
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute(f'CREATE TABLE more ("{"a" * 70_000}")')
+    rewrite(packed, {**whole, "run.sqlite": store.read_bytes()})
+    refused(packed, "its store cannot be read: string or blob too big")
 
 
 def test_a_store_of_before_the_first_release_is_imported_with_its_index(tmp_path: Path) -> None:

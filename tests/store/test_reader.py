@@ -20,6 +20,7 @@ from vmlab.model.event import (
     RunStarted,
 )
 from vmlab.store.reader import NotBegunError, RunReader
+from vmlab.store.sql_schema import FLEET_TABLES
 from vmlab.store.writer import RunWriter
 
 
@@ -66,6 +67,18 @@ def test_a_copy_without_its_log_has_what_was_folded_in(story: Story, tmp_path: P
         assert reader.count(RunStarted) == 1
         assert list(reader.events(kinds=(Notice,))) == []
     story.close()
+
+
+@pytest.mark.parametrize("hosts", [[f"hv{number}" for number in range(300)], ["hv1", "a b"], ["a" * 2**20]])
+def test_a_fleet_has_so_many_hosts_as_a_scenario_may_name(story: Story, hosts: list[str]) -> None:
+    path = story.end()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(FLEET_TABLES)
+        rows = [(host, f"run-{number}", 0.0, 0.0, 0) for number, host in enumerate(hosts)]
+        connection.executemany("INSERT INTO fleet_sources (host, run, wall, mono, seen) VALUES (?, ?, ?, ?, ?)", rows)
+        connection.commit()
+    with RunReader(path) as reader, pytest.raises(StoreError, match="hosts are more than 256, or have other names"):
+        reader.hosts()
 
 
 def test_kinds_of_a_newer_version_are_passed_over(story: Story) -> None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import StoreError, UsageError
-from vmlab.model.names import is_host_name
+from vmlab.model.names import MOST_HOSTS, is_host_name
 from vmlab.model.units import Seconds
 from vmlab.system.given_file import read_given
 from vmlab.system.removal import named
@@ -71,7 +71,7 @@ class HostsFile(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    hosts: dict[str, HostEntry] = Field(default_factory=dict)
+    hosts: dict[str, HostEntry] = Field(default_factory=dict, max_length=MOST_HOSTS)
     waiting: Waiting = Waiting()
 
 
@@ -82,7 +82,10 @@ def read_hosts(path: Path | None = None) -> HostsFile:
         return HostsFile()
     try:
         body = tomllib.loads(read_given(path, _MOST_BYTES).decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise UsageError(f"{path}: is nested too deep") from None
+    except ValueError as error:
+        # Of a number of thousands of digits Python's own.
         raise UsageError(f"{path}: {error}") from error
     for name in body.get("hosts", {}) if isinstance(body.get("hosts", {}), dict) else ():
         if not is_host_name(name) or name == EVERY:

@@ -83,10 +83,10 @@ class Journal:
             lines = read_given(self.path, _MOST_BYTES).decode("utf-8", "replace").splitlines()
         except UsageError as error:
             raise StoreError(str(error)) from error
-        standing: list[JournalEntry] = []
+        standing: dict[JournalEntry, int] = {}
         for line in lines:
             _apply(line, standing)
-        return standing[::-1]
+        return [entry for entry, times in reversed(standing.items()) for _ in range(times)]
 
     def _append(self, record: dict[str, dict[str, str]]) -> None:
         line = json.dumps(record, separators=(",", ":")) + "\n"
@@ -110,7 +110,8 @@ class Journal:
             need(self.path)
 
 
-def _apply(line: str, standing: list[JournalEntry]) -> None:
+def _apply(line: str, standing: dict[JournalEntry, int]) -> None:
+    """`standing` has how often each was made and is not gone."""
     try:
         ((verb, fields),) = json.loads(line).items()
         entry = made(JournalEntry, fields)
@@ -119,6 +120,8 @@ def _apply(line: str, standing: list[JournalEntry]) -> None:
     if "\0" in entry.what:
         return
     if verb == "made":
-        standing.append(entry)
-    elif entry in standing:
-        standing.remove(entry)
+        standing[entry] = standing.pop(entry, 0) + 1
+    elif standing.get(entry, 0) > 1:
+        standing[entry] -= 1
+    else:
+        standing.pop(entry, None)

@@ -55,6 +55,10 @@ MACHINE = "machine.json"
 FROZEN_FILES = (RAM, DISK, MACHINE)
 
 
+MOST_HOSTS = 256
+"""Hosts of a fleet."""
+
+
 def is_host_name(name: object) -> bool:
     """Whether this may be the name of a host of a fleet: as a host's name in DNS, at most 63 characters."""
     return isinstance(name, str) and _HOST_NAME.fullmatch(name) is not None

@@ -50,6 +50,8 @@ _BESIDE = ("scenario.yaml", "request.json")
 _MOST_BESIDE = 4 * 2**20
 _PIECE = 2**20
 _MOST_LIST = 2**16
+_MOST_STATEMENT = 2**16
+"""Bytes of one of SQLite's statements by which a table was made."""
 _LAST_BYTES = 2**16 + 200
 """The archive's end with its longest comment, and the records that stand before it in a large archive."""
 _IN_ZIP64 = 2**32 - 1
@@ -288,7 +290,10 @@ def _demand_store(store: Path, run: str) -> None:
     try:
         uri = f"{store.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
-            found = {made for (made,) in connection.execute("SELECT sql FROM sqlite_schema") if made is not None}
+            usual_length = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_STATEMENT)
+            of_each = connection.execute(f"SELECT sql FROM sqlite_schema LIMIT {2 * len(known)}")
+            found = {made for (made,) in of_each if made is not None}
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, usual_length)
             sound = tables <= found <= known and _quick_check(connection) == "ok"
     except sqlite3.Error as error:
         raise ValueError(f"its store cannot be read: {error}") from error

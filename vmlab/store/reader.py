@@ -17,6 +17,7 @@ from vmlab.integrity.long_work import beside, current
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json
+from vmlab.model.names import MOST_HOSTS, is_host_name
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import RawOutput
 from vmlab.store.life import is_alive
@@ -128,8 +129,10 @@ class RunReader:
         """The hosts of a run of a fleet, in the order in which they joined; none of any other run."""
         if not self._rows("SELECT name FROM sqlite_schema WHERE name = 'fleet_sources'"):
             return ()
-        rows = self._rows("SELECT host FROM fleet_sources GROUP BY host ORDER BY min(id)")
+        rows = self._held_rows(f"SELECT host FROM fleet_sources GROUP BY host ORDER BY min(id) LIMIT {MOST_HOSTS + 1}")
         with self._store_errors():
+            if len(rows) > MOST_HOSTS or not all(is_host_name(host) for (host,) in rows):
+                raise ValueError(f"its hosts are more than {MOST_HOSTS}, or have other names than hosts have")
             return tuple(text(host) for (host,) in rows)
 
     def of_host(self, host: str) -> RunReader:
