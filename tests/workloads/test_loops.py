@@ -40,9 +40,9 @@ async def test_http_counts_its_queries_from_the_next_round_on(
 
 
 async def test_oltp_counts_its_commits_from_the_next_round_on(context: WorkloadContext, target: FakeShell) -> None:
-    target.answers["xact_commit"] = says("0\n4321\n")
+    target.answers["xact_commit"] = says("0\n4321|1|2|3|4\n")
     await Oltp(OltpParams(transactions=10)).renew(replace(context, round=2))
-    assert target.files[f"/srv/{context.workload}/commits"] == b"4321\n"
+    assert target.files[f"/srv/{context.workload}/counters"] == b"4321|1|2|3|4\n"
 
 
 async def test_filecopy_removes_both_copies(context: WorkloadContext, source: FakeShell) -> None:

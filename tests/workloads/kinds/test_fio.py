@@ -84,6 +84,13 @@ async def test_what_is_read_again_to_verify_is_no_figure(replayed: Replayed) -> 
         (
             READ,
             "randread",
+            '"bs" : "4096"',
+            '"bs" : "4096", "random_distribution" : "zipf:1.2"',
+            "with random_distri.*=zipf",
+        ),
+        (
+            READ,
+            "randread",
             r'("lat_ns" : \{\s*"min" : \d+,\s*"max" : \d+,\s*"mean" : )[0-9.]+',
             r"\g<1>1000000000.0",
             "blocks took .* s together, more than 32 at a time",
@@ -109,8 +116,7 @@ async def test_other_work_than_was_asked_for_fails(
 def looked_at(captured: Path, name: str, syncs: int = 0, **more: str) -> None:
     """A captured run as if it had been asked for some options more, and had counted so many flushes."""
     report = parse_fio((captured / f"fio-{name}.json").read_text())
-    asked = {option: report.options[option] for option in ("rw", "bs", "numjobs", "iodepth")} | more
-    asked |= {option: report.options[option] for option in ("runtime", "io_size") if option in report.options}
+    asked = report.options | more
     demand_work(replace(report, options={**report.options, **more}, syncs=syncs), asked)
 
 

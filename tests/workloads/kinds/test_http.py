@@ -132,6 +132,7 @@ async def test_requests_that_do_not_fit_into_their_time_fail(
         (served({"200": 999}), "Apache's log has {'200': 999}"),
         (served({"200": 1000, "500": 1}), "'500': 1"),
         (served({}), "Apache's log has {}"),
+        (served({"other": 1000}), "but 1000 GETs of / with status 200 were asked for"),
         (served({"200": 1000}, 7030999), "Apache sent 7030999 bytes, but ab received 7031000"),
     ],
 )

@@ -92,6 +92,7 @@ async def test_udp_that_made_up_for_what_it_had_not_sent_fails(captured: Path, h
         ('"sock_bufsize":\t0', '"sock_bufsize":\t4096', "window of iperf3: 4096, but 0"),
         ('"target_bitrate":\t0', '"target_bitrate":\t1000', "rate of iperf3's streams: 1000, but 0"),
         ('"num_streams":\t2', '"num_streams":\t1', "streams of iperf3: 1, but 2"),
+        ('"blksize":\t131072', '"blksize":\t1024', "bytes of iperf3's blocks: 1024, but 131072"),
         ('"protocol":\t"TCP"', '"protocol":\t"UDP"', "iperf3 ran UDP, but tcp"),
         ('"remote_host":\t"127.0.0.1"', '"remote_host":\t"10.0.0.1"', r"connected 127\.0\.0\.1 to 10\.0\.0\.1, not"),
         ('"seconds":\t2.001708', '"seconds":\t1.901708', "the sender worked for 1.902 s, not 2 s"),

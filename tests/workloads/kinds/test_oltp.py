@@ -10,8 +10,10 @@ from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 from vmlab.workloads.workload_steps import Finished, WorkloadContext
 
-SERVED = "40\n0\n345\n1000\n1000\n"
-"""Commits before the start, open sessions, commits, and the rows of both tables."""
+BEFORE = "40|2000|0|0|2000"
+AFTER = "345|2310|600|305|260000"
+SERVED = f"{BEFORE}\n0\n{AFTER}\n1000\n1000\n"
+"""Counters before the start, open sessions, counters, and the rows of both tables."""
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def load() -> Oltp:
 
 @pytest.fixture
 async def prepared(load: Oltp, context: WorkloadContext, target: FakeShell) -> Oltp:
-    target.answers["xact_commit"] = says("0\n40\n")
+    target.answers["xact_commit"] = says(f"0\n{BEFORE}\n")
     await stage_both(load, context)
     await load.prepare(context)
     target.answers["xact_commit"] = says(SERVED)
@@ -46,7 +48,7 @@ async def test_the_server_alone_fills_vacuums_and_checkpoints_in_this_order(
 async def test_a_server_that_leaves_out_a_table_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    target.answers["xact_commit"] = says("40\n0\n345\n1000\n")
+    target.answers["xact_commit"] = says(f"{BEFORE}\n0\n{AFTER}\n1000\n")
     with pytest.raises(WorkloadError, match="counted tables: 1, but 2"):
         await prepared.collect(context, finished)
 
@@ -54,7 +56,7 @@ async def test_a_server_that_leaves_out_a_table_fails(
 async def test_counts_are_taken_when_the_sessions_have_ended(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    answers = [SERVED.replace("\n0\n345", "\n1\n300"), SERVED]
+    answers = [SERVED.replace(f"\n0\n{AFTER}", f"\n1\n{AFTER.replace('345', '300')}"), SERVED]
     target.answers["xact_commit"] = lambda argv: says(answers.pop(0))
     collected = await prepared.collect(context, finished)
     assert collected.raw["xact_commit"] == "305\n"
@@ -120,7 +122,7 @@ async def test_a_server_that_committed_less_fails(
 async def test_a_lost_row_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    target.answers["xact_commit"] = says("40\n0\n345\n1000\n999\n")
+    target.answers["xact_commit"] = says(f"{BEFORE}\n0\n{AFTER}\n1000\n999\n")
     with pytest.raises(WorkloadError, match="rows in table sbtest2: 999, but 1000"):
         await prepared.collect(context, finished)
 
@@ -128,8 +130,33 @@ async def test_a_lost_row_fails(
 async def test_a_counter_that_is_no_number_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    target.answers["xact_commit"] = says("40\n0\n\n")
-    with pytest.raises(WorkloadError, match="xact_commit cannot be read"):
+    for line in ("", "345|2310", AFTER.replace("600", "-")):
+        target.answers["xact_commit"] = says(f"{BEFORE}\n0\n{line}\n")
+        with pytest.raises(WorkloadError, match=r"PostgreSQL.s counters? after the end cannot be read"):
+            await prepared.collect(context, finished)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("|2310|", "|2200|", "has inserted 200 rows, and 300 transactions take 240"),
+        ("|600|", "|300|", "has updated 300 rows, and 300 transactions take 480"),
+        ("|305|", "|0|", "has deleted 0 rows, and 300 transactions take 240"),
+        # Ranges of one row each.
+        ("|260000", "|11000", "has read 9000 rows, and 300 transactions take 98400"),
+    ],
+)
+async def test_transactions_that_did_other_work_fail(
+    context: WorkloadContext,
+    prepared: Oltp,
+    finished: Finished,
+    target: FakeShell,
+    old: str,
+    new: str,
+    reason: str,
+) -> None:
+    target.answers["xact_commit"] = says(SERVED.replace(AFTER, AFTER.replace(old, new)))
+    with pytest.raises(WorkloadError, match=reason):
         await prepared.collect(context, finished)
 
 
@@ -147,7 +174,7 @@ async def test_the_server_is_asked_once_for_all_that_it_counted(
     # A session would count itself in the database that is counted.
     assert asked.index("-d postgres") < asked.index("xact_commit") < asked.index(r"\connect sbtest")
     assert asked.index(r"\connect sbtest") < asked.index("count(*) FROM sbtest1")
-    assert "/srv/load/commits" in asked
+    assert "/srv/load/counters" in asked
 
 
 def preloading() -> Oltp:
@@ -158,18 +185,18 @@ async def test_tables_are_read_before_the_start_and_commits_counted_after_that(
     context: WorkloadContext, target: FakeShell
 ) -> None:
     target.answers["pg_prewarm"] = says("51|51\n")
-    target.answers["xact_commit"] = says("0\n43\n")
+    target.answers["xact_commit"] = says("0\n43|0|0|0|0\n")
     await preloading().prepare(context)
     assert "'sbtest1', 'sbtest1_pkey', 'k_1', 'sbtest2', 'sbtest2_pkey', 'k_2'" in target.commands[0]
     assert "xact_commit" in target.commands[1]
     (counted,) = target.files.values()
-    assert counted == b"43\n"
+    assert counted == b"43|0|0|0|0\n"
 
 
 async def test_a_server_whose_tables_are_read_beforehand_is_restarted_with_empty_buffers(
     context: WorkloadContext, load: Oltp, target: FakeShell
 ) -> None:
-    target.answers["xact_commit"] = says("0\n43\n")
+    target.answers["xact_commit"] = says("0\n43|0|0|0|0\n")
     restart = "systemctl restart postgresql.service"
     await stage_both(load, context)
     assert restart not in target.commands

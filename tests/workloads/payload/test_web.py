@@ -58,6 +58,16 @@ def test_a_page_is_fetched_and_described(
 
 
 def test_a_log_is_counted_for_one_agent(captured: Path) -> None:
-    assert access_count.count(str(captured / "access.log"), "vmlab-7") == ({"200": 2}, 14058)
-    assert access_count.count(str(captured / "access.log"), "ApacheBench/2.3") == ({"404": 2}, 982)
-    assert access_count.count(str(captured / "access.log"), "vmlab") == ({}, 0)
+    log = str(captured / "access.log")
+    assert access_count.count(log, "vmlab-7", "/x.html") == ({"200": 2}, 14058)
+    assert access_count.count(log, "vmlab-7", "/") == ({"other": 2}, 14058)
+    assert access_count.count(log, "ApacheBench/2.3", "/nix") == ({"404": 2}, 982)
+    assert access_count.count(log, "vmlab", "/") == ({}, 0)
+
+
+def test_what_is_no_get_of_the_page_is_counted_apart(tmp_path: Path) -> None:
+    asked = ("GET / HTTP/1.0", "HEAD / HTTP/1.0", "GET /style.css HTTP/1.1", "GET /?p=1 HTTP/1.1")
+    lines = [f'198.18.0.11 - - [30/Nov/2026:07:00:00 +0000] "{one}" 200 100 "-" "vmlab-7"' for one in asked]
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    assert access_count.count(str(tmp_path / "log"), "vmlab-7", "/") == ({"200": 1, "other": 3}, 400)
+    assert access_count.count(str(tmp_path / "log"), "vmlab-7", "/?p=1") == ({"200": 1, "other": 3}, 400)

@@ -278,12 +278,12 @@ class Http(ToolWorkload[HttpParams]):
 
     async def _demand_log(self, context: WorkloadContext, told: Answered) -> None:
         """ab takes a connection that closes without an answer for a complete request; the server's log does not."""
-        options = {"log": ACCESS_LOG, "agent": context.tag}
+        options = {"log": ACCESS_LOG, "agent": context.tag, "path": self.params.path}
         log = await ask(context.peer, "access_count", options, deadline=300)
         if log.get("statuses") != {"200": self.params.requests}:
             raise WorkloadError(
                 f"Apache's log has {log.get('statuses')} (status: requests), "
-                f"but {self.params.requests} with status 200 were asked for"
+                f"but {self.params.requests} GETs of {self.params.path} with status 200 were asked for"
             )
         if log.get("bytes") != told.bytes:
             raise WorkloadError(f"Apache sent {log.get('bytes')} bytes, but {told.client} received {told.bytes}")

@@ -202,6 +202,8 @@ class Iperf3(Workload[Iperf3Params]):
         demand_equal("blocks after which iperf3 ends", asked.blocks, 0)
         demand_equal("rate of iperf3's streams", asked.target_bitrate, (params.rate or 0) // params.streams)
         demand_equal("window of iperf3", near.start.sock_bufsize, params.window or 0)
+        if params.protocol == "tcp":
+            demand_equal("bytes of iperf3's blocks", asked.blksize, _BLOCK_BYTES)
         if asked.protocol.lower() != params.protocol:
             raise WorkloadError(f"iperf3 ran {asked.protocol}, but {params.protocol} was asked for")
         demand_equal("connections of iperf3", len(near.start.connected), params.streams)

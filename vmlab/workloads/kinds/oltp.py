@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -54,6 +55,12 @@ _TRANSACTION_SECONDS = {"kvm": 0.003, "tcg": 0.026}
 _READS, _RANGES, _OTHERS = 10, 4, 6
 """Statements of one transaction of sysbench's oltp_read_write; ranges are reads, BEGIN and COMMIT others, as is what
 wrote no row."""
+_WRITTEN = {"inserted": 1, "updated": 2, "deleted": 1}
+"""Rows of one transaction: two updates, and a row that is deleted and inserted again."""
+_RANGE_ROWS = 100
+_MOST_ROWS = 0.8
+"""The part of these rows, and of those that it reads, that the server has to count: a row that another transaction has
+just deleted is none, and ranges at a table's end are shorter."""
 _CONNECTION_SECONDS = {"kvm": 0.05, "tcg": 0.6}
 """Until sysbench has started, and for each connection: measured beside other guests under TCG."""
 _ROW_SECONDS = {"kvm": 2e-5, "tcg": 1.5e-4}
@@ -158,7 +165,7 @@ class Oltp(ToolWorkload[OltpParams]):
     async def stage(self, context: StagingContext) -> None:
         """On the server: fill the tables, gather the planner's statistics, and leave no checkpoint for later.
 
-        How many transactions the server had committed by then is kept in a file.
+        What the server had counted by then is kept in a file.
         """
         if context.side == "source":
             return
@@ -170,10 +177,10 @@ class Oltp(ToolWorkload[OltpParams]):
         await _sql(context.shell, DATABASE, f"VACUUM ANALYZE {tables}", "CHECKPOINT", deadline=300 + rows * 0.01)
         if self.params.preload:
             await context.shell.run(["systemctl", "restart", "postgresql.service"], deadline=300)
-        await _keep_commits(context.shell, context.workload)
+        await _keep_counters(context.shell, context.workload)
 
     async def prepare(self, context: WorkloadContext) -> None:
-        """Reads the tables where that is asked for, and counts commits anew, as reading is a commit too."""
+        """Reads the tables where that is asked for, and counts anew, as reading counts, too."""
         if not self.params.preload:
             return
         relations = [(table, f"{table}_pkey", f"k_{number}") for number, table in enumerate(self._tables(), 1)]
@@ -183,7 +190,7 @@ class Oltp(ToolWorkload[OltpParams]):
         (answer,) = await _sql(context.peer, DATABASE, extension, blocks, deadline=deadline)
         having, read = (_whole("count of blocks", count) for count in answer.split("|"))
         demand_equal("blocks of the tables that were read", read, having)
-        await _keep_commits(context.peer, context.workload)
+        await _keep_counters(context.peer, context.workload)
 
     def client(self, context: WorkloadContext) -> Client:
         """As many events as transactions; no end by time."""
@@ -207,19 +214,20 @@ class Oltp(ToolWorkload[OltpParams]):
         return self._count.progress(line, "transactions")
 
     async def renew(self, context: WorkloadContext) -> None:
-        """Count the server's commits anew; the tables are as large as they were."""
-        await _keep_commits(context.peer, context.workload)
+        """Count the server's work anew; the tables are as large as they were."""
+        await _keep_counters(context.peer, context.workload)
 
     async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
         """The server committed as many transactions as were asked for, and no row was lost."""
         demand_equal("seed of sysbench", parse_seed(finished.stdout), _seed(context.seed, context.tile))
-        commits, rows = await _served(context.peer, context.workload, self._tables())
-        if commits < self.params.transactions:
+        served, rows = await _served(context.peer, context.workload, self._tables())
+        if served.commits < self.params.transactions:
             raise WorkloadError(
-                f"PostgreSQL committed {commits} transactions, but {self.params.transactions} were asked for"
+                f"PostgreSQL committed {served.commits} transactions, but {self.params.transactions} were asked for"
             )
+        self._demand_work(served)
         self._demand_rows(rows)
-        return {"xact_commit": f"{commits}\n"}
+        return {"xact_commit": f"{served.commits}\n"}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From sysbench's report; what the server committed is known from the server alone."""
@@ -255,6 +263,17 @@ class Oltp(ToolWorkload[OltpParams]):
             if not least <= found <= least + each * again:
                 raise WorkloadError(f"statements of sysbench that are {what}: {found}, but {least} were asked for")
 
+    def _demand_work(self, served: _Served) -> None:
+        """The transactions wrote and read the rows that theirs do."""
+        read = _READS + (_RANGES * _RANGE_ROWS if self.params.range_selects else 0)
+        for what, each in {**_WRITTEN, "read": read}.items():
+            # Of each connection's last transaction every row may be one that another has just deleted.
+            least = math.ceil(_MOST_ROWS * each * max(0, self.params.transactions - self.params.concurrency))
+            if (found := getattr(served, what)) < least:
+                raise WorkloadError(
+                    f"PostgreSQL has {what} {found} rows, and {self.params.transactions} transactions take {least}"
+                )
+
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """sysbench's own; it starts and connects before."""
         around = self.around[accelerator] + _CONNECTION_SECONDS[accelerator] * self.params.concurrency
@@ -275,8 +294,8 @@ def _seed(seed: int, tile: int) -> int:
     return (seed * 1_000 + tile) % (2**31 - 1) + 1
 
 
-def _commits_file(workload: str) -> str:
-    return f"/srv/{workload}/commits"
+def _counters_file(workload: str) -> str:
+    return f"/srv/{workload}/counters"
 
 
 async def _sql(server: Shell, database: str, *statements: str, deadline: float) -> list[str]:
@@ -295,7 +314,10 @@ def _psql(database: str, *statements: str) -> list[str]:
 
 
 _SESSIONS = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{DATABASE}' AND usename = '{DATABASE}'"
-_COMMITS = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
+_COUNTERS = (
+    "SELECT xact_commit, tup_inserted, tup_updated, tup_deleted, tup_returned + tup_fetched"
+    f" FROM pg_stat_database WHERE datname = '{DATABASE}'"
+)
 """Asked from another database, and so not counted itself. A session adds its counts when it ends, so that the answer
 holds where there is no session.
 """
@@ -321,23 +343,42 @@ async def _when_closed(server: Shell, argv: Sequence[str], *, sessions: int) -> 
     raise WorkloadError(f"connections to PostgreSQL were still open {_TRIES * _PAUSE:g} s after sysbench had ended")
 
 
-async def _keep_commits(server: Shell, workload: str) -> None:
-    """Keep the transactions committed in the benchmark's database so far in a file on the server, for `_served`."""
-    answer = await _when_closed(server, _psql("postgres", _SESSIONS, _COMMITS), sessions=0)
-    await server.write(_commits_file(workload), f"{_whole('xact_commit', answer[-1])}\n".encode())
+class _Served(NamedTuple):
+    """What the server counts: transactions that were committed, and rows; an index's entries are read, too."""
+
+    commits: int
+    inserted: int
+    updated: int
+    deleted: int
+    read: int
+
+    @classmethod
+    def of(cls, when: str, line: str) -> _Served:
+        """Raises WorkloadError for what is no answer."""
+        counts = line.split("|")
+        if len(counts) != len(cls._fields):
+            raise WorkloadError(f"PostgreSQL's counters {when} cannot be read: {line[:200]!r}")
+        return cls(*(_whole(f"counter {when}", count) for count in counts))
 
 
-async def _served(server: Shell, workload: str, tables: Sequence[str]) -> tuple[int, list[str]]:
-    """Commits since they were kept, and the rows of each table as the server printed them.
+async def _keep_counters(server: Shell, workload: str) -> None:
+    """Keep what was counted in the benchmark's database so far in a file on the server, for `_served`."""
+    answer = await _when_closed(server, _psql("postgres", _SESSIONS, _COUNTERS), sessions=0)
+    _Served.of("before the start", answer[-1])
+    await server.write(_counters_file(workload), f"{answer[-1]}\n".encode())
+
+
+async def _served(server: Shell, workload: str, tables: Sequence[str]) -> tuple[_Served, list[str]]:
+    """What was counted since it was kept, and the rows of each table as the server printed them.
 
     All that is asked of the server after the client, in one command: each one costs an emulated guest time.
     """
     counts = [f"SELECT count(*) FROM {table}" for table in tables]
-    asked = _psql("postgres", _SESSIONS, _COMMITS, f"\\connect {DATABASE}", *counts)
-    argv = ["sh", "-c", 'cat "$0"; exec "$@"', _commits_file(workload), *asked]
-    before, _, commits, *rows = [*await _when_closed(server, argv, sessions=1), ""]
-    known = _whole("xact_commit before the start", before)
-    return _whole("xact_commit", commits) - known, rows[:-1]
+    asked = _psql("postgres", _SESSIONS, _COUNTERS, f"\\connect {DATABASE}", *counts)
+    argv = ["sh", "-c", 'cat "$0"; exec "$@"', _counters_file(workload), *asked]
+    before, _, after, *rows = [*await _when_closed(server, argv, sessions=1), ""]
+    pairs = zip(_Served.of("after the end", after), _Served.of("before the start", before), strict=True)
+    return _Served(*(now - then for now, then in pairs)), rows[:-1]
 
 
 def _whole(what: str, text: str) -> int:

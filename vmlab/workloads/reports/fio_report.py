@@ -21,6 +21,13 @@ _SLACK, _GRAIN = 1.02, 0.02
 """Blocks that are under way at the end are waited for; as a factor and in seconds."""
 _LEAST_SECONDS = 0.1
 """fio prints its times in whole milliseconds."""
+_OF_EACH_JOB = frozenset(
+    (
+        *("name", "directory", "filename_format", "thread", "group_reporting", "time_based", "randseed"),
+        *("verify_fatal", "lat_percentiles", "clat_percentiles", "percentile_list"),
+    )
+)
+"""The options that each job of the lab has, whatever it is asked for."""
 _OVER_RATE = 1.05
 """By how much fio may be ahead of a rate, beside the blocks with which it begins."""
 
@@ -145,12 +152,17 @@ def demand_sizes(found: Mapping[str, int], size: int, jobs: int) -> None:
 
 
 def demand_work(report: FioReport, asked: Mapping[str, str]) -> None:
-    """Raises WorkloadError unless fio met no error and moved as much, for as long, as the options `asked`."""
+    """Raises WorkloadError unless fio met no error and moved as much, for as long, as the options `asked`, and had no
+    other ones.
+    """
     if report.error:
         raise WorkloadError(f"fio ended with error {report.error}")
     for option, value in asked.items():
         if report.options.get(option) != value:
             raise WorkloadError(f"fio ran with {option}={report.options.get(option)}, not with {value}")
+    for option, value in report.options.items():
+        if option not in asked and option not in _OF_EACH_JOB:
+            raise WorkloadError(f"fio ran with {option}={value}, which was not asked for")
     used, jobs, time = report.used(asked["rw"]), int(asked["numjobs"]), float(asked.get("runtime", 0))
     for name, one in used.items():
         demand_equal(f"short {name}s of fio", one.short, 0)

@@ -262,10 +262,14 @@ def _iterations(lines: Sequence[str]) -> tuple[dict[str, tuple[Iteration, ...]],
 
 
 def demand_lasted(report: Report, time: float, warmup: float) -> None:
-    """Raises WorkloadError where an iteration or a warm-up was shorter than was asked for.
+    """Raises WorkloadError where an iteration or a warm-up was shorter than was asked for, or a warm-up is missing.
 
-    The suite makes them longer where too few operations fit; those that start Java anew are of one operation each.
+    The suite makes them longer where too few operations fit; those that start Java anew are of one operation each, and
+    need no warm-up.
     """
+    warmed = {name for name in report.iterations if warmup and not name.startswith("startup")}
+    if cold := sorted(warmed - report.warmups.keys()):
+        raise WorkloadError(f"SPECjvm2008 did not warm {cold[0]} up")
     for what, asked, stages in (("an iteration", time, report.iterations), ("the warm-up", warmup, report.warmups)):
         for name, one in ((name, one) for name, every in stages.items() for one in every):
             if one.seconds < _REACHED * asked and not name.startswith("startup"):

@@ -255,6 +255,8 @@ def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: in
         demand_equal(f"passes that count of UnixBench's {test.title}", found.kept, ran - ran // 3)
         if found.score <= 0:
             raise WorkloadError(f"UnixBench's {test.title} has the score {found.score:g}")
+        if found.seconds < (_CALIBRATED if test.label == "MWIPS" else _SHORTEST) * test.seconds:
+            raise WorkloadError(f"a pass of UnixBench's {test.title} took {found.seconds:g} s, not {test.seconds:g} s")
         values[test.metric] = found.score * test.factor
         values[RUN_TIME] += found.seconds * found.kept
     if report.index is not None:
@@ -262,6 +264,10 @@ def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: in
     return values
 
 
+_SHORTEST = 0.8
+"""The part of a pass's time that it took at least: programs look at their clock after so many rounds."""
+_CALIBRATED = 0.5
+"""The same of Whetstone, which measures its own speed first, and then does so many rounds."""
 OPTIONS = "-O3 -ffast-math -march=x86-64 -mtune=generic"
 _SECONDS = 600.0
 _CONTAINED = (
