@@ -12,7 +12,7 @@ from tests.telemetry.libvirt_stats import answer, domain
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_ordered_host import ordered_group
 from vmlab.model.names import BRIDGE
-from vmlab.model.sample import Sample, split_name
+from vmlab.model.sample import TRACED_LENGTH, Sample, split_name
 from vmlab.telemetry.domains.traced_disks import OF_TRACE
 from vmlab.telemetry.guest_readings import DATA_BLOCK
 from vmlab.telemetry.host.host_figures import Watched
@@ -54,4 +54,4 @@ def test_the_page_lists_what_is_recorded(host: RecordedHost) -> None:
     for line in PAGE.read_text().splitlines():
         if line.startswith("| `"):
             listed |= set(re.findall(r"`([a-z_]+)(?:\[[a-z]+\])?`", line.split("|")[1]))
-    assert listed - ENDINGS == recorded_names(host) | {*OF_TRACE}
+    assert listed - ENDINGS == recorded_names(host) | {TRACED_LENGTH, *OF_TRACE}

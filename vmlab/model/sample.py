@@ -59,6 +59,8 @@ DOMAIN_READ_LENGTH = "domain_read_length_seconds"
 """Of one of the host's own guests, the seconds that its libvirt rates describe, which are not those of the tick: an
 answer may be late, and libvirt passes over a domain that something else asks. 0 where rates stand from an earlier tick.
 """
+TRACED_LENGTH = "domains_traced_length_seconds"
+"""The seconds that the rates of traced disks describe."""
 _LIBVIRT_RATES = ("domain_disk_", "domain_network_")
 _TRACED_RATES = "domain_disk_traced_"
 _OF_GUEST = "guest_"
@@ -112,11 +114,13 @@ def read_with(metric: str) -> tuple[str, str] | None:
 
 
 def read_length_of(name: str) -> str | None:
-    """The name of the `DOMAIN_READ_LENGTH` of a rate; None for what libvirt does not tell of the host's own guests."""
+    """The name of the value with the seconds that a rate of one of the host's own guests describes, as libvirt or the
+    trace of its disk tells it; None for any other value.
+    """
     metric, instance = split_name(name)
-    if instance is None or not metric.startswith(_LIBVIRT_RATES) or metric.startswith(_TRACED_RATES):
+    if instance is None or not metric.startswith(_LIBVIRT_RATES):
         return None
-    return f"{DOMAIN_READ_LENGTH}[{instance.partition('/')[0]}]"
+    return TRACED_LENGTH if metric.startswith(_TRACED_RATES) else f"{DOMAIN_READ_LENGTH}[{instance.partition('/')[0]}]"
 
 
 class Sample(NamedTuple):
@@ -142,9 +146,11 @@ class Sample(NamedTuple):
 
     def seconds_of(self, name: str) -> float:
         """How many seconds the value called `name` describes; 0 for one that stands from an earlier sample."""
-        source = read_length_of(name)
-        described = math.nan if source is None else self.get(source)
-        return self.length if math.isnan(described) else described
+        if (source := read_length_of(name)) is not None:
+            described = self.get(source)
+            return self.length if math.isnan(described) else described
+        begin, end = self.span_of(split_name(name)[0])
+        return end - begin
 
     def span_of(self, metric: str) -> tuple[float, float]:
         """Beginning and end of what a value of `metric` describes, on the monotonic clock."""

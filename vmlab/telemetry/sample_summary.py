@@ -120,10 +120,11 @@ def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono:
     It reads nothing else of the samples, so that it is cheap for many of them.
     """
     ticks: list[tuple[float, float]] = []
-    rates = _rates(name)
+    rates, is_timed = _rates(name), read_length_of(name) is not None
     for sample in samples:
         seconds, value = seconds_within(sample, start_mono, end_mono), sample.get(name)
         if seconds > 0 and value == value:
+            seconds *= sample.seconds_of(name) / sample.length if is_timed else 1.0
             ticks.append((value, seconds * _requests(rates, sample) if rates else seconds))
     return _mean(ticks) if ticks else math.nan
 

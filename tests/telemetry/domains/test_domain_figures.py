@@ -12,6 +12,7 @@ import pytest
 from tests.telemetry.domains.own_guests import UUID, XML, Libvirt, OwnGuests, libvirt_stats
 from tests.telemetry.recorded import RecordedHost
 from vmlab.model.names import HELPER_CHANNEL
+from vmlab.telemetry.domains.domain_rates import is_passed_over
 
 BY_HAND = "-name web -smp 2 -m 1G -drive file=/srv/web.img,format=raw,cache=none"
 OF_LIBVIRT = f"-name guest=db -uuid {UUID} -smp 2 -m 1024"
@@ -215,6 +216,19 @@ def test_a_libvirt_without_guests_is_not_asked(host: RecordedHost, libvirt: Libv
     assert libvirt.asked == 0
 
 
+def told(guests: OwnGuests, rate: str, seconds: str) -> float:
+    """What was counted in the next answer in which there is anything."""
+    found: list[float] = []
+
+    def is_told() -> bool:
+        got = guests.tick(time.monotonic())
+        found.append(got[rate] * got[seconds])
+        return found[-1] > 0
+
+    until(is_told)
+    return found[-1]
+
+
 def test_a_domain_that_libvirt_passes_over_has_rates_over_all_the_time_since_its_last_answer(
     host: RecordedHost, libvirt: Libvirt
 ) -> None:
@@ -225,25 +239,35 @@ def test_a_domain_that_libvirt_passes_over_has_rates_over_all_the_time_since_its
     libvirt.answer = [libvirt_stats(0)]
     until(lambda: reads in guests.tick(time.monotonic()))
     libvirt.answer = [libvirt_stats(1)]
-    counted = 0.0
-    while not counted:
-        got = guests.tick(time.monotonic())
-        counted = got[reads] * got[seconds] if got[reads] > 0 else 0.0
+    counted = told(guests, reads, seconds)
     whole = libvirt_stats(1).figures
     named = {key: value for key, value in whole.items() if not key.endswith((".reqs", ".bytes", ".times"))}
     assert named["block.count"] == 2 and "block.0.name" in named
     libvirt.answer = [libvirt_stats(1)._replace(figures=named)]
-    passed_over = [guests.tick(time.monotonic()) for _ in range(3)]
-    assert [got[reads] for got in passed_over] == [passed_over[0][reads]] * 3 and passed_over[0][reads] >= 0
+    asked = libvirt.asked
+    until(lambda: seconds in guests.tick(time.monotonic()) and libvirt.asked > asked + 2)
+    got = guests.tick(time.monotonic())
+    assert got[seconds] == 0 and got[reads] >= 0
     libvirt.answer = [libvirt_stats(3)]
-    answered = 0.0
-    limit = time.monotonic() + 60
-    while not answered:
-        assert time.monotonic() < limit
-        got = guests.tick(time.monotonic())
-        answered = got[reads] * got[seconds]
-    assert answered == pytest.approx(2 * counted)
+    assert told(guests, reads, seconds) == pytest.approx(2 * counted)
     assert len(guests.group.domains[0].disks) == 2
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ({"block.count": 2, "block.0.name": "vda", "block.1.name": "vdb"}, True),
+        ({}, True),
+        ({"block.count": 1, "block.0.name": "vdb"}, False),
+        ({"block.count": 0}, False),
+        ({"block.count": 1, "block.0.name": "vda", "block.0.rd.reqs": 3}, False),
+    ],
+)
+def test_a_disk_that_was_unplugged_is_not_passed_over(now: dict[str, Any], expected: bool) -> None:
+    """Beside one that never had counters."""
+    before = {"block.count": 2, "block.0.name": "vda", "block.0.rd.reqs": 2, "block.1.name": "vdb"}
+    assert is_passed_over(now, before) is expected
+    assert not is_passed_over(now, {"block.count": 1, "block.0.name": "vdb"})
 
 
 def test_rates_that_stand_describe_no_time(host: RecordedHost, libvirt: Libvirt) -> None:

@@ -139,3 +139,15 @@ def test_figures_of_domains_with_wide_names_are_aligned() -> None:
     rows = [line for line in domain_lines(found, 0.0, ()) if "12.3" in line]
     assert len(rows) == 4
     assert {width_of(row.partition("12.3")[0]) for row in rows} == {21}
+
+
+def test_a_rate_that_stands_counts_for_no_time_and_the_next_one_for_all_that_passed() -> None:
+    name, length = "domain_disk_queue_depth[db/vda]", "domain_read_length_seconds[db]"
+    layout = SampleNames.of((name, length))
+
+    def of(*ticks: tuple[float, float]) -> float:
+        taken = [Sample(0.0, float(end), 1.0, 0.0, layout, values) for end, values in enumerate(ticks)]
+        return Recent(taken).get(name)
+
+    assert of((10.0, 1.0), (10.0, 0.0), (40.0, 2.0)) == 30.0
+    assert of((10.0, 0.0), (20.0, 0.0)) == 20.0

@@ -27,7 +27,7 @@ def traced_ticks(samples: Iterable[Sample], domain: str, disk: str) -> list[Load
         if values is not None:
             found.append(
                 LoadTick(
-                    seconds=one.length,
+                    seconds=_seconds(one, domain, disk),
                     reads=values["reads_per_second"],
                     writes=values["writes_per_second"],
                     read_bytes=values["read_bytes_per_second"],
@@ -47,12 +47,12 @@ def traced_orders(samples: Iterable[Sample], domain: str, disk: str) -> dict[str
         if (values := _values(one, domain, disk)) is None:
             continue
         for way in WORDS:
-            traced[way] += one.length * values[f"{way}_per_second"]
-            sequential[way] += one.length * values[f"sequential_{way}_per_second"]
+            traced[way] += _seconds(one, domain, disk) * values[f"{way}_per_second"]
+            sequential[way] += _seconds(one, domain, disk) * values[f"sequential_{way}_per_second"]
             name = f"domain_disk_{way}_per_second[{domain}/{disk}]"
-            own = one.seconds_of(name) * one.get(name)
+            own = one.get(name)
             # Without libvirt only the device tells them.
-            asked[way] += own if math.isfinite(own) else one.length * values[f"{way}_per_second"]
+            asked[way] += one.seconds_of(name) * (own if math.isfinite(own) else values[f"{way}_per_second"])
     return {
         way: _order(round(traced[way]), sequential[way] / traced[way], asked[way])
         for way in WORDS
@@ -77,4 +77,8 @@ def _values(one: Sample, domain: str, disk: str) -> dict[str, float] | None:
     """By their names without ``domain_disk_traced_``; None where they are not known."""
     names = {metric.removeprefix("domain_disk_traced_"): f"{metric}[{domain}/{disk}]" for metric in OF_TRACE}
     values = {short: one.get(name) for short, name in names.items()}
-    return values if one.length > 0 and all(map(math.isfinite, values.values())) else None
+    return values if all(map(math.isfinite, values.values())) and _seconds(one, domain, disk) > 0 else None
+
+
+def _seconds(one: Sample, domain: str, disk: str) -> float:
+    return one.seconds_of(f"{OF_TRACE[0]}[{domain}/{disk}]")

@@ -81,7 +81,10 @@ def is_passed_over(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     """Whether the disks of `before` have no counters now, as libvirt could not ask the domain (NOWAIT). It may name
     them nevertheless.
     """
-    return bool(disk_targets(before)) and not disk_targets(now) and now.get("block.count") != 0
+    if disk_targets(now):
+        return False
+    named = {now.get(f"block.{place}.name") for place in range(int(now.get("block.count", 0)))}
+    return any(name in named or "block.count" not in now for name in disk_targets(before))
 
 
 def libvirt_rates(now: Mapping[str, Any], before: Mapping[str, Any], length: float) -> tuple[Values, dict[str, Values]]:

@@ -67,7 +67,7 @@ class DomainState(NamedTuple):
 
 
 class Recent:
-    """The means of the newest samples, of those that have the value."""
+    """The means over the time of the newest samples, of those that have the value."""
 
     def __init__(self, samples: Iterable[Sample] = ()) -> None:
         self._samples: deque[Sample] = deque(samples, maxlen=SPAN)
@@ -77,9 +77,12 @@ class Recent:
         self._samples.append(sample)
 
     def get(self, name: str) -> float:
-        """The mean of one value; NaN where none has it."""
-        found = [value for sample in self._samples if (value := sample.get(name)) == value]
-        return sum(found) / len(found) if found else math.nan
+        """The mean of one value, by the seconds that it describes; NaN where none has it."""
+        found = [(value, sample.seconds_of(name)) for sample in self._samples if (value := sample.get(name)) == value]
+        seconds = sum(length for _, length in found)
+        if seconds > 0:
+            return sum(value * length for value, length in found) / seconds
+        return found[-1][0] if found else math.nan
 
 
 def ranked(get: Get, domains: Sequence[Domain]) -> list[DomainState]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vmlab.model.domain import Domain
+from vmlab.model.sample import TRACED_LENGTH
 from vmlab.telemetry.domains.block_events import BlockEvents, Placed, WayCounts
 from vmlab.telemetry.domains.disk_extents import placed, why_not_traced
 from vmlab.telemetry.domains.open_disks import path_seen_by
@@ -93,10 +94,10 @@ class TracedDisks:
         with self._lock:
             until, lost, counted, traced = self._until, self._events.lost, self._counted, self._traced
         before, self._before = self._before, (until, lost, counted)
-        if traced != tuple(dict.fromkeys(name.partition("[")[2][:-1] for name in self.names)):
-            self.names = tuple(f"{metric}[{name}]" for name in traced for metric in OF_TRACE)
+        if traced != tuple(dict.fromkeys(name.partition("[")[2][:-1] for name in self.names[1:])):
+            self.names = (TRACED_LENGTH, *(f"{metric}[{name}]" for name in traced for metric in OF_TRACE))
         passed, none = until - before[0], (0.0,) * len(OF_TRACE)
-        values: list[float] = []
+        values = [passed] if self.names else []
         for name in traced:
             known = name in before[2] and name in counted and lost == before[1] and passed > 0
             grown = zip(counted.get(name, none), before[2].get(name, none), strict=True)
