@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fakes.boot import AS_THE_LAB, obliging
+from tests.fakes.guest_stops import WatchInside, is_watch
 from vmlab.guests.channel import Channel, payload_file
 from vmlab.guests.host_shell import HostChannel
 from vmlab.model.errors import GuestError
@@ -34,6 +35,7 @@ class LocalGuest:
     ran: list[tuple[str, ...]] = field(default_factory=list)
     closed: bool = False
     boot: str = AS_THE_LAB
+    watch: WatchInside = field(default_factory=WatchInside)
 
     async def run(
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
@@ -50,7 +52,9 @@ class LocalGuest:
         """Write nothing."""
 
     async def launch(self, argv: list[str]) -> Channel:
-        """Run the real start line on this machine."""
+        """Run the real start line on this machine. What else stands still here is none of the guest's."""
+        if is_watch(argv):
+            return self.watch
         program = self.programs / "start_line.py"
         if not program.exists():  # A neighbour may be about to read it.
             program.write_bytes(payload_file("start_line.py"))

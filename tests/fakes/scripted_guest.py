@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.boot import obliging
+from tests.fakes.guest_stops import WatchInside, is_watch
 from vmlab.workloads.shell import RUN_DEADLINE, Completed
 
 
@@ -102,8 +103,10 @@ class ScriptedGuest:
         """Write nothing."""
         await asyncio.sleep(0)
 
-    async def launch(self, argv: list[str]) -> ScriptedClient:
+    async def launch(self, argv: list[str]) -> ScriptedClient | WatchInside:
         """A client that waits."""
+        if is_watch(argv):
+            return WatchInside()
         self.commands.append("launch")
         await asyncio.sleep(0)
         self.clients.append(ScriptedClient(self.script))

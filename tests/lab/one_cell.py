@@ -86,6 +86,7 @@ class Lab:
         self.disk = GuestDisk()
         self.cpu_floor: CpuFloor | None = None
         self.standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
+        self.settings: list[dict[str, str | int | None]] = []
         (folder / "disks").mkdir()
         self.hypervisor = FakeHypervisor(disks=folder / "disks")
         self.plan = plan
@@ -131,6 +132,7 @@ class Lab:
                 # What this machine does beside the test is no part of it.
                 counters=lambda: self.counters.pop(0) if self.counters else HostCounters(0.0),
                 standstills=lambda: self.standstills(),
+                settings=lambda: self.settings.pop(0) if self.settings else {},
                 read_at=self.read_at,
                 ksm=self.ksm,
                 disk=self.disk,

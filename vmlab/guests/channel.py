@@ -16,6 +16,7 @@ from vmlab.workloads.shell import RUN_DEADLINE, Completed, Shell
 
 START_LINE = "/run/vmlab/start_line.py"
 PAGE_CACHE = "/run/vmlab/page_cache.py"
+GUEST_STOPS = "/run/vmlab/guest_stops.py"
 WRITE_SECONDS = 60.0
 PIECE = 65536
 """Bytes that are read at once of what a program prints."""

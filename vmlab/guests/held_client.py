@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from vmlab.guests.channel import PAGE_CACHE, START_LINE, Channel, Launching, payload_file
+from vmlab.guests.channel import GUEST_STOPS, PAGE_CACHE, START_LINE, Channel, Launching, payload_file
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
@@ -52,7 +52,7 @@ class HostSpan:
 
 def lab_programs() -> dict[str, bytes]:
     """The lab's own programs in every place where clients run, by their paths there."""
-    return {path: payload_file(PurePosixPath(path).name) for path in (START_LINE, PAGE_CACHE)}
+    return {path: payload_file(PurePosixPath(path).name) for path in (START_LINE, PAGE_CACHE, GUEST_STOPS)}
 
 
 async def install_lab_programs(shell: Shell) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.faults.row import Act, Rows
 from tests.faults.rows.b_kills import disk_server
-from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, World, beside
+from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, TWO_CELLS, World, beside
 from vmlab.system.mounts import hierarchies, mount_of
 
 ROWS = Rows()
@@ -222,3 +222,17 @@ ROWS.add(
         beside("sleep 1; pkill -STOP sysbench; sleep 3; pkill -CONT sysbench"),
     )
 )
+
+_SERVED = f"""\
+name: struck
+guests: {{near: {{vcpus: 1, memory: 256 MiB}}, far: {{vcpus: 1, memory: 256 MiB}}}}
+workloads:
+  work: {{kind: iperf3, from: near, to: far, time: 8 s}}
+  bad: {{kind: misdeed, on: far, from_cell: 2, do: 'sleep 2; pkill -STOP iperf3; sleep 3; pkill -CONT iperf3'}}
+{TWO_CELLS}"""
+ROWS.add(
+    "server-stopped",
+    "SIGSTOP of the server inside its guest for 3 s, then SIGCONT",
+    "cell 2 invalid, with the duration",
+    240,
+)(_act(lambda _world: None, "far: iperf3 was stopped inside its guest for", _SERVED))

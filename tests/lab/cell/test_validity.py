@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.guest_stops import WatchInside, is_watch
+from tests.fakes.local_guest import LocalGuest
 from tests.lab.cell.test_lost_guest import EVENTS
 from tests.lab.one_cell import REPORT, Lab, lab_of, scenario_plan
-from vmlab.guests.channel import payload_file
+from vmlab.guests.channel import Channel, payload_file
 from vmlab.guests.held_client import HostSpan
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.undisturbed import LONGEST_STOP, STOPPED_SHARE, Stood, told_of
 from vmlab.lab.cell.validity import broken_rules, lever_faults, proof_faults
 from vmlab.lab.cell.workload_instance import disagreement
-from vmlab.model.cell_event import WorkloadStarted
+from vmlab.model.cell_event import CellStarted, WorkloadStarted
 from vmlab.model.event import Notice
 from vmlab.model.results import CacheProof, LeverProof
 from vmlab.model.run import Outcome
@@ -160,6 +162,69 @@ async def test_all_that_takes_part_is_named_with_how_long_and_how_it_stood_still
         "sysbench on the host was stopped for 6 s while the workloads ran",
         "the lab's runner was stopped for 1.5 s while the workloads ran",
     ]
+
+
+async def test_a_setting_that_something_changed_while_guests_were_prepared_is_not_the_cells(tmp_path: Path) -> None:
+    """As ksmtuned(8) does: the cell is recorded with KSM off, and what is watched from its start on is on."""
+    lab = lab_of(tmp_path, EVENTS)
+    lab.settings = [{"ksm": "off", "swappiness": 60}, {"ksm": "on", "swappiness": 60}]
+    assert await ended_where(Seen(10.0), lab) is Outcome.INVALID
+    assert lab.ended().reasons == ["host.ksm was changed from off to on before the workloads started"]
+    assert lab.of(CellStarted)[0].settings["host"] == {"ksm": "off", "swappiness": 60}
+
+
+@pytest.mark.parametrize(
+    ("seen", "outcome", "reasons", "notices"),
+    [
+        (
+            WatchInside((("postgres", "stopped", 2.5), ("postgres", "stopped", 3.0), ("sshd", "frozen", 0.1))),
+            Outcome.INVALID,
+            ["t1-slow: postgres was stopped inside its guest for 3 s while the workloads ran"],
+            ["t1-slow: sshd was frozen inside its guest for 0.1 s while the workloads ran"],
+        ),
+        (WatchInside(), Outcome.PASSED, [], []),
+        (
+            WatchInside(says=""),
+            Outcome.PASSED,
+            [],
+            ["t1-slow: its processes were not watched: the watch inside said ''"],
+        ),
+        (
+            WatchInside(says='{"stopped": [["a", "slept", 1]], "seconds": 1}'),
+            Outcome.PASSED,
+            [],
+            ["t1-slow: its processes were not watched: the watch inside said"],
+        ),
+        *(
+            (
+                WatchInside(says=says),
+                Outcome.PASSED,
+                [],
+                ["t1-slow: its processes were not watched: the watch inside said"],
+            )
+            for says in ('{"stopped": [["a", "stopped", 1, 2]], "seconds": 1}', '"stopped"')
+        ),
+    ],
+    ids=["stopped", "calm", "gone", "hostile", "longer", "a text"],
+)
+async def test_a_server_that_stands_still_inside_its_guest_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seen: WatchInside,
+    outcome: Outcome,
+    reasons: list[str],
+    notices: list[str],
+) -> None:
+    class Inside(LocalGuest):
+        async def launch(self, argv: list[str]) -> Channel:
+            return seen if is_watch(argv) and self.name == "slow" else await super().launch(argv)
+
+    monkeypatch.setattr("tests.lab.one_cell.LocalGuest", Inside)
+    lab = lab_of(tmp_path, EVENTS)
+    assert await lab.cell().run() is outcome
+    assert lab.ended().reasons == reasons
+    told = [notice.text for notice in lab.of(Notice)]
+    assert len(told) == len(notices) and all(text in one for one, text in zip(told, notices, strict=True))
 
 
 async def test_a_short_stop_is_told_and_forgiven(tmp_path: Path) -> None:

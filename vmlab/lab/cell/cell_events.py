@@ -60,6 +60,8 @@ class CellEvents:
         self._changes: dict[str, list[str]] = {}
         self._of_changes: dict[str, str] = {}
         self._missed = 0
+        self.in_force: dict[str, str | int | None] = {}
+        """The host's settings that are recorded with the cell."""
 
     @property
     def outcome(self) -> Outcome:
@@ -84,6 +86,7 @@ class CellEvents:
 
     def started(self, host: Mapping[str, str | int | None], *, looped: bool = False) -> None:
         """The cell begins, with these settings of the host in force."""
+        self.in_force = dict(host)
         plan, guests = self._plan, len(self._plan.guests)
         settings = {**settings_of(plan), "host": dict(host)}
         if plan.again_of:

@@ -17,6 +17,7 @@ from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_qu
 from vmlab.lab.cell.latency_readings import LatencyReadings
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
+from vmlab.lab.cell.stops_inside import StopsInside
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.undisturbed import Undisturbed
 from vmlab.lab.cell.validity import broken_rules, proof_faults
@@ -62,6 +63,8 @@ class Execution:
         self._network = NetworkCheck(self._around.hypervisor, self._guests.specs)
         self._limits = LimitCheck(self._around.hypervisor, self._guests, self._events)
         self._undisturbed = Undisturbed(self._around, self._guests)
+        self.inside = StopsInside(self._guests, self._around.timing)
+        """For tiles that leave."""
         interval = self._around.timing.latency
         self.latency = LatencyReadings(self._around.hypervisor, self._guests, self._events, interval)
         """Of the guests' disks while the clients work."""
@@ -77,16 +80,19 @@ class Execution:
         In a loop, the instance of a workload's next round takes its place in `instances`.
         """
         first = tuple(instances)
+        with self._events.step(Part.START, "watch the guests inside"):
+            await self.inside.begin()
         await self._wait_for_steady_speed()
         await self._wait_for_quiet_host()
         moment = await self._hosts_moment(len(first))
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
-        await self._undisturbed.begin()
+        await self._undisturbed.begin(self._events.in_force)
         counters = await self._host_counters()
         await self._network.begin()
         await self._limits.begin()
         await self.latency.begin()
+        await self.inside.start()
         with self._events.step(Part.START, "announce the start"):
             start = await start_together(instances, self._around.timing, moment)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
@@ -115,11 +121,13 @@ class Execution:
             self._between = counters.until(await self._host_counters())
             self._events.emit(NeighboursCounted(cell=self._plan.index, neighbours=list(self._between.neighbours)))
             await self.latency.end()
+            await self.inside.end()
         finally:
             opening.cancel()
             await shielded(self._end_changes(end_tiles))
             await self.latency.stop()
             await self._undisturbed.stop()
+            await self.inside.stop()
             for task in self._following:
                 task.cancel()
             await asyncio.gather(*self._following, return_exceptions=True)
@@ -232,6 +240,8 @@ class Execution:
         """Start the clients of a further tile together, and follow them as the others."""
         for tile in {instance.plan.tile for instance in instances}:
             await self.latency.begin(tile)
+            await self.inside.begin(tile)
+            await self.inside.start(tile)
         start = await start_together(instances, self._around.timing)
         for instance in instances:
             self.loop.join(instance.plan.tile)
@@ -266,6 +276,7 @@ class Execution:
         switched = [what for what, one in self._live.items() if one.was_asked]
         for finding in (
             *self._undisturbed.findings(scenario.limits, instances, switched),
+            *self.inside.findings(),
             *disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds),
         ):
             if finding.breaks:

@@ -141,6 +141,7 @@ class LiveTiles:
             # They stay, so that the cell fails with their reason.
             return
         await self._execution.latency.leave(tile)
+        await self._execution.inside.leave(tile)
         self._events.tiles_changed(self._tiles, tile - 1, origin)
         self._tiles = tile - 1
         guests = [guest for guest in self._guests.guests if guest.tile == tile]

@@ -80,11 +80,15 @@ class Undisturbed:
         self._stood: list[Stood] = []
         self._names: dict[int, str] = {}
         self._limited: frozenset[int] = frozenset()
+        self._early: list[tuple[str, object, object]] = []
 
-    async def begin(self) -> None:
-        """Get ready, before the common start is announced."""
+    async def begin(self, recorded: Mapping[str, object]) -> None:
+        """Get ready, before the common start is announced. The cell has `recorded` these settings of the host."""
         self._watch = self._around.host.standstills()
         self._before = await self._stopped_qemus()
+        now = await asyncio.to_thread(self._around.host.settings)
+        known = ((name, was, now.get(name)) for name, was in recorded.items())
+        self._early = [one for one in known if None not in one and one[1] != one[2]]
 
     def start(self) -> None:
         """Watch from now on."""
@@ -130,6 +134,10 @@ class Undisturbed:
         for one in (*self._stood, *clients_stopped(instances)):
             yield one.finding(self._seen.seconds)
         yield from self._held_back(limits)
+        for name, was, became in self._early:
+            if name not in switched:
+                text = f"host.{name} was changed from {was} to {became} before the workloads started"
+                yield Finding(text, breaks=True)
         # A viewer's switch makes the cell invalid by itself.
         changed = [one for one in self._seen.changed if not ("ksm" in switched and KSM in one.what)]
         yield from told_of(changed, self._names)

@@ -1,0 +1,182 @@
+"""The program that runs inside guests, on processes of this machine and on a dummy of /proc."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vmlab.guests.channel import payload_file
+from vmlab.guests.payload import guest_stops
+from vmlab.guests.payload.guest_stops import Stops
+
+STAT = "{pid} ({name}) {state} {parent} 1 1 0 -1 4194560"
+
+
+class Proc:
+    """A dummy of /proc, and of the cgroups."""
+
+    def __init__(self, folder: Path) -> None:
+        self.proc, self.cgroups = folder / "proc", folder / "cgroup"
+
+    def process(self, pid: int, name: str, state: str = "S", parent: int = 1, group: str = "/") -> None:
+        (self.proc / f"{pid}").mkdir(parents=True, exist_ok=True)
+        self.state(pid, name, state, parent)
+        (self.proc / f"{pid}/cgroup").write_text(f"0::{group}\n")
+
+    def state(self, pid: int, name: str, state: str, parent: int = 1) -> None:
+        # As in the kernel, it stays the same file.
+        with (self.proc / f"{pid}/stat").open("w") as file:
+            file.write(STAT.format(pid=pid, name=name, state=state, parent=parent))
+
+    def freeze(self, group: str, frozen: int) -> None:
+        (self.cgroups / group).mkdir(parents=True, exist_ok=True)
+        (self.cgroups / group / "cgroup.events").write_text(f"populated 1\nfrozen {frozen}\n")
+
+    def stops(self) -> Stops:
+        return Stops(str(self.proc), 50, str(self.cgroups))
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Proc:
+    made = Proc(tmp_path)
+    made.process(1, "systemd", parent=0)
+    return made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    yield now
+
+
+def looked(stops: Stops, clock: list[float], seconds: int) -> None:
+    for _ in range(seconds):
+        clock[0] += 1
+        stops.look()
+
+
+def test_what_stands_still_is_told_with_its_seconds(proc: Proc, clock: list[float]) -> None:
+    proc.process(70, "postgres: (main) x")
+    proc.process(71, "apache2")
+    stops = proc.stops()
+    looked(stops, clock, 1)
+    proc.state(70, "postgres: (main) x", "T")
+    looked(stops, clock, 3)
+    proc.state(70, "postgres: (main) x", "S")
+    proc.state(71, "apache2", "t")
+    looked(stops, clock, 1)
+    proc.state(71, "apache2", "R")
+    looked(stops, clock, 1)
+    assert stops.told() == [("postgres: (main) x", "stopped", 3.0), ("apache2", "stopped", 1.0)]
+
+
+def test_what_the_lab_started_the_kernels_own_and_what_was_stopped_before_is_left_out(
+    proc: Proc, clock: list[float]
+) -> None:
+    proc.process(2, "kthreadd", parent=0)
+    proc.process(60, "kworker", parent=2)
+    proc.process(50, "python3")
+    proc.process(70, "start_line", parent=50)
+    proc.process(71, "sysbench", parent=70)
+    proc.process(72, "debugged", "t")
+    stops = proc.stops()
+    for pid, name, parent in ((60, "kworker", 2), (70, "start_line", 50), (71, "sysbench", 70)):
+        proc.state(pid, name, "T", parent)
+    looked(stops, clock, 3)
+    assert stops.told() == []
+
+
+def test_a_process_that_came_later_and_one_that_has_ended_are_told(proc: Proc, clock: list[float]) -> None:
+    stops = proc.stops()
+    proc.process(90, "postgres", "T")
+    looked(stops, clock, 2)
+    for file in (proc.proc / "90").iterdir():
+        file.unlink()
+    (proc.proc / "90").rmdir()
+    looked(stops, clock, 2)
+    assert stops.told() == [("postgres", "stopped", 1.5)]
+
+
+def test_counting_begins_anew_and_a_process_that_ends_in_between_is_passed_over(
+    proc: Proc, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.process(70, "postgres")
+    stops = proc.stops()
+    proc.state(70, "postgres", "T")
+    looked(stops, clock, 5)
+    proc.state(70, "postgres", "S")
+    stops.begin()
+    real = os.pread
+
+    def gone(descriptor: int, length: int, offset: int) -> bytes:
+        if str(Path(f"/proc/self/fd/{descriptor}").readlink()).endswith("/99/stat"):
+            raise ProcessLookupError
+        return real(descriptor, length, offset)
+
+    monkeypatch.setattr(os, "pread", gone)
+    proc.process(99, "true")
+    looked(stops, clock, 2)
+    assert stops.told() == []
+
+
+def test_where_it_stood_still_itself_all_did(proc: Proc, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [(0.0, 0)]
+    monkeypatch.setattr(guest_stops, "own_times", lambda: times[0])
+    stops = proc.stops()
+    clock[0] += 8
+    stops.look()
+    clock[0] += 8
+    times[0] = (6.0, 0)
+    stops.look()
+    clock[0] += 8
+    times[0] = (6.0, 1)
+    stops.look()
+    assert stops.told() == [("all that runs there", "frozen", 7.0)], "and not where it waited for a CPU, or for a page"
+
+
+def test_a_frozen_cgroup_is_told(proc: Proc, clock: list[float]) -> None:
+    proc.freeze("system.slice/smbd.service", 0)
+    proc.process(70, "smbd", group="/system.slice/smbd.service")
+    stops = proc.stops()
+    looked(stops, clock, 1)
+    proc.freeze("system.slice/smbd.service", 1)
+    looked(stops, clock, 2)
+    assert stops.told() == [("smbd", "frozen", 1.5)]
+
+
+def test_a_real_process_that_is_stopped(tmp_path: Path) -> None:
+    """The program itself, as the lab starts it."""
+    program = tmp_path / "guest_stops.py"
+    program.write_bytes(payload_file("guest_stops.py"))
+    own = Path(shutil.copy("/bin/sleep", tmp_path / "stood-still"))
+    sleeper = subprocess.Popen([own, "600"])
+    # What the lab's own connection has started is left out, and here that is a shell.
+    argv = ["sh", "-c", f"{sys.executable} -I -S {program}; :"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        try:
+            assert json.loads(started.stdout.readline()) == {"ready": True}
+            assert started.stdin is not None
+            started.stdin.write("{}\n")
+            started.stdin.flush()
+            time.sleep(1)
+            sleeper.send_signal(signal.SIGSTOP)
+            time.sleep(3.5)
+            sleeper.send_signal(signal.SIGCONT)
+            told, _ = started.communicate("{}\n", timeout=60)
+        finally:
+            sleeper.kill()
+            sleeper.wait()
+    body = json.loads(told)
+    ((_, how, seconds),) = [one for one in body["stopped"] if one[0] == own.name]
+    assert how == "stopped" and 2 <= seconds <= body["seconds"]

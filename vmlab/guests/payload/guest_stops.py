@@ -1,0 +1,196 @@
+"""Runs inside a guest: looks once a second which of its processes stand still, until it is told to end.
+
+Only the standard library of Python 3.11, started with ``-I -S``. It says ``{"ready": true}``, counts anew at a first
+line on standard input, and after a second one says ``{"stopped": [[NAME, HOW, SECONDS], …], "seconds": S}``, those that
+stood longest first. HOW is ``stopped`` (by a signal or a debugger) or ``frozen`` (by a cgroup). What the lab itself has
+started here is left out: ``start_line`` watches clients. So are kernel threads, and what stood still before.
+
+A file of each process and cgroup stays open, so that a look is one read of each. Half of the time before and after each
+look is taken to be like it. Where this program itself stood still, all did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import sys
+import time
+
+LOOK = 1.0
+KTHREADD = 2
+MOST_TOLD = 5
+CGROUPS = "/sys/fs/cgroup"
+START_LINE = b"/run/vmlab/start_line.py"
+
+
+class Process:
+    """`how` it stands still now, "" for not; `seconds` by how it did."""
+
+    def __init__(self, name: str, stat: int, group: str) -> None:
+        self.name, self.stat, self.group = name, stat, group
+        self.how = ""
+        self.seconds: dict[str, float] = {}
+
+
+class Stops:
+    def __init__(self, proc: str, ours: int, cgroups: str = CGROUPS) -> None:
+        self.proc, self.cgroups = proc, cgroups
+        self.ours = {ours, os.getpid()}
+        self.known: dict[int, Process | None] = {}
+        self.groups: dict[str, int] = {}
+        self.ended: list[Process] = []
+        self.frozen = 0.0
+        self.last = self.began = time.monotonic()
+        self.own = own_times()
+        for pid, process, how in self.states():
+            if how:
+                # It stood still before anybody looked, and takes no part.
+                os.close(process.stat)
+                self.known[pid] = None
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self.ended, self.frozen = [], 0.0
+        self.began = self.last = time.monotonic()
+        self.own = own_times()
+        for _, process, how in self.states():
+            process.seconds, process.how = {}, how
+
+    def look(self) -> None:
+        now, own = time.monotonic(), own_times()
+        passed, self.last = now - self.last, now
+        # Who waits for a processor or a page is not stopped.
+        if own[1] == self.own[1] and passed - (own[0] - self.own[0]) > 3 * LOOK:
+            self.frozen += passed - LOOK
+        self.own = own
+        for _, process, how in self.states():
+            for one in (process.how, how):
+                if one:
+                    process.seconds[one] = process.seconds.get(one, 0.0) + passed / 2
+            process.how = how
+
+    def states(self) -> list[tuple[int, Process, str]]:
+        """How each process stands still, "" for not; the new ones are among them, those of the lab are not."""
+        pids = sorted(int(name) for name in os.listdir(self.proc) if name.isdigit())
+        for pid in self.known.keys() - set(pids):
+            self.forget(pid)
+        for pid in pids:
+            if pid not in self.known:
+                self.known[pid] = self.opened(pid)
+        frozen = {path for path, events in self.groups.items() if is_frozen(events)}
+        found = []
+        for pid, process in list(self.known.items()):
+            if process is None:
+                continue
+            try:
+                stopped = os.pread(process.stat, 512, 0).rpartition(b") ")[2][:1] in (b"T", b"t")
+            except OSError:
+                # It has ended, and another may have its number by now.
+                self.forget(pid)
+                continue
+            found.append((pid, process, "stopped" if stopped else "frozen" if process.group in frozen else ""))
+        return found
+
+    def opened(self, pid: int) -> Process | None:
+        try:
+            stat = os.open(f"{self.proc}/{pid}/stat", os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            head, _, rest = os.pread(stat, 512, 0).rpartition(b") ")
+            parent = int(rest.split()[1])
+            if parent in self.ours or START_LINE in read(f"{self.proc}/{pid}/cmdline").split(b"\0"):
+                self.ours.add(pid)
+            if pid not in self.ours and KTHREADD not in (pid, parent):
+                return Process(head.partition(b"(")[2].decode("utf-8", "replace"), stat, self.group_of(pid))
+        except (OSError, ValueError, IndexError):
+            pass
+        os.close(stat)
+        return None
+
+    def group_of(self, pid: int) -> str:
+        """Its cgroup of version 2, whose events are kept open; "" where there is none, or it is the root."""
+        lines = read(f"{self.proc}/{pid}/cgroup").decode("utf-8", "replace").splitlines()
+        path = next((line[3:] for line in lines if line.startswith("0::")), "/")
+        if path == "/":
+            return ""
+        if path not in self.groups:
+            try:
+                self.groups[path] = os.open(f"{self.cgroups}{path}/cgroup.events", os.O_RDONLY)
+            except OSError:
+                return ""
+        return path
+
+    def forget(self, pid: int) -> None:
+        gone = self.known.pop(pid)
+        self.ours.discard(pid)
+        if gone is not None:
+            os.close(gone.stat)
+            if gone.seconds:
+                self.ended.append(gone)
+
+    def told(self) -> list[tuple[str, str, float]]:
+        every = [*self.ended, *(one for one in self.known.values() if one is not None)]
+        found = [(one.name, how, seconds) for one in every for how, seconds in one.seconds.items()]
+        if self.frozen:
+            found.append(("all that runs there", "frozen", self.frozen))
+        return sorted(found, key=lambda one: -one[2])[:MOST_TOLD]
+
+
+def read(path: str) -> bytes:
+    """A small file; nothing where it is not there any more."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def is_frozen(events: int) -> bool:
+    try:
+        return b"frozen 1" in os.pread(events, 512, 0)
+    except OSError:
+        # The group has gone.
+        return False
+
+
+def own_times() -> tuple[float, int]:
+    """Seconds for which this process ran, or waited for a processor; how often it waited for a page."""
+    try:
+        ran, waited, _ = read("/proc/self/schedstat").split()
+        return (int(ran) + int(waited)) / 1e9, int(read("/proc/self/stat").rpartition(b")")[2].split()[9])
+    except (ValueError, IndexError):
+        return time.monotonic(), 0
+
+
+def main() -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    stops = Stops("/proc", os.getppid())
+    poll = select.poll()
+    poll.register(0, select.POLLIN)
+    sys.stdout.write('{"ready":true}\n')
+    sys.stdout.flush()
+    lines = 0
+    while True:
+        if not poll.poll(1000 * LOOK):
+            if lines:
+                stops.look()
+            continue
+        if not (piece := os.read(0, 512)):
+            return
+        if not lines:
+            stops.begin()
+        lines += piece.count(b"\n")
+        if lines > 1:
+            break
+    stops.look()
+    body = {"stopped": stops.told(), "seconds": time.monotonic() - stops.began}
+    sys.stdout.write(json.dumps(body, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
