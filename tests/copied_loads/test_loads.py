@@ -7,18 +7,22 @@ from typing import Any
 import pytest
 
 from tests.copied_loads.loads import LOADS, OTHER, RECORDED, WAYS, faults_of
+from vmlab.plan.copied_guest.copied_load import CACHED
 
 GAINED = {RECORDED: {"reads": 0.0098, "writes": 0.0101}, OTHER: {"reads": 0.0002, "writes": 0.0003}}
 EQUAL = {RECORDED: {"reads": 0.100, "writes": 0.101}, OTHER: {"reads": 0.099, "writes": 0.100}}
 
 
 def answer(better: bool | None, *, alike: bool = True, proposed: bool = True) -> dict[str, Any]:
-    """What `vmlab advise --json` says of a copy at random."""
-    answers = [
-        {"access": "random", "way": way, "setting": f"cache-{OTHER}", "metric": "latency_mean"}
-        | {"difference": {"better": better}}
+    """What `vmlab advise --json` says of a copy; its reads are slower while the page cache is cold."""
+    place = {"setting": f"cache-{OTHER}", "metric": "latency_mean"}
+    answers: list[dict[str, Any]] = [
+        {**place, "access": access, "way": way, "difference": {"better": better}}
+        for access in (CACHED, "random")
         for way in WAYS
+        if (access, way) != ("random", "reads")
     ]
+    answers.append({**place, "access": "random", "way": "reads", "difference": {"better": False}})
     changes = [{"setting": f"cache-{OTHER}"}] if proposed else []
     return {"copied": {"is_likeness": alike, "answers": answers if alike else [], "changes": changes}}
 

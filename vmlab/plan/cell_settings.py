@@ -11,7 +11,8 @@ from vmlab.plan.terms import CellPlan, WorkloadPlan
 
 def settings_of(cell: CellPlan) -> dict[str, Any]:
     """JSON values: `tiles`, each attribute that all guests share (None where they differ, or there is none), `guests`
-    with the attributes of each guest of a tile, and `workloads` with the kind, the places and the parameters of each.
+    with the attributes of each guest of a tile, `workloads` with the kind, the places and the parameters of each, and
+    the caches that start `warm`.
     """
     every = (guest for guest in (*cell.guests, *cell.bare) if guest.tile == 1)
     guests = {guest.guest: guest.resources.model_dump(mode="json") for guest in every}
@@ -20,6 +21,7 @@ def settings_of(cell: CellPlan) -> dict[str, Any]:
         **{name: _shared([given[name] for given in guests.values()]) for name in GuestResources.model_fields},
         "guests": guests,
         "workloads": {workload.name: _workload(workload) for workload in cell.workloads if workload.tile == 1},
+        "warm": cell.warm,
     }
 
 

@@ -243,6 +243,7 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
         index=1,
         axes=point.values,
         host=checked.scenario.host,
+        warm=checked.scenario.warm,
         targets=tuple(targets_of(checked.scenario.targets, first)),
         repeat=1,
         tiles=tiles,

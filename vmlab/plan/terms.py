@@ -12,6 +12,7 @@ from vmlab.model.axes import absent_words
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
+from vmlab.model.scenarios.repetition import Warm
 from vmlab.telemetry.domains.neighbours import Neighbour
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ class CellPlan:
 
     `memory_bytes` is what the guests are given, `disk_bytes` what is written, `seconds` an estimate, `host` the host's
     settings for it, `targets` what each of its tiles must deliver. `guests` are virtual machines, `bare` are guests on
-    the host itself. `again_of` is the number of the cell that it measures again, 0 for none.
+    the host itself. `warm` are the caches that stay as preparation left them. `again_of` is the number of the cell that
+    it measures again, 0 for none.
     """
 
     index: int
@@ -165,6 +167,7 @@ class CellPlan:
     host: HostSettings = field(default_factory=HostSettings)
     targets: tuple[Target, ...] = ()
     bare: tuple[GuestPlan, ...] = ()
+    warm: Warm = False
 
     @property
     def added_images(self) -> tuple[str, ...]:

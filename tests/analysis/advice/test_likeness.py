@@ -13,7 +13,7 @@ from tests.cli.called import ended
 from tests.plan.copied_guest.guests import ROOMY
 from tests.plan.copied_guest.test_copied_load import BOTH, DAY, recorded, written
 from tests.store.stories import Story
-from vmlab.analysis.advice.likeness import Copied, LikeWay, copied_document, copied_of, lost_words
+from vmlab.analysis.advice.likeness import Copied, LikeWay, changes_of, copied_document, copied_of, lost_words
 from vmlab.analysis.document import run_document
 from vmlab.model.cell_event import CellStarted
 from vmlab.model.event import CellPlaced
@@ -29,11 +29,15 @@ SECONDS = 20
 LATENCY = {"as-it-is": 0.005, "cache-writeback": 0.001}
 
 
-def copy(folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: float = 5.2) -> None:
-    """A run that copied a load: at random as it is said, in sequence each request takes a tenth of that.
+def copy(
+    folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: float = 5.2, cold_ms: float | None = None
+) -> None:
+    """A run that copied a load: at random as it is said, in sequence each request takes a tenth of that; with what it
+    reads in the page cache, too, unless writeback takes `cold_ms` without it.
 
     fio does nothing while it starts.
     """
+    alike = ("random",) if cold_ms is None else ("random", "cached")
     text, file = written(recorded(**phases))
     plan = make_plan(file, Overrides(), ROOMY)
     store = folder / RUN / "run.sqlite"
@@ -42,7 +46,7 @@ def copy(folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: fl
     story.writer.document("request", json.dumps({"overrides": {"variables": {}}}))
     for cell in plan.cells:
         story.start_plan_cell(cell)
-        of_order = 1.0 if cell.axes["access"] == "random" else 0.1
+        of_order = 1.0 if cell.axes["access"] in alike else 0.1
         for one in cell.workloads:
             story.ran(one.name, 1, 0.0, SECONDS + 2.0)
         story.mono -= 2 * len(cell.workloads)
@@ -61,7 +65,10 @@ def copy(folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: fl
         story.execute(SECONDS, [idle, idle, *[busy] * (SECONDS - 2)])
         for one in cell.workloads:
             story.took(one.name, 1, SECONDS)
-            latency = LATENCY[str(cell.axes["setting"])] * (1 + cell.repeat / 100)
+            latency = LATENCY[str(cell.axes["setting"])]
+            if cold_ms is not None and (cell.axes["setting"], cell.axes["access"]) == ("cache-writeback", "random"):
+                latency = cold_ms / 1000
+            latency *= 1 + cell.repeat / 100
             story.measure(one.name, latency, "latency_mean", "s")
             story.measure(one.name, rate, "iops", "1/s")
         story.end_cell(wall=SECONDS)
@@ -120,10 +127,11 @@ def like(tmp_path: Path) -> Path:
 def test_the_order_that_is_like_the_recording_answers(like: Path) -> None:
     found = copied(like)
     assert [(one.access, one.way, one.alike) for one in found.ways] == [
+        ("cached", "reads", False),
         ("random", "reads", True),
         ("sequential", "reads", False),
     ]
-    (random, _) = found.ways
+    (_, random, _) = found.ways
     assert random.rate == pytest.approx(80.12)
     assert random.latency == pytest.approx(0.0052)
     assert found.alike == {"load": ["random"]} and found.is_likeness
@@ -146,8 +154,9 @@ def test_advice_and_answer_stand_side_by_side(like: Path, capsys: pytest.Capture
     body = json.loads(capsys.readouterr().out)
     assert body["schema"] == "vmlab.advice/1" and body["run"] == RUN
     assert body["copied"]["is_likeness"] is True
-    assert [one["alike"] for one in body["copied"]["ways"]] == [True, False]
+    assert [one["alike"] for one in body["copied"]["ways"]] == [False, True, False]
     (change,) = body["copied"]["changes"]
+    assert change["cold"] == []
     assert change["setting"] == "cache-writeback" and change["driver"] == {"cache": "writeback", "io": "threads"}
     assert all(f"what is lost: {one}" in text for one in change["lost"]) and "--unsafe" in " ".join(change["lost"])
 
@@ -179,7 +188,7 @@ def test_each_host_of_a_fleet_is_judged_by_its_own_samples(tmp_path: Path) -> No
 @pytest.mark.parametrize(("other", "answers"), [(5.2, {"random"}), (10.8, set())])
 def test_an_answer_over_several_hosts_takes_a_likeness_on_each(tmp_path: Path, other: float, answers: set[str]) -> None:
     found = copied(fleet_copy(tmp_path, {"hv1": 5.2, "hv2": other}, by_host=False))
-    assert [one.host for one in found.ways] == ["hv1", "hv1", "hv2", "hv2"]
+    assert [one.host for one in found.ways] == ["hv1"] * 3 + ["hv2"] * 3
     assert {one.access for one in found.answers} == answers
 
 
@@ -215,6 +224,24 @@ def test_what_is_worse_in_one_answer_is_no_change(like: Path) -> None:
     assert replace(found, answers=(latency, worse)).better == []
     paced = replace(latency, metric="iops")
     assert replace(found, answers=(paced,)).better == [], "the rate was set, and not the disk's"
+
+
+def test_reads_in_the_page_cache_decide_and_a_cold_one_is_said(tmp_path: Path) -> None:
+    copy(tmp_path, {"load": DAY}, cold_ms=5.6)
+    found = copied(tmp_path / RUN / "run.sqlite")
+    assert found.alike == {"load": ["cached", "random"]} and found.better == ["cache-writeback"]
+    (cold,) = changes_of(found)[0].cold
+    assert (cold.access, cold.way) == ("random", "reads") and cold.difference.percent == pytest.approx(12)
+    text = " ".join(copied_text(found, 120).split())
+    assert "answer: cached, cache-writeback, reads: latency mean -80.0 %" in text
+    assert (
+        "it counts on the VM reading the same blocks again, and on host memory for them; else: random, "
+        "cache-writeback, reads: latency mean +12.0 %" in text
+    )
+    worse = replace(cold, way="writes")
+    assert replace(found, answers=(*found.answers, worse)).better == [], "no page cache excuses a slower write"
+    cached = next(one for one in found.answers if one.access == "cached" and one.metric == "latency_mean")
+    assert replace(found, answers=(replace(cached, metric="iops"), cold)).better == []
 
 
 def test_cells_of_another_axis_are_not_the_recorded_settings(like: Path) -> None:

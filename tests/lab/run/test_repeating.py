@@ -327,7 +327,8 @@ async def test_the_caches_that_warm_names_are_left_alone(
 
     monkeypatch.setattr("tests.lab.runs.ScriptedGuest", Stubborn)
     monkeypatch.setattr("vmlab.lab.cell.caches.emptied", emptied)
-    run = MemoryRun(CALM + f"axes: {{cache: [none]}}\nwarm: {warm}\n")
+    text = f"axes: {{cache: [none]}}\nwarm: {warm}\n" if warm != "host" else "axes: {a: {points: {x: {warm: host}}}}\n"
+    run = MemoryRun(CALM + text)
     await run.run()
     ((_, reasons),) = run.outcomes()
     assert {getattr(guest, "asked", None) for guest in run.guests} == {guests}

@@ -84,7 +84,12 @@ def test_a_pace_is_read_back(rate: float) -> None:
 
 @pytest.mark.parametrize(
     ("phases", "cells"),
-    [({"load": DAY}, 4), ({"load": BOTH}, 4), ({"phase-1": DAY, "phase-2": BOTH, "phase-3": WRITES}, 12)],
+    [
+        ({"load": DAY}, 6),
+        ({"load": BOTH}, 6),
+        ({"load": WRITES}, 4),
+        ({"phase-1": DAY, "phase-2": BOTH, "phase-3": WRITES}, 18),
+    ],
 )
 def test_the_scenario_is_valid_and_carries_what_was_recorded(phases: dict[str, Any], cells: int) -> None:
     load = recorded(**phases)
@@ -95,7 +100,9 @@ def test_the_scenario_is_valid_and_carries_what_was_recorded(phases: dict[str, A
     assert len({tuple(cell.axes.items()) for cell in plan.cells}) == cells
     assert file.scenario.recorded is not None
     assert recorded_keys(file.scenario.recorded) == recorded_keys(load)
-    assert {str(cell.axes["access"]) for cell in plan.cells} == {"random", "sequential"}
+    warm = {cell.axes["access"]: cell.warm for cell in plan.cells}
+    reads = {"cached": "host"} if any("reads" in phase for phase in phases.values()) else {}
+    assert warm == {"random": False, "sequential": False, **reads}
     assert {str(cell.axes["setting"]) for cell in plan.cells} == {"as-it-is", "cache-writeback"}
     assert "Which blocks it read and wrote is not known" in text
 

@@ -25,7 +25,7 @@ from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, RUN_TIME, CacheMode, Outco
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.plan.copied_guest.copied_load import ACCESS, LATENCY, PHASE, WORDS
+from vmlab.plan.copied_guest.copied_load import ACCESS, CACHED, LATENCY, PHASE, READS, WORDS
 from vmlab.plan.copied_guest.copied_scenario import AS_IT_IS, SETTING, VM
 from vmlab.plan.scenario_file.loading import read
 from vmlab.store.reader import RunReader
@@ -117,16 +117,32 @@ class Copied:
     def better(self) -> list[str]:
         """The settings that answered better and nowhere worse; none for a load with flushes, whose time no figure has.
 
-        A rate counts where the disk set it.
+        A rate counts where the disk set it. Reads with a cold page cache decide nothing where those with a warm one are
+        answered, as in a guest that has run for long.
         """
         if any(phase.flushes for phase in self.recorded.phases.values()):
             return []
         told: dict[str, list[bool | None]] = {}
-        for one in self.answers:
-            way = self.recorded.phases[one.phase].ways[one.way]
-            if one.metric == LATENCY or way.in_flight is not None:
+        for one in self._deciding():
+            if not self._is_set_aside(one):
                 told.setdefault(one.setting, []).append(one.difference.better)
         return [setting for setting, answers in told.items() if True in answers and False not in answers]
+
+    def cold(self, setting: str) -> tuple[Answer, ...]:
+        """What holds instead of a `setting`'s answers with a warm page cache while the host's is cold."""
+        return tuple(one for one in self._deciding() if one.setting == setting and self._is_set_aside(one))
+
+    def _deciding(self) -> Iterator[Answer]:
+        for one in self.answers:
+            if one.metric == LATENCY or self.recorded.phases[one.phase].ways[one.way].in_flight is not None:
+                yield one
+
+    def _is_set_aside(self, one: Answer) -> bool:
+        if one.way != READS or one.access == CACHED:
+            return False
+        same = (one.phase, one.host, one.setting, one.way, one.metric)
+        warm = (other for other in self.answers if other.access == CACHED)
+        return any((other.phase, other.host, other.setting, other.way, other.metric) == same for other in warm)
 
     @property
     def is_likeness(self) -> bool:
@@ -272,23 +288,26 @@ _LOST = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A `setting` that answered better: the attributes of the disk's ``<driver>``, and what is `lost`, in sentences."""
+    """A `setting` that answered better: the attributes of the disk's ``<driver>``, what is `lost`, in sentences, and
+    with a `cold` page cache the answers about reads, where those with a warm one decided.
+    """
 
     setting: str
     driver: Mapping[str, str]
     lost: tuple[str, ...]
+    cold: tuple[Answer, ...] = ()
 
 
 def changes_of(found: Copied) -> list[Change]:
     """One for each setting that is `better`."""
-    return [_change(setting, found.changed.get(setting, {}), found.mode) for setting in found.better]
+    return [_change(found, setting, found.changed.get(setting, {})) for setting in found.better]
 
 
-def _change(setting: str, keys: Mapping[str, Any], before: CacheMode | None) -> Change:
+def _change(found: Copied, setting: str, keys: Mapping[str, Any]) -> Change:
     driver = {name: str(keys[f"data_{name}"]) for name in ("cache", "io") if keys.get(f"data_{name}") is not None}
     after = next((mode for mode in CACHE_MODES if mode == driver.get("cache")), None)
-    lost = () if before is None or after is None else tuple(lost_words(before, after))
-    return Change(setting, driver, lost)
+    lost = () if found.mode is None or after is None else tuple(lost_words(found.mode, after))
+    return Change(setting, driver, lost, found.cold(setting))
 
 
 def lost_words(before: CacheMode, after: CacheMode) -> Iterator[str]:

@@ -228,9 +228,10 @@ def _check_plan(folder: RunFolder, request: RunRequest, asked: Plan, recorded: _
         told = known.told
         cell = cells.get(place_of(told.axes, told.repeat))
         then = (told.axes, told.repeat, {name: one for name, one in told.settings.items() if name != "host"})
-        if number not in anew and (
-            cell is None or _as_kept([cell.axes, cell.repeat, settings_of(cell)]) != _as_kept(then)
-        ):
+        # Records of older versions do not say which caches started warm.
+        left_out = () if "warm" in told.settings else ("warm",)
+        now = {} if cell is None else {key: one for key, one in settings_of(cell).items() if key not in left_out}
+        if number not in anew and (cell is None or _as_kept([cell.axes, cell.repeat, now]) != _as_kept(then)):
             raise RefusedError(f"run {folder.id}: cell {number} would be planned otherwise now; start it anew")
     if len(plan.cells) != len(asked.cells) or len(plan.cells) < recorded.planned_cells():
         raise RefusedError(f"run {folder.id} has other cells than would be planned now; start it anew")

@@ -70,7 +70,7 @@ class CellRun:
             added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
             layers=around.guests.layers,
         )
-        self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
+        self._caches = Caches(self._guests, warm=plan.warm)
         host, drain = around.host, self._timing.drain
         self.live = live_switches(plan, self._guests, self._events, drain, host.disk, host.ksm)
         """What viewers may switch while the workloads run."""

@@ -1,5 +1,5 @@
 """The load of a recorded disk as workloads of fio: its reads and its writes apart, each with its own rate, size and
-depth, once at random and once in sequence, and a point of an axis for each phase.
+depth, at random, in sequence, and with what it reads in the host's page cache; and a point of an axis for each phase.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
 from vmlab.telemetry.source import THE_HOST
 
 ACCESS, PHASE, RANDOM, SEQUENTIAL = "access", "phase", "random", "sequential"
+CACHED = "cached"
+"""The value of the axis `access` with what the guest reads in the host's page cache, where the disk's mode keeps it."""
 LATENCY = "latency_mean"
 """The metric that differs where the rates are the same."""
-WORDS = {"reads": "read", "writes": "write"}
+READS, WRITES = "reads", "writes"
+WORDS = {READS: "read", WRITES: "write"}
 """What fio calls the ways of a load."""
 AS_RECORDED = "recorded"
-"""The only value of the axis `access` where reads and writes have each their own order, and both are known."""
+"""The order of the axis `access` where reads and writes have each their own, and both are known."""
 _SECTOR, _PAGE, _MOST_BLOCK = 512, 4096, 2**24
 DEPTH_NOISE = 0.05
 """Requests under way by which a mean may be above those that there were."""
@@ -144,7 +147,7 @@ def _workloads(recorded: Recorded, ways: list[str], seconds: int, keys: Keys) ->
 def _of_way(phase: RecordedPhase, name: str, keys: Keys) -> dict[str, Any]:
     """A way of a phase, with files that are together no larger than what the phase moved."""
     way = phase.ways.get(name, _IDLE)
-    found = fio_keys(way, phase.flushes if name == "writes" and way is not _IDLE else None)
+    found = fio_keys(way, phase.flushes if name == WRITES and way is not _IDLE else None)
     block = parse_bytes(found["block"])
     size = min(most_file_bytes(keys), max(_LEAST_FILE, int(way.rate * way.size * phase.time)))
     return {**found, "size": exact_bytes(max(1, size // found.get("jobs", 1) // block) * block)}
@@ -162,6 +165,9 @@ def _axes(recorded: Recorded, ways: list[str], orders: Orders, keys: Keys) -> Ma
             words[RANDOM] = f"nothing tells the order of its {whose[0]}: at random here"
         points = {name: {**dict.fromkeys(whose, name), **told} for name in words}
         found = {ACCESS: [Line(name, _in_order(point), words[name]) for name, point in points.items()]}
+    if READS in ways:
+        cached = {**_in_order({**dict.fromkeys(ways, RANDOM), **told}), "warm": "host"}
+        found[ACCESS].append(Line(CACHED, cached, "with its files in the host's page cache, as the mode allows"))
     if len(recorded.phases) > 1:
         phases = [Line(name, _point(one, ways, keys), _words(one)) for name, one in recorded.phases.items()]
         found = {PHASE: phases, **found}
@@ -185,7 +191,7 @@ def _point(phase: RecordedPhase, ways: list[str], keys: Keys) -> dict[str, Any]:
     for name in ways:
         own = _of_way(phase, name, keys)
         # What another phase has and this one has not.
-        own = {"depth": 1, "jobs": 1, "rate": None, **({"fdatasync": 0} if name == "writes" else {}), **own}
+        own = {"depth": 1, "jobs": 1, "rate": None, **({"fdatasync": 0} if name == WRITES else {}), **own}
         found |= {f"workloads.{name}.{key}": value for key, value in own.items()}
     return found
 
@@ -213,6 +219,8 @@ def _heading(recorded: Recorded, ways: list[str], orders: Orders, flushes_known:
     both = len(_told(ways, orders)) < len(ways)
     again = ", and each load comes once at random and once in sequence" if both else ""
     yield f"Which blocks it read and wrote is not known: files are as large as what it moved, 1 GiB at most{again}."
+    if READS in ways:
+        yield f"How often it read the same again is not known: {CACHED} is as if the host's page cache had all of it."
     if not flushes_known:
         yield "How often it flushed is not known: no libvirt counts its requests, and a flush names no file."
     yield (

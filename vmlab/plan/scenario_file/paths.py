@@ -23,9 +23,10 @@ from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.workloads.registry import kinds
 
 _PART = re.compile(r"\*|[a-z][a-z0-9_-]*", re.ASCII)
-_FIXED = ("repeats", "until", "order", "warm_up", "warm", "seed", "hypervisor", "provision", "helper", "summary")
+_OF_EACH_CELL = ("warm",)
+_FIXED = ("repeats", "until", "order", "warm_up", "seed", "hypervisor", "provision", "helper", "summary")
 _MEMBER_ROOTS = ("guests", "workloads")
-AXIS_ROOTS = (*_MEMBER_ROOTS, "host")
+AXIS_ROOTS = (*_MEMBER_ROOTS, "host", *_OF_EACH_CELL)
 ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", "targets", *_FIXED)
 TILES: Place = ("tiles",)
 """The place for a number of tiles, which is not in the document: the planner reads it."""
@@ -33,7 +34,7 @@ TILES: Place = ("tiles",)
 
 def path_length(root: str) -> int:
     """How many parts a path has that begins so, as ``host.thp`` has two; what is longer is refused by `expand`."""
-    return 1 if root in _FIXED else 3 if root in (*_MEMBER_ROOTS, "targets") else 2
+    return 1 if root in (*_OF_EACH_CELL, *_FIXED) else 3 if root in (*_MEMBER_ROOTS, "targets") else 2
 
 
 def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
@@ -51,7 +52,7 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
         raise ValueError(f"{path} {why}")
     if parts[0] in _MEMBER_ROOTS:
         return _members(document, parts, path)
-    if parts[0] in _FIXED and len(parts) == 1:
+    if parts[0] in (*_OF_EACH_CELL, *_FIXED) and len(parts) == 1:
         return [(parts[0],)]
     if parts[0] == "targets" and len(parts) == 3 and "*" not in parts:
         return [tuple(parts)]
@@ -83,14 +84,15 @@ def _fuller(document: Document, parts: list[str]) -> str:
 
 
 def point_places(document: Document, path: str) -> list[Place]:
-    """All places that a key of a named point means: a path of an axis, ``tiles``, or an attribute of all guests.
+    """All places that a key of a named point means: a path of an axis, ``tiles``, ``warm``, or an attribute of all
+    guests.
 
     Raises ValueError, with what would be right, for a path that means nothing.
     """
     if path == "tiles":
         return [TILES]
-    if path not in GUEST_ATTRIBUTES and "." not in path:
-        words = ["tiles", *GUEST_ATTRIBUTES, "absent", "without"]
+    if path not in (*GUEST_ATTRIBUTES, *_OF_EACH_CELL) and "." not in path:
+        words = ["tiles", *_OF_EACH_CELL, *GUEST_ATTRIBUTES, "absent", "without"]
         raise ValueError(f"there is no {shorten(path)!r} to set; {meant(path, words)}")
     return expand(document, f"guests.*.{path}" if path in GUEST_ATTRIBUTES else path, AXIS_ROOTS)
 

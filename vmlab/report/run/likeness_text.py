@@ -96,3 +96,7 @@ def _changes(found: Copied) -> Iterator[str]:
         command = f"virsh edit {shlex.quote(recorded.domain)}"
         yield visible_line(f"to change it: {command}, and in the <driver> of disk {recorded.disk}: {words}")
         yield from (f"what is lost: {words}" for words in change.lost)
+        if change.cold:
+            yield "it counts on the VM reading the same blocks again, and on host memory for them; else: " + "; ".join(
+                _answer_words(found, one) for one in change.cold
+            )
