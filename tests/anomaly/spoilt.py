@@ -13,7 +13,7 @@ import asyncssh
 
 from tests.anomaly.injector import Injector, unspoilt
 from tests.fakes.hypervisor import FakeHypervisor
-from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
+from tests.fakes.scripted_guest import Script, ScriptedGuest
 from vmlab.guests.channel import Channel
 from vmlab.hypervisor.disks.host_files import host_data
 from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
@@ -174,7 +174,7 @@ class SpoiltHypervisor:
 class SpoiltChannel:
     """`guests.channel.Channel`. A line that does not come is waited for until somebody calls that off."""
 
-    inner: ScriptedClient
+    inner: Channel
     injector: Injector
 
     async def _point(self, method: str, late: str | None) -> None:
