@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 import asyncssh
 
 from tests.anomaly.injector import Injector, unspoilt
+from tests.fakes.guest_stops import is_watch
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.scripted_guest import Script, ScriptedGuest
 from vmlab.guests.channel import Channel
@@ -176,10 +177,11 @@ class SpoiltChannel:
 
     inner: Channel
     injector: Injector
+    named: str = ""
 
     async def _point(self, method: str, late: str | None) -> None:
         await self.injector.awaited(
-            f"channel.{method}",
+            f"channel.{self.named}{method}",
             lambda: GuestError(f"{method}: connection lost"),
             None if late is None else lambda: DeadlineExceeded(late),
         )
@@ -230,8 +232,9 @@ class SpoiltShell:
         await self._inner.write(path, content, mode=mode)
 
     async def launch(self, argv: list[str]) -> Channel:
-        await self._point("launch", f"{argv[0]} did not start within 60 s")
-        return SpoiltChannel(await self._inner.launch(argv), self._injector)
+        named = "watch-" if is_watch(argv) else ""
+        await self._point(f"{named}launch", f"{argv[0]} did not start within 60 s")
+        return SpoiltChannel(await self._inner.launch(argv), self._injector, named)
 
     async def close(self) -> None:
         await self._inner.close()
