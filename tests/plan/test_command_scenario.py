@@ -122,10 +122,10 @@ def test_a_guest_has_cpus_and_memory() -> None:
             guest_size(text)
 
 
-@pytest.mark.parametrize("name", ["pgbench", "script"])
+@pytest.mark.parametrize("name", ["pgbench", "redis", "script"])
 def test_the_examples_are_in_order(name: str) -> None:
     file = load(f"{EXAMPLES}/{name}.yaml")
     plan = make_plan(file, Overrides(), HOST)
-    assert {cell.axes["cache"] for cell in plan.cells} == {"none", "writeback"} and len(plan.cells) == 12
+    assert {cell.axes["cache"] for cell in plan.cells} == {"none", "writeback"} and len(plan.cells) == 14
     page = (EXAMPLES.parents[1] / "docs/how-to/own-command.md").read_text(encoding="utf-8")
     assert name != "pgbench" or f"```yaml\n{file.text}```" in page
