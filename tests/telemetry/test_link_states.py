@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 _PROGRAM = """
-import json, subprocess, sys, time
+import json, os, subprocess, sys, time
+from pathlib import Path
 from vmlab.telemetry.link_states import LinkStates
 for words in (
     "link add br9 type bridge", "link add va type veth peer name vb", "link set va master br9",
@@ -32,6 +33,17 @@ for moment, line in enumerate(sys.argv[1:], 1):
     for words in filter(None, line.split("; ")):
         if words == "up":
             up()
+        elif words == "away":
+            other = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+            own = Path("/proc/self/ns/net").readlink()
+            while Path(f"/proc/{other.pid}/ns/net").readlink() == own:
+                time.sleep(0.01)
+            subprocess.run(["ip", "link", "set", "va", "netns", str(other.pid)], check=True)
+        elif words == "back":
+            inside = ["nsenter", "-t", str(other.pid), "-n"]
+            subprocess.run([*inside, "ip", "link", "set", "va", "netns", str(os.getpid())], check=True)
+            other.kill()
+            other.wait()
         else:
             subprocess.run(words.split(), check=True)
     links.look(float(moment))
@@ -71,6 +83,13 @@ def test_a_link_that_was_down_is_told_with_its_time() -> None:
 def test_a_link_that_was_down_between_two_looks_is_told() -> None:
     """The kernel tells each change: none is too short."""
     assert "the state of link va" in [one[0] for one in changed("ip link set va down; ip link set va up", "")]
+
+
+def test_a_link_that_was_taken_away_and_brought_back_is_told_and_one_that_went_for_good_is_not() -> None:
+    back = "back; ip link set va master br9; ip link set va up"
+    found = changed("away", "", back)
+    assert ["the network namespace of link va", "the lab's", "elsewhere", 2.0] in found
+    assert not [one for one in changed("", "ip link del va", "") if "link va" in one[0]]
 
 
 @pytest.mark.parametrize(

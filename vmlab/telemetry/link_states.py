@@ -29,6 +29,7 @@ _IFF_UP = 1
 _BRIDGE_FAMILY = 7
 _DOWN = {1: "not present", 2: "down", 3: "its lower layer down", 5: "dormant"}
 _FORWARDING = 3
+_WHERE, _HERE = "network namespace", "the lab's"
 _BUFFER = 2**20
 _PIECE = 2**17
 
@@ -55,6 +56,7 @@ class LinkStates:
         self._socket.bind((0, _GROUPS))
         self._socket.setblocking(False)
         self._links: dict[int, _Link] = {}
+        self._gone: dict[int, _Link] = {}
         self._listed = False
         self._ask()
 
@@ -110,13 +112,17 @@ class LinkStates:
                 if kind == _NEWLINK and index in self._links:
                     self._compare(self._links[index], dict(_port(body)), now)
             elif kind == _DELLINK:
-                # It went with its guest.
-                self._links.pop(index, None)
+                # It went with its guest, unless it comes back.
+                if (link := self._links.pop(index, None)) is not None:
+                    self._gone[index] = link
+                    self._compare(link, {_WHERE: "elsewhere"}, now)
             else:
                 self._take(index, flags, dict(_attributes(body, _LINK.size)), now)
 
     def _take(self, index: int, flags: int, told: dict[int, bytes], now: float) -> None:
-        state = dict(_state(flags, told))
+        state = {**dict(_state(flags, told)), _WHERE: _HERE}
+        if (back := self._gone.pop(index, None)) is not None:
+            self._links[index] = back
         link = self._links.get(index)
         if link is not None:
             self._compare(link, state, now)
