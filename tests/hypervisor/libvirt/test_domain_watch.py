@@ -207,6 +207,20 @@ async def test_time_in_which_a_process_was_stopped_adds_up(process: subprocess.P
     domain_watch.leave("web")
 
 
+async def test_time_in_which_a_domain_was_paused_adds_up(process: subprocess.Popen[bytes]) -> None:
+    domain_watch = watch_of(Root())
+    domain_watch.watch("web", Domain("1"), process.pid)
+    for uuid, how in (("2", "paused"), ("1", "")):
+        domain_watch._on_paused(uuid, how)
+    assert await domain_watch.standstill(["web"]) == {"web": 0}
+    domain_watch._on_paused("1", "paused")
+    await asyncio.sleep(0.1)
+    domain_watch._on_paused("1", "")
+    seconds = (await domain_watch.standstill(["web"]))["web"]
+    assert seconds >= 0.1 and await domain_watch.standstill(["web"]) == {"web": seconds}
+    domain_watch.leave("web")
+
+
 @pytest.mark.parametrize(
     ("status", "crashed"), [(signal.SIGSEGV, True), (signal.SIGABRT, True), (signal.SIGKILL, False), (256, False)]
 )

@@ -30,5 +30,6 @@ def test_each_death_is_heard_of_with_its_cause(isolated: Start, runtime: Path, t
     assert "because its disk cannot be written: the host's disk is full" in said["full"]["cause"]
     assert said["stood"]["before"] == 0
     assert 0 < said["stood"]["during"] < said["stood"]["after"]
+    assert said["stood"]["paused"] > 0.5
     assert said["destroyed"] == "", "a guest that the lab ends is no loss"
     assert "Domain not found" in said["gone"]

@@ -74,7 +74,7 @@ async def within(hypervisor: Hypervisor, name: str, script: str) -> None:
 
 
 async def stand(hypervisor: Hypervisor, name: str) -> dict[str, float]:
-    """How long a QEMU stood still, told while it does and afterwards."""
+    """How long a QEMU stood still, told while it does and afterwards, and once libvirt had paused it for as long."""
     pid = pid_of(name)
     before = (await hypervisor.watch.standstill([name]))[name]
     os.kill(pid, signal.SIGSTOP)
@@ -83,7 +83,14 @@ async def stand(hypervisor: Hypervisor, name: str) -> dict[str, float]:
     await asyncio.sleep(STOPPED_SECONDS / 2)
     os.kill(pid, signal.SIGCONT)
     await asyncio.sleep(0.3)
-    return {"before": before, "during": during, "after": (await hypervisor.watch.standstill([name]))[name]}
+    after = (await hypervisor.watch.standstill([name]))[name]
+    domain = hypervisor._lookup(name)  # type: ignore[attr-defined]
+    await asyncio.to_thread(domain.suspend)
+    await asyncio.sleep(STOPPED_SECONDS)
+    await asyncio.to_thread(domain.resume)
+    await asyncio.sleep(0.3)
+    paused = (await hypervisor.watch.standstill([name]))[name] - after
+    return {"before": before, "during": during, "after": after, "paused": paused}
 
 
 async def main(runtime: str, folder: str) -> None:

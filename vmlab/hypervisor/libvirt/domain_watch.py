@@ -48,6 +48,12 @@ class _Guest:
     reason: str = ""
     reporting: asyncio.TimerHandle | None = None
 
+    def stand(self, now: float, *, still: bool) -> None:
+        """It stands still from now on, or goes on."""
+        if self.since is not None:
+            self.stopped += now - self.since
+        self.since = now if still else None
+
     def stopped_until(self, now: float) -> float:
         return self.stopped + (0.0 if self.since is None else now - self.since)
 
@@ -86,7 +92,7 @@ class DomainWatch:
     def begin(self) -> DomainEvents:
         """Listen to the lab's init; the listener to libvirt, to be registered with a connection."""
         self._children.start()
-        return DomainEvents(asyncio.get_running_loop(), self._on_stopped, self._on_disk_error)
+        return DomainEvents(asyncio.get_running_loop(), self._on_stopped, self._on_disk_error, self._on_paused)
 
     def end(self) -> None:
         """Stop watching all guests."""
@@ -155,9 +161,13 @@ class DomainWatch:
                 self._ended.popitem(last=False)
         for guest in self._guests.values():
             if guest.pid == change.pid:
-                if guest.since is not None:
-                    guest.stopped += change.mono - guest.since
-                guest.since = change.mono if change.stopped else None
+                guest.stand(change.mono, still=change.stopped)
+
+    def _on_paused(self, uuid: str, how: str) -> None:
+        """Somebody has paused a domain, or with an empty `how` let it go on."""
+        for guest in self._guests.values():
+            if guest.uuid == uuid:
+                guest.stand(time.monotonic(), still=bool(how))
 
     def _on_stopped(self, uuid: str, reason: str) -> None:
         """libvirt reports that a domain has ended; `reason` may be empty."""
@@ -297,12 +307,15 @@ def _keep_off_stderr(_context: Any, error: tuple[Any, ...]) -> None:
 
 
 class DomainEvents:
-    """Passes on what ends a domain, in the thread of `loop`: its own end, or an error of its disk."""
+    """Passes on, in the thread of `loop`, that a domain has ended, had an error of its disk, or was paused."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_stopped: Receiver, on_disk_error: Receiver) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_stopped: Receiver, on_disk_error: Receiver, on_paused: Receiver
+    ) -> None:
         self._loop = loop
         self._on_stopped = on_stopped
         self._on_disk_error = on_disk_error
+        self._on_paused = on_paused
 
     def connect(self, uri: str) -> Any:
         """A connection to libvirt, whose domains are listened to until it is closed; blocks. Raises libvirtError."""
@@ -325,6 +338,8 @@ class DomainEvents:
         elif event == libvirt.VIR_DOMAIN_EVENT_SUSPENDED and detail == libvirt.VIR_DOMAIN_EVENT_SUSPENDED_IOERROR:
             # The reason of the error is in the event below, which comes first.
             self._pass_on(self._on_disk_error, domain, "an I/O error")
+        elif event in (libvirt.VIR_DOMAIN_EVENT_SUSPENDED, libvirt.VIR_DOMAIN_EVENT_RESUMED):
+            self._pass_on(self._on_paused, domain, "paused" if event == libvirt.VIR_DOMAIN_EVENT_SUSPENDED else "")
 
     def _disk_error(
         self, _connection: Any, domain: Any, path: str, _device: str, action: int, reason: str, _opaque: Any
