@@ -14,6 +14,7 @@ from tests.lab.runs import CACHES, MemoryRun
 from tests.lab.runs import REPORT as SHORT_REPORT
 from tests.lab.sys_folder import BEFORE, KSM, Sys
 from tests.waiting import until
+from vmlab.lab.cell import live_switch
 from vmlab.model.cell_event import (
     CellStarted,
     KsmSwitched,
@@ -22,6 +23,7 @@ from vmlab.model.cell_event import (
 from vmlab.model.errors import CommandFailed, HypervisorError, RefusedError, UsageError
 from vmlab.model.event import Event, Notice
 from vmlab.model.run import Outcome, Phase
+from vmlab.telemetry.setting_files import full_scans
 
 
 @pytest.fixture
@@ -64,12 +66,17 @@ async def test_a_guest_that_asks_for_memory_that_is_never_merged_is_left_alone(t
         assert lab.hypervisor.unmergeable == {"t1-slow"}
 
 
-async def test_off_goes_on_until_ksm_has_counted_what_was_unmerged(tmp_path: Path, sys: Sys) -> None:
+async def test_off_goes_on_until_ksm_has_counted_what_was_unmerged(
+    tmp_path: Path, sys: Sys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int | None] = []
+    monkeypatch.setattr(live_switch, "full_scans", lambda roots: looks.append(full_scans(roots)) or looks[-1])
     sys.write("run", "1")
     sys.write("full_scans", "5")
     async with working(tmp_path, ksm=sys.ksm(recount_seconds=600)) as (lab, cell):
         switching = asyncio.ensure_future(cell.live["ksm"].switch("off", "test"))
-        await until(lambda: lab.hypervisor.unmergeable, "the guests are unmerged")
+        await until(lambda: looks, "the guests are unmerged, and KSM's looks are counted from here on")
+        assert looks[0] == 5 and lab.hypervisor.unmergeable
         sys.write("full_scans", "6")
         # Everything that can go on has done so when this is over.
         await asyncio.sleep(0.3)
