@@ -24,6 +24,7 @@ from vmlab.model.errors import CommandFailed, HypervisorError, RefusedError, Usa
 from vmlab.model.event import Event, Notice
 from vmlab.model.run import Outcome, Phase
 from vmlab.telemetry.setting_files import full_scans
+from vmlab.telemetry.source import Roots
 
 
 @pytest.fixture
@@ -70,7 +71,12 @@ async def test_off_goes_on_until_ksm_has_counted_what_was_unmerged(
     tmp_path: Path, sys: Sys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int | None] = []
-    monkeypatch.setattr(live_switch, "full_scans", lambda roots: looks.append(full_scans(roots)) or looks[-1])
+
+    def looked(roots: Roots) -> int | None:
+        looks.append(full_scans(roots))
+        return looks[-1]
+
+    monkeypatch.setattr(live_switch, "full_scans", looked)
     sys.write("run", "1")
     sys.write("full_scans", "5")
     async with working(tmp_path, ksm=sys.ksm(recount_seconds=600)) as (lab, cell):
