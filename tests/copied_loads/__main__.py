@@ -1,7 +1,7 @@
 """Records domains whose best cache mode is known, copies their loads, and counts how often the copy answers rightly.
 
-``python -m tests.copied_loads [LOAD…] --keep FOLDER`` starts guests, as root; an attempt takes about half an hour. What
-FOLDER has already is not done again.
+``python -m tests.copied_loads [LOAD…] --keep FOLDER`` starts guests, as root; an attempt takes half an hour or more.
+What FOLDER has already is not done again.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from vmlab.workloads.registry import kinds
 _PART = re.compile(r"\*|[a-z][a-z0-9_-]*", re.ASCII)
 _OF_EACH_CELL = ("warm",)
 _FIXED = ("repeats", "until", "order", "warm_up", "seed", "hypervisor", "provision", "helper", "summary")
+_PLAIN = (*_OF_EACH_CELL, *_FIXED)
 _MEMBER_ROOTS = ("guests", "workloads")
 AXIS_ROOTS = (*_MEMBER_ROOTS, "host", *_OF_EACH_CELL)
 ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", "targets", *_FIXED)
@@ -34,7 +35,7 @@ TILES: Place = ("tiles",)
 
 def path_length(root: str) -> int:
     """How many parts a path has that begins so, as ``host.thp`` has two; what is longer is refused by `expand`."""
-    return 1 if root in (*_OF_EACH_CELL, *_FIXED) else 3 if root in (*_MEMBER_ROOTS, "targets") else 2
+    return 1 if root in _PLAIN else 3 if root in (*_MEMBER_ROOTS, "targets") else 2
 
 
 def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
@@ -52,7 +53,7 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
         raise ValueError(f"{path} {why}")
     if parts[0] in _MEMBER_ROOTS:
         return _members(document, parts, path)
-    if parts[0] in (*_OF_EACH_CELL, *_FIXED) and len(parts) == 1:
+    if parts[0] in _PLAIN and len(parts) == 1:
         return [(parts[0],)]
     if parts[0] == "targets" and len(parts) == 3 and "*" not in parts:
         return [tuple(parts)]
