@@ -1,6 +1,7 @@
 """Figures in what a user's command printed: each where the scenario says, by a pattern, a column or a path.
 
-A figure that is not there, or there twice, is a fault of the command: of two nobody knows which is meant.
+A figure that is not there, or there twice, is a fault of the command: of two nobody knows which is meant. So is a
+group that has part of a number, as `([0-9.]+)` has of ``1.5e+06`` and of ``1,234``.
 
 Patterns are searched within a deadline. Python's expressions backtrack: ``(a+)+$`` takes for ever over forty letters.
 Neither a thread nor a loop of events can end that, so a process of its own searches, `pattern_process`. `figures` of a
@@ -17,6 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -38,10 +40,11 @@ from vmlab.workloads.verification import OBJECT_OR_ARRAY, ONCE, TWICE, only_docu
 from vmlab.workloads.workload_steps import WorkloadParams
 
 _LONGEST = 1000
-_LONGEST_LINE = 4096
-"""Characters of a line in which is searched: a pattern such as `(?:.*) x` takes time by their square."""
 _STEP = re.compile(r'\.(?:"(?P<quoted>[^"]+)"|(?P<plain>[^."\[\]]+))|\[(?P<index>[0-9]{1,6})\]')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_GOES_ON = re.compile(r"[0-9]+|\.[0-9]+|,[0-9]{3}(?![0-9])|[eE][+-]?[0-9]+", re.ASCII)
+_BEGAN = re.compile(r"[0-9][.,]?\Z|[0-9]\.?[eE][+-]?\Z|(?<![^\s=:(])-\Z", re.ASCII)
+"""What follows and what precedes a part of a number."""
 _UNITS = "1, 1/s, %, a time such as ms, a size such as MiB, or a rate such as MB/s or Mbit/s"
 _BETTER: Mapping[str, Literal["more", "less"]] = {"higher": "more", "lower": "less"}
 
@@ -182,7 +185,7 @@ def figures_in(
     """
     sought = [] if expect is None else [Sought(expect, 1)]
     sought += [Sought(one.find) for one in metrics.values() if one.find is not None]
-    texts = [_searched(text) for one in rounds for text in one] if sought else []
+    texts = [text.replace("\r\n", "\n") for one in rounds for text in one] if sought else []
     found = dict(zip(sought, search(sought, texts), strict=True))
     values: dict[str, list[float]] = {}
     for number, printed in enumerate(rounds):
@@ -220,11 +223,6 @@ def said_lines(lines: list[str]) -> str:
     return f"; its last output: {' | '.join(line[:200] for line in lines)}" if lines else ""
 
 
-def _searched(text: str) -> str:
-    """A text with the ends of lines of Unix, and with no line that is too long."""
-    return "\n".join(line[:_LONGEST_LINE] for line in text.replace("\r\n", "\n").split("\n"))
-
-
 def _matched(pattern: str, matches: Sequence[Searched]) -> str:
     """The group of the only match, in the error output where the output has none. Raises ValueError."""
     found = next((one for one in matches if one.times), None)
@@ -234,6 +232,10 @@ def _matched(pattern: str, matches: Sequence[Searched]) -> str:
         raise ValueError(f"{shown(pattern)} matches {found.times} times, not once")
     if found.group is None:
         raise ValueError(f"the group of {shown(pattern)} matched nothing")
+    before, after = (sure[0] if sure else "" for sure in (_BEGAN.search(found.before), _GOES_ON.match(found.after)))
+    if before or after:
+        whole = f"{before}{found.group}{after}"[:60]
+        raise ValueError(f"the group of {shown(pattern)} has {found.group[:40]!r}, a part of {whole!r}")
     return found.group
 
 
@@ -250,7 +252,12 @@ def _in_csv(column: str, row: str | None, out: str) -> str:
     heads = lines[at]
     if heads.count(column) > 1:
         raise ValueError(f"the head {column[:60]!r} is {heads.count(column)} times in its line, not once")
-    below = [line for line in lines[at + 1 :] if len(line) == len(heads) and row in (None, line[0])]
+    of_row = [line for line in lines[at + 1 :] if row in (None, line[0])]
+    # A line of prose, which has no comma, ends the table.
+    for line in takewhile(lambda line: len(line) > 1, of_row):
+        if len(line) != len(heads):
+            raise ValueError(f"{','.join(line)[:60]!r} has {len(line)} fields, and the heads are {len(heads)}")
+    below = [line for line in of_row if len(line) == len(heads)]
     if len(below) != 1:
         where = "below the heads" if row is None else f"that begin with {row[:60]!r}"
         hint = "; row names one by its first field" if below and row is None else ""
@@ -305,10 +312,15 @@ class Sought(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """How often a pattern matches in a text, and the first group of the first match, None where it has none."""
+    """How often a pattern matches in a text, and the first group of the first match, None where it has none.
+
+    Where the match ends with the group, the letters `before` and `after` it are some of the text's.
+    """
 
     times: int
     group: str | None
+    before: str = ""
+    after: str = ""
 
 
 def search(every: Sequence[Sought], texts: Sequence[str]) -> list[list[Searched]]:

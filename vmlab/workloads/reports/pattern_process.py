@@ -1,9 +1,9 @@
 """Searches texts by patterns, in a process of its own that can be ended: some patterns take for ever.
 
 Runs as a file, by `found_figures`. Standard input has ``{"texts": [TEXT, …], "patterns": [[PATTERN, MOST], …],
-"seconds": S}``; for each pattern a line follows, ``[[TIMES, GROUP], …]``: for each text how often the pattern matches,
-up to MOST, and the first group of the first match, null for none. After S seconds of CPU time the kernel ends it in any
-case.
+"seconds": S}``; for each pattern a line follows, ``[[TIMES, GROUP, BEFORE, AFTER], …]``: for each text how often the
+pattern matches, up to MOST, the first group of the first match, null for none, and the letters of the text on either
+side of that group where the match ends with it. After S seconds of CPU time the kernel ends it in any case.
 """
 
 import json
@@ -13,6 +13,17 @@ import resource
 import sys
 from itertools import islice
 
+AROUND = 16
+
+
+def group_of(match: re.Match[str]) -> tuple[str | None, str, str]:
+    """The group of a match, and the letters around it that the match itself does not have."""
+    if not match.re.groups or match[1] is None:
+        return None, "", ""
+    (begin, end), text = match.span(1), match.string
+    before = text[max(0, begin - AROUND) : begin] if match.start() == begin else ""
+    return match[1], before, text[end : end + AROUND] if match.end() == end else ""
+
 
 def main() -> None:
     """Answers pattern by pattern, so that who ends this knows which one it was."""
@@ -21,8 +32,9 @@ def main() -> None:
     for pattern, most in asked["patterns"]:
         compiled, found = re.compile(pattern, re.MULTILINE), []
         for text in asked["texts"]:
-            groups = [one[1] if compiled.groups else None for one in islice(compiled.finditer(text), most)]
-            found.append([len(groups), groups[0] if groups else None])
+            matches = islice(compiled.finditer(text), most)
+            first = next(matches, None)
+            found.append([0, None, "", ""] if first is None else [1 + sum(1 for _ in matches), *group_of(first)])
         answer = json.dumps(found).encode() + b"\n"
         while answer:
             answer = answer[os.write(1, answer) :]
