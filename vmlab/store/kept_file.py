@@ -1,6 +1,6 @@
 """Small files in the state folder, which count only as they were written: what they have can be had again without them.
 
-One of them has the least CPU time that work has ever taken on this host, in cells that passed.
+One of them has the CPU times that work took on this host, in the last cells that passed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from vmlab.model.errors import UsageError
@@ -62,9 +63,11 @@ def file_stamp(path: str) -> list[int] | None:
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
-_SCHEMA = "vmlab.cpu-needs/1"
+_SCHEMA = "vmlab.cpu-needs/2"
 _MOST = 2000
 """Works that are kept; of more, those that were measured last."""
+_MOST_TIMES = 5
+"""Times of a work that are kept, the last ones."""
 
 
 def needs_file() -> Path:
@@ -80,24 +83,35 @@ class CpuNeeds:
         self._known = self._read()
         self.damaged = not self._known and path.exists()
 
-    def _read(self) -> dict[str, float]:
+    def _read(self) -> dict[str, list[float]]:
         try:
             kept = self._file.read()
         except (ValueError, RecursionError):
             return {}
-        if not isinstance(kept, dict) or not all(type(one) is float and 0 < one < math.inf for one in kept.values()):
+        if not isinstance(kept, dict) or not all(map(_are_times, kept.values())):
             return {}
         return dict(kept)
 
-    def least(self, work: str) -> float | None:
-        """The least CPU time in seconds that `work` has taken; None where it was never measured."""
-        return self._known.get(work)
+    def usual(self, work: str) -> float | None:
+        """The median CPU time in seconds that `work` took; None where it was never measured.
+
+        One cell that did not do its work, be it the first, does not move it far.
+        """
+        return median(self._known[work]) if work in self._known else None
 
     def learn(self, works: Iterable[tuple[str, float]]) -> None:
-        """These took so many seconds; what took less before stays."""
+        """These took so many seconds."""
         for work, seconds in works:
-            self._known[work] = min(seconds, self._known.pop(work, math.inf))
+            self._known[work] = [*self._known.pop(work, ()), seconds][-_MOST_TIMES:]
         if self._known:
             self._known = dict(list(self._known.items())[-_MOST:])
             self._file.write(self._known)
             self.damaged = False
+
+
+def _are_times(kept: Any) -> bool:
+    return (
+        isinstance(kept, list)
+        and 0 < len(kept) <= _MOST_TIMES
+        and all(type(one) is float and 0 < one < math.inf for one in kept)
+    )

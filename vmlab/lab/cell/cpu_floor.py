@@ -1,8 +1,8 @@
-"""Whether a guest used as much CPU time as its work needs, by the least that the same work ever took on this host.
+"""Whether a guest used as much CPU time as its work needs, by what the same work took on this host before.
 
 A tool that does not do its work and reports that it did is seen by what it did not use. Its guest's CPU time, which
 the host counts, does not depend on what else the host does, as run times do: beside busy neighbours of the same core
-work takes up to 2.4 times as much of it. So a cell whose guest used less than a third is invalid.
+work takes up to 2.4 times as much of it. So a cell whose guest used less than a third of the median is invalid.
 
 That holds for kinds of workloads that are nothing but CPU time (`Workload.needs_cpu`), where no server and no kernel
 counts what they did, and for work of a second or more. What a guest used for several workloads together is held against
@@ -32,7 +32,7 @@ from vmlab.workloads.registry import kinds
 from vmlab.workloads.workload_steps import AnyWorkload
 
 SHARE = 1 / 3
-"""Of the least CPU time of the same work, below which it was not done."""
+"""Of the median CPU time of the same work, below which it was not done."""
 _LEAST_SECONDS = 1.0
 """Less CPU time than this is lost in what a guest uses besides."""
 _SLOWEST_PERCENT, _MOST_STEAL_PERCENT, _MOST_SWAPPED = 60.0, 10.0, 2**20
@@ -69,23 +69,23 @@ class CpuFloor:
         """A sentence for each workload whose guest used too little."""
         unknown: dict[str, None] = {}
         for work in self._works(plan, instances):
-            least = self._needs.least(work.key)
-            if least is None:
+            usual = self._needs.usual(work.key)
+            if usual is None:
                 unknown[work.instance.plan.name] = None
-            elif least * work.amount >= _LEAST_SECONDS and work.ran < SHARE * least * work.amount:
+            elif usual * work.amount >= _LEAST_SECONDS and work.ran < SHARE * usual * work.amount:
                 yield (
                     f"{work.instance.label}: its guest used {work.ran:.2f} s of CPU time; on this host the same work "
-                    f"never took less than {least * work.amount:.2f} s, and less than a third of that does not do it"
+                    f"took {usual * work.amount:.2f} s before (median), and less than a third of that does not do it"
                 )
         self._tell(unknown)
 
     def _tell(self, unknown: Mapping[str, None]) -> None:
         if self._needs.damaged and not self._told:
-            self._note("the least CPU times of work on this host cannot be read, and are measured anew")
+            self._note("the CPU times of work on this host cannot be read, and are measured anew")
         if unknown and not self._told:
             self._told = True
             self._note(
-                f"the least CPU time of {', '.join(unknown)} on this host is not known yet: "
+                f"the CPU time of {', '.join(unknown)} on this host is not known yet: "
                 "only the tool's own report shows that the work was done"
             )
 
