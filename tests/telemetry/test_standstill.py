@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import accumulate, count
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,7 @@ def test_a_process_that_works_or_sleeps_is_not_stopped(tmp_path: Path, sleeper: 
     [
         ("t", 1, "THAWED", ["stopped by a debugger"]),
         ("D", 1, "FROZEN", ["frozen by its cgroup"]),
+        ("D", 1, "FREEZING", ["frozen by its cgroup"]),
         ("S", 2, "populated 1\nfrozen 1", ["frozen by its cgroup"]),
         ("S", 2, "populated 1\nfrozen 0", []),
         ("D", 1, "THAWED", []),
@@ -291,20 +294,45 @@ def test_more_threads_than_are_looked_at_at_once_are_looked_at_in_turn(
     assert 2.5 < found.seconds <= 3.0
 
 
-def test_a_gap_in_which_the_watch_itself_used_no_cpu_is_a_stop_of_this_process(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("gaps", "used", "waited", "seconds"),
+    [
+        ([4.0], 0.0, 0.0, 4.0),
+        ([0.3] * 4, 0.0, 0.0, 1.2),
+        ([0.3] * 3, 0.0, 0.0, 0.0),
+        ([0.2] * 20, 0.0, 0.0, 0.0),
+        ([4.0], 3.9, 0.0, 0.0),
+        ([4.0], 0.0, 3.9, 0.0),
+    ],
+)
+def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gaps: list[float], used: float, waited: float, seconds: float
 ) -> None:
     (tmp_path / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
-    moments = iter([0.0, EVERY, 2 * EVERY + 4.0, 3 * EVERY + 4.0])
-    monkeypatch.setattr(time, "process_time", lambda: 1.0)
+    moments, samples = accumulate([0.0, *(EVERY + gap for gap in gaps)]), [False] * (len(gaps) - 1) + [True]
+    passed, ended = count(), iter(samples)
+    own: list[Path] = []
+
+    def waits(_seconds: float) -> bool:
+        at = next(passed) + 1
+        (own[0] / "schedstat").write_text(f"0 {int(at * waited * 1e9)} {at}\n")
+        monkeypatch.setattr(time, "process_time", lambda: at * used)
+        return next(ended)
+
+    def started() -> None:
+        own.append(tmp_path / "self/task" / str(threading.get_native_id()))
+        own[0].mkdir(parents=True)
+        (own[0] / "schedstat").write_text("0 0 0\n")
+
+    monkeypatch.setattr(time, "process_time", lambda: 0.0)
     monkeypatch.setattr("random.uniform", lambda _least, _most: 1.0)
+    monkeypatch.setattr("vmlab.telemetry.standstill.take_precedence", started)
     watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: next(moments))
-    waited = iter([False, False, True])
-    monkeypatch.setattr(watch._waits, "sleep", lambda _seconds: next(waited))
+    monkeypatch.setattr(watch._waits, "sleep", waits)
     watch.start()
-    (found,) = watch.stop().stood
-    assert found.pid == os.getpid()
-    assert found.seconds == pytest.approx(4.0)
+    found = watch.stop().stood
+    assert [one.pid for one in found] == [os.getpid()] * bool(seconds)
+    assert sum(one.seconds for one in found) == pytest.approx(seconds)
 
 
 def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -> None:

@@ -8,8 +8,9 @@ its state is not read, as that costs three times as much. A stop counts for the 
 ones add up to what they took together, however short each is. More than `_MOST_AT_ONCE` threads are sampled in turn,
 each less often.
 
-None of this says anything of this process, in which the watch runs: it was stopped where no sample was taken for a
-second and it used no CPU meanwhile. What must not change meanwhile is watched by `steady_values` and `link_states`.
+None of this says anything of this process, in which the watch runs: it was stopped while no sample was taken, it used
+no CPU and the watch did not wait for one. Such gaps add up from a quarter of a second on, below which a host below this
+one may cause them, and count from a second in all on. What must not change meanwhile is watched by `steady_values` and `link_states`.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _LONG, _SELDOM = 5.0, 2.5
 _COMPARE_SECONDS = 0.5
 """The same for values that must not change."""
 _MOST_AT_ONCE = 64
-_OWN_GAP = 1.0
-_OWN_CPU_SHARE = 0.05
+_OWN_GAP, _OWN_LEAST = 0.25, 1.0
+"""Seconds from which a gap between samples is a stop of this process, and from which all of them count."""
 _STATES = {b"T": "stopped", b"t": "stopped by a debugger"}
 _NEVER_RAN = b"0 0 0\n"
 """A thread's schedstat on kernels that do not count."""
@@ -122,7 +123,8 @@ class ProcessStates:
         self._freezers = [
             (prefix, mount.root, file, word)
             for mount, prefix, file, word in (
-                (first, "freezer", "freezer.state", b"FROZEN"),
+                # FROZEN, and FREEZING while one of its threads does not stop.
+                (first, "freezer", "freezer.state", b"FR"),
                 (second, "", "cgroup.events", b"frozen 1"),
             )
             if mount is not None
@@ -287,7 +289,7 @@ class StandstillWatch:
         outside: Pids = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clock = clock
+        self._clock, self._proc = clock, proc
         self._outside = ProcessStates(host_proc, only=outside) if inside and tuple(outside()) else None
         self._states = ProcessStates(proc) if inside else None
         self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
@@ -295,7 +297,6 @@ class StandstillWatch:
         # Every wait can be ended. An event's would cost more.
         self._waits = HostClocks(plain=0.0)
         self._compared_as = -1
-        self._own: list[Standstill] = []
         self._seen = Seen()
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._watch, name="standstill", daemon=True)
@@ -328,7 +329,7 @@ class StandstillWatch:
 
     def _look_on(self, states: ProcessStates, values: LabValues, links: LinkStates) -> None:
         began = now = compared = self._clock()
-        used = time.process_time()
+        own, stopped = _OwnTimes(self._proc), 0.0
         going, seldom = True, 1.0
         while going:
             seldom = 1.0 if now - began < _LONG else _SELDOM
@@ -338,18 +339,17 @@ class StandstillWatch:
                 self._compare(states, values, links, now)
             wait = random.uniform(0.5, 1.5) * EVERY * seldom
             going = not self._waits.sleep(wait)
-            before, cpu_before = now, used
-            now, used = self._clock(), time.process_time()
-            gap = now - before - wait
-            if gap >= _OWN_GAP and used - cpu_before < gap * _OWN_CPU_SHARE:
-                self._own.append(Standstill(os.getpid(), "", _STATES[b"T"], gap))
+            before, now = now, self._clock()
+            gap = now - before - wait - own.since()
+            stopped += gap if gap >= _OWN_GAP else 0.0
         self._look(states, now, seldom)
         self._compare(states, values, links, now)
         # Numbers of the host's are other processes here.
         others = [] if self._outside is None else self._outside.end(now)
         outside = [replace(one, pid=-one.pid) for one in others]
         changed = [*values.changed(now), *links.changed(now)]
-        self._seen = Seen(now - began, [*self._own, *states.end(now), *outside], values.throttled(), changed)
+        this = [Standstill(os.getpid(), "", _STATES[b"T"], stopped)] if stopped >= _OWN_LEAST else []
+        self._seen = Seen(now - began, [*this, *states.end(now), *outside], values.throttled(), changed)
 
     def _look(self, states: ProcessStates, now: float, seldom: float) -> None:
         states.look(now, seldom)
@@ -362,6 +362,29 @@ class StandstillWatch:
         if self._outside is not None:
             values.look_at_groups(self._outside.threads())
         links.look(now)
+
+
+class _OwnTimes:
+    """For how long this process ran, and the calling thread, which makes it, waited for a CPU.
+
+    Where the kernel does not count the waits, they are none: a thread under SCHED_FIFO waits for less than a sample.
+    """
+
+    def __init__(self, proc: Path) -> None:
+        self._counted: Callable[[], bytes] = bytes
+        with suppress(OSError):
+            self._counted = KernelFile(proc / "self/task" / str(threading.get_native_id()) / "schedstat").read
+        self._last = self._now()
+
+    def since(self) -> float:
+        """Seconds since the call before."""
+        before, self._last = self._last, self._now()
+        return self._last - before
+
+    def _now(self) -> float:
+        # Its time on the CPU, that for which it waited for one, in nanoseconds, and a count.
+        counted = self._counted().split()
+        return time.process_time() + (int(counted[1]) / 1e9 if len(counted) > 1 else 0.0)
 
 
 def _read(path: Path) -> bytes:
