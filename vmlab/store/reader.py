@@ -278,16 +278,19 @@ class RunReader:
 
     def sample_slices(
         self, layout: int, offset: int, size: int, since: float, until: float, after: int = 0
-    ) -> list[tuple[int, float, bytes]]:
-        """Row id, monotonic time and `size` bytes at `offset` of every sample of one layout, in order.
+    ) -> Iterator[list[tuple[int, float, bytes]]]:
+        """Row id, monotonic time and `size` bytes at `offset` of every sample of one layout, in order, by pages.
 
         The span is as for `sample_rows`. Reading one series of many ticks takes a millisecond or two.
         """
-        statement = f"SELECT id, mono, substr(body, ?, ?) FROM samples WHERE {_SPAN} AND layout = ? ORDER BY id"
-        after = self._row_before(since, after)
-        rows = self._rows(statement, offset + 1, size, after, until, layout)
-        with self._store_errors():
-            return [(row, number(mono), packed(body, size)) for row, mono, body in rows]
+        statement = f"SELECT id, mono, substr(body, ?, ?) FROM samples WHERE {_SPAN} AND layout = ? ORDER BY id LIMIT ?"
+        rows, after = [()] * _PAGE, self._row_before(since, after)
+        while len(rows) == _PAGE:
+            rows = self._rows(statement, offset + 1, size, after, until, layout, _PAGE)
+            with self._store_errors():
+                page = [(row, number(mono), packed(body, size)) for row, mono, body in rows]
+            yield page
+            after = page[-1][0] if page else after
 
     def _row_before(self, since: float, after: int) -> int:
         """The row before the first sample from `since` on, but not before `after`.

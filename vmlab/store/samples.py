@@ -104,27 +104,36 @@ def series(
 
     Each stands at the time at which it was read, which for a guest's is not that of the tick. The span is one of ticks.
     """
-    found: list[tuple[int, float, bytes]] = []
     source = read_with(split_name(name)[0])
+    rows, times, values = array("q"), array("d"), array("f")
+    layouts = {key: one.names for key, one in reader.sample_layouts().items() if name in one.names}
+    for key, names in layouts.items():
+        late = _sliced(reader, key, names, source[0], since, until, after) if source and source[0] in names else None
+        for page in _sliced(reader, key, names, name, since, until, after):
+            rows.extend(row for row, _, _ in page)
+            times.extend(mono for _, mono, _ in page)
+            values.extend(_unpacked(page))
+            if late is not None:
+                # Of a store that is written to, the later page may have more.
+                for place, offset in zip(range(len(times) - len(page), len(times)), _unpacked(next(late)), strict=False):
+                    times[place] += offset if offset == offset else 0.0
+    if len(layouts) > 1:
+        order = sorted(range(len(rows)), key=rows.__getitem__)
+        times, values = array("d", map(times.__getitem__, order)), array("f", map(values.__getitem__, order))
+    return Series(name, unit_of(name), times, values)
 
-    def slices(key: int, names: Sequence[str], one: str) -> list[tuple[int, float, bytes]]:
-        return reader.sample_slices(key, names.index(one) * _VALUE.size, _VALUE.size, since, until, after)
 
-    for key, layout in reader.sample_layouts().items():
-        if name not in layout.names:
-            continue
-        rows = slices(key, layout.names, name)
-        if source is not None and source[0] in layout.names:
-            offsets = (_VALUE.unpack(body)[0] for _, _, body in slices(key, layout.names, source[0]))
-            rows = [
-                (row, mono + (offset if offset == offset else 0.0), body)
-                for (row, mono, body), offset in zip(rows, offsets, strict=True)
-            ]
-        found += rows
-    found.sort()
-    packed = b"".join(value for _, _, value in found)
-    values = array("f", _row(len(found)).unpack(packed))
-    return Series(name, unit_of(name), array("d", [mono for _, mono, _ in found]), values)
+_Page = list[tuple[int, float, bytes]]
+
+
+def _sliced(
+    reader: RunReader, layout: int, names: Sequence[str], name: str, since: float, until: float, after: int
+) -> Iterator[_Page]:
+    return reader.sample_slices(layout, names.index(name) * _VALUE.size, _VALUE.size, since, until, after)
+
+
+def _unpacked(page: _Page) -> tuple[float, ...]:
+    return _row(len(page)).unpack(b"".join(body for _, _, body in page))
 
 
 class HostReaders:
