@@ -266,9 +266,12 @@ class Oltp(ToolWorkload[OltpParams]):
     def _demand_work(self, served: _Served) -> None:
         """The transactions wrote and read the rows that theirs do."""
         read = _READS + (_RANGES * _RANGE_ROWS if self.params.range_selects else 0)
+        # Of each connection's last transaction every row that it writes may be one that another has just deleted. What
+        # it reads is there: no other sees a transaction that is not at its end.
+        sure = max(0, self.params.transactions - self.params.concurrency)
+        counted = {**dict.fromkeys(_WRITTEN, sure), "read": self.params.transactions}
         for what, each in {**_WRITTEN, "read": read}.items():
-            # Of each connection's last transaction every row may be one that another has just deleted.
-            least = math.ceil(_MOST_ROWS * each * max(0, self.params.transactions - self.params.concurrency))
+            least = math.ceil(_MOST_ROWS * each * counted[what])
             if (found := getattr(served, what)) < least:
                 raise WorkloadError(
                     f"PostgreSQL has {what} {found} rows, and {self.params.transactions} transactions take {least}"
