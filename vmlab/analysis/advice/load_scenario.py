@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from vmlab.analysis.advice.advice import LEAST_SECONDS, advise, demand_recording
 from vmlab.analysis.advice.recorded_load import load_ticks, phases_of
 from vmlab.analysis.advice.traced_load import traced_orders, traced_ticks
 from vmlab.analysis.shape import DomainDiskDocument, DomainDocument, RunDocument
+from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.domain import UNKNOWN
 from vmlab.model.errors import UsageError, VmlabError
 from vmlab.model.quantities import format_seconds
@@ -62,6 +64,8 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
         phases=phases,
     )
     work = load_work(recorded, orders, flushes_known=flushes_known)
+    ways = {name for phase in phases.values() for name in phase.ways}
+    work = replace(work, repeats=readings_needed(len(ways) * len(work.metrics)))
     return name, copied_scenario(_guest(document.run.id, domain, one), trial, work)
 
 

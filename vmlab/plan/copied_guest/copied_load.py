@@ -34,7 +34,7 @@ DEPTH_NOISE = 0.05
 _IDLE = RecordedWay.model_construct(rate=0.1, size=_PAGE, latency=0.0)
 """What stands for a way that a phase has not: fio cannot do nothing."""
 _LEAST_FILE = 2**26
-_LEAST_REQUESTS, _SHORTEST, _LONGEST = 100, 20, 60
+_LEAST_REQUESTS, _SHORTEST, _LONGEST = 100, 10, 60
 """How many requests fio is given time for, and seconds of that."""
 
 
@@ -98,11 +98,12 @@ def load_work(recorded: Recorded, orders: Orders, *, flushes_known: bool = True)
     """What the guest of a scenario does that copies the load, in the orders that a trace tells, else in both."""
     ways = [name for name in WORDS if any(name in phase.ways for phase in recorded.phases.values())]
     seconds = _seconds(recorded)
+    has_no_pace = any(way.in_flight is not None for phase in recorded.phases.values() for way in phase.ways.values())
     return Work(
         partial(_workloads, recorded, ways, seconds),
         {name: {"time": "2 s"} for name in ways},
         f"The load of {recorded.domain}'s disk {recorded.disk}, as it was recorded, with each cache mode.",
-        metrics=(LATENCY, "iops"),
+        metrics=(LATENCY, "iops") if has_no_pace else (LATENCY,),
         target=recorded.disk,
         heading=tuple(_heading(recorded, ways, orders, flushes_known)),
         changes=tuple(f"cache-{mode}" for mode in SWITCHABLE),

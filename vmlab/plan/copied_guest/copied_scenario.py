@@ -38,7 +38,6 @@ _LEAST_DATA, _MOST_FILE = 2**26, 2**30
 _LEAST_MEMORY, _USUAL_MEMORY, _USUAL_DISK = 2**26, 2**30, 8 * 2**30
 _LEAST_DISK, _MOST_DISK = 2**30, 2**46
 _AT_COLUMN = 44
-_REPEATS = 8
 _MEMORY = 1
 """The place of the memory among the lines that every guest has."""
 _SMALL_DATA = "1 GiB"
@@ -66,7 +65,7 @@ class Line:
 class Work:
     """What the guest does, on its data disk: `workloads`, and `axes` besides that of its settings, by the guest's keys.
 
-    `smoke` is what changes for that size. `target` is the disk of its own that the data disk copies, "" for the first
+    `smoke` is what changes for that size, and there are so many `repeats` else. `target` is the disk of its own that the data disk copies, "" for the first
     but the one that it boots from; `changes` are the settings of it that are tried, all that there are for (), and
     `more` further keys of the scenario.
     """
@@ -80,6 +79,7 @@ class Work:
     changes: tuple[str, ...] = ()
     axes: Callable[[Keys], Mapping[str, list[Line]]] = lambda keys: {}
     more: Keys = field(default_factory=dict)
+    repeats: int = 8
 
 
 def copied_scenario(guest: FoundGuest, trial: Trial, work: Work | None = None) -> str:
@@ -177,7 +177,7 @@ class _Scenario:
         for axis, points in axes.items():
             lines += [f"  {axis}:", "    points:", *(point.text("      ") for point in points)]
         lines += [
-            f"repeats: {_REPEATS}",
+            f"repeats: {work.repeats}",
             *(["allow: {unsafe_cache: true}"] if self._is_unsafe() else []),
             f"table: {flow_text(table)}",
             f"sizes: {flow_text({'smoke': {**work.smoke, 'repeats': 1}})}",
