@@ -19,7 +19,8 @@ import pytest
 from tests.lab.faked import until
 from vmlab.lab.cell.undisturbed import longest
 from vmlab.system.mounts import Mount, hierarchies, mount_of
-from vmlab.telemetry.standstill import EVERY, ProcessStates, Seen, Standstill, StandstillWatch
+from vmlab.telemetry.process_states import EVERY, ProcessStates, Standstill
+from vmlab.telemetry.standstill import Seen, StandstillWatch
 
 
 @pytest.fixture
@@ -245,7 +246,7 @@ def test_the_state_of_one_that_does_not_run_is_not_read_again(
     def counted(path: Path, _others: int) -> Callable[[], bytes]:
         return lambda: read.append(path.name) or path.read_bytes()  # type: ignore[func-returns-value]
 
-    monkeypatch.setattr("vmlab.telemetry.standstill.reader", counted)
+    monkeypatch.setattr("vmlab.telemetry.process_states.reader", counted)
     states = states_of(tmp_path, sleeper.pid)
     for at in range(4):
         states.look(at * EVERY)
@@ -282,7 +283,7 @@ def test_short_stops_add_up(tmp_path: Path, thread: tuple[int, int]) -> None:
 def test_more_threads_than_are_looked_at_at_once_are_looked_at_in_turn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sleeper: subprocess.Popen[bytes], thread: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr("vmlab.telemetry.standstill._MOST_AT_ONCE", 1)
+    monkeypatch.setattr("vmlab.telemetry.process_states._MOST_AT_ONCE", 1)
     monkeypatch.setattr("vmlab.telemetry.source._MOST_KEPT", 1)
     states = states_of(tmp_path, sleeper.pid, thread[0])
     states.look(0.0)

@@ -24,7 +24,8 @@ from vmlab.model.event import Notice
 from vmlab.model.results import CacheProof, LeverProof
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.scenario import Limits
-from vmlab.telemetry.standstill import Seen, Standstill
+from vmlab.telemetry.process_states import Standstill
+from vmlab.telemetry.standstill import Seen
 from vmlab.telemetry.steady_values import Changed, Throttled
 
 LIMITS = Limits()

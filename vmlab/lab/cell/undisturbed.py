@@ -20,8 +20,9 @@ from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.scenarios.scenario import Limits
+from vmlab.telemetry.process_states import Standstill
 from vmlab.telemetry.setting_files import KSM
-from vmlab.telemetry.standstill import Seen, Standstill, StandstillWatch
+from vmlab.telemetry.standstill import Seen, StandstillWatch
 from vmlab.telemetry.steady_values import Changed, Throttled
 
 LONGEST_STOP = 0.5
