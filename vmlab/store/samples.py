@@ -115,7 +115,9 @@ def series(
             values.extend(_unpacked(page))
             if late is not None:
                 # Of a store that is written to, the later page may have more.
-                for place, offset in zip(range(len(times) - len(page), len(times)), _unpacked(next(late)), strict=False):
+                for place, offset in zip(
+                    range(len(times) - len(page), len(times)), _unpacked(next(late)), strict=False
+                ):
                     times[place] += offset if offset == offset else 0.0
     if len(layouts) > 1:
         order = sorted(range(len(rows)), key=rows.__getitem__)
