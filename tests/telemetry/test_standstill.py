@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,16 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.wait()
+
+
+@contextmanager
+def running(argv: list[str]) -> Iterator[int]:
+    """The process id of a program that is killed in the end."""
+    with subprocess.Popen(argv) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
 
 
 def show(proc: Path, *pids: int) -> None:
@@ -100,6 +111,8 @@ def test_a_process_that_works_or_sleeps_is_not_stopped(tmp_path: Path, sleeper: 
         ("S", 2, "populated 1\nfrozen 1", ["frozen by its cgroup"]),
         ("S", 2, "populated 1\nfrozen 0", []),
         ("D", 1, "THAWED", []),
+        ("D percpu_rwsem_wait", 1, "THAWED", ["stopped by a frozen file system"]),
+        ("D io_schedule", 1, "THAWED", []),
     ],
 )
 def test_debuggers_and_freezers_are_seen(
@@ -111,7 +124,9 @@ def test_debuggers_and_freezers_are_seen(
     task.mkdir(parents=True)
     group.mkdir(parents=True)
     (proc / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
-    (task / "stat").write_text(f"{sleeper.pid} (a) b) {stat} 1 1\n")
+    state, _, waits = stat.partition(" ")
+    (task / "stat").write_text(f"{sleeper.pid} (a) b) {state} 1 1\n")
+    (task / "wchan").write_text(waits)
     line = "6:freezer:/a/b" if version == 1 else "0::/a/b"
     (task / "cgroup").write_text(f"9:name=systemd:/\n{line}\n")
     (group / ("freezer.state" if version == 1 else "cgroup.events")).write_text(freezer)
@@ -334,6 +349,22 @@ def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_o
     found = watch.stop().stood
     assert [one.pid for one in found] == [os.getpid()] * bool(seconds)
     assert sum(one.seconds for one in found) == pytest.approx(seconds)
+
+
+def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Path) -> None:
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
+    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu:
+        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
+        show(tmp_path / "proc", qemu)
+        (tmp_path / "proc/self").symlink_to("/proc/self")
+        watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
+        watch.begin()
+        os.sched_setscheduler(qemu, os.SCHED_BATCH, os.sched_param(0))
+        watch.start()
+        (found,) = watch.stop().changed
+    assert found.pid == qemu and "policy 3" in found.became
 
 
 def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.lab.faked import until
+from tests.telemetry.test_standstill import running
 from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.steady_values import LabValues, SteadyValues, Throttled, setting_files
@@ -46,16 +45,6 @@ def test_a_value_that_stays_changed_lasts_until_the_end_and_one_that_goes_is_no_
     goes.unlink()
     values.look(1.0)
     assert [(one.what, one.became, one.seconds) for one in values.changed(4.0)] == [("stays", "empty", 3.0)]
-
-
-@contextmanager
-def running(*argv: str) -> Iterator[int]:
-    """The process id of a program that is killed in the end."""
-    with subprocess.Popen(argv) as process:
-        try:
-            yield process.pid
-        finally:
-            process.kill()
 
 
 def looked_at(values: LabValues, now: float, pid: int, cgroups: bytes = b"") -> None:
@@ -105,7 +94,7 @@ def test_a_real_quota_is_counted() -> None:
     group = mount.root / f"vmlab-test-{os.getpid()}"
     group.mkdir()
     try:
-        with running("sh", "-c", "while :; do :; done") as busy:
+        with running(["sh", "-c", "while :; do :; done"]) as busy:
             (group / "cgroup.procs").write_text(str(busy))
             cgroups = Path(f"/proc/{busy}/cgroup").read_bytes()
             values = LabValues([mount], ())
@@ -136,7 +125,7 @@ def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_progra
     sleep = shutil.which("sleep")
     assert sleep is not None
     (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
-    with running(str(tmp_path / "qemu-system-x86_64"), "600") as qemu, running(sleep, "600") as other:
+    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu, running([sleep, "600"]) as other:
         until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
         threads = [(pid, pid, b"") for pid in (qemu, other)]
         values = LabValues([], ())
@@ -154,6 +143,35 @@ def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_progra
         assert f"nice {usual}" in found.was and f"nice {low}" in found.became
 
 
+def test_a_qemu_that_is_moved_to_another_cgroup_is_a_change_and_another_program_is_none(tmp_path: Path) -> None:
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
+    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu, running([sleep, "600"]) as other:
+        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
+        values, own = LabValues([], ()), b"5:blkio:/machine\n4:cpu:/machine\n"
+        for now, cgroups in ((0.0, own), (1.0, b"5:blkio:/slow\n4:cpu:/machine\n"), (3.0, own)):
+            values.look(now, [(qemu, qemu, cgroups), (other, other, cgroups)])
+        (found,) = values.changed(4.0)
+        assert (found.pid, found.was, found.became, found.seconds) == (qemu, "its own", "5:blkio:/slow", 2.0)
+
+
+def test_what_a_quota_kept_from_running_before_the_workloads_counts_for_nothing(tmp_path: Path) -> None:
+    group, proc = tmp_path / "cpu/guest", tmp_path / "proc"
+    for folder in (group, proc / "self", tmp_path / "sys"):
+        folder.mkdir(parents=True)
+    (proc / "self/cgroup").write_text("1:cpu:/\n")
+    values = LabValues([Mount(tmp_path / "cpu", frozenset({"cpu"}), 1)], (), Roots(proc, tmp_path / "sys", proc))
+    for now, nanoseconds in ((0.0, 0), (1.0, 3_000_000_000)):
+        (group / "cpu.stat").write_text(f"throttled_time {nanoseconds}\n")
+        looked_at(values, now, os.getpid(), b"1:cpu:/guest\n")
+    values.begin()
+    assert values.throttled() == []
+    (group / "cpu.stat").write_text("throttled_time 4000000000\n")
+    looked_at(values, 2.0, os.getpid(), b"1:cpu:/guest\n")
+    assert [one.seconds for one in values.throttled()] == [1.0]
+
+
 def test_settings_are_those_of_the_host_and_of_the_disk_below_the_lab(tmp_path: Path) -> None:
     names = {str(path) for path in setting_files([tmp_path])}
     assert {
@@ -164,11 +182,12 @@ def test_settings_are_those_of_the_host_and_of_the_disk_below_the_lab(tmp_path: 
     roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "proc")
     device = tmp_path.stat().st_dev
     number = roots.sys / f"dev/block/{os.major(device)}:{os.minor(device)}"
-    (roots.sys / "block/sda/queue").mkdir(parents=True)
+    (roots.sys / "block/sda/queue/iosched").mkdir(parents=True)
+    (roots.sys / "block/sda/queue/iosched/read_expire").touch()
     number.parent.mkdir(parents=True)
     number.symlink_to(roots.sys / "block/sda")
     found = {path.name for path in setting_files([tmp_path], roots) if "sda" in path.parts}
-    assert {"read_ahead_kb", "scheduler"} <= found
+    assert {"read_ahead_kb", "scheduler", "read_expire", "suspended"} <= found
 
 
 @pytest.mark.parametrize(("advisor", "compared"), [("[none] scan-time", True), ("none [scan-time]", False)])

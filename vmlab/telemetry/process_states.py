@@ -32,6 +32,9 @@ _NEVER_RAN = b"0 0 0\n"
 _ASLEEP, _WAITS = b"S", b"D"
 """What a thread is said to be that a freezer of version 2 or 1 has stopped (Linux 6.18), and others are as well."""
 _FROZEN = "frozen by its cgroup"
+_FILE_SYSTEM = "stopped by a frozen file system"
+_BY_FREEZE = b"percpu_rwsem"
+"""Where in the kernel a write waits for a file system that fsfreeze(8) has frozen (include/linux/fs.h)."""
 _INIT = 1
 _MOST_BYTES = 8192
 
@@ -111,7 +114,7 @@ class ProcessStates:
     def look(self, now: float, seldom: float = 1.0) -> None:
         """Take a sample at `now`, in seconds of the monotonic clock; processes are listed so many times less often."""
         if now - self._listed_at >= _LIST_SECONDS * seldom:
-            self._list(now)
+            self.list_all(now)
         if not self._turn:
             self._turn = list(self._threads.values())
         some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
@@ -151,7 +154,8 @@ class ProcessStates:
         """Each thread that there is: the id of its process, its own, and its cgroups as the kernel lists them."""
         return ((one.pid, one.tid, one.cgroups) for one in self._threads.values())
 
-    def _list(self, now: float) -> None:
+    def list_all(self, now: float) -> None:
+        """List processes and threads, and read the cgroups of those that have run."""
         self._listed_at = now
         last_pid = self._last_pid.read().rsplit(None, 1)[-1]
         if last_pid != self._listed_as:
@@ -203,6 +207,8 @@ class ProcessStates:
             # Seldom, and it may have been put into another cgroup just now.
             thread.cgroups = _read(thread.folder / "cgroup")
             self.changes += 1
+            with suppress(OSError):
+                how = _FILE_SYSTEM if _BY_FREEZE in _read(thread.folder / "wchan") else ""
         if state in (_WAITS, _ASLEEP) and self._is_frozen(thread.cgroups, frozen):
             how = _FROZEN
         if how and not thread.name:

@@ -75,8 +75,19 @@ class StandstillWatch:
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._watch, name="standstill", daemon=True)
 
+    def begin(self) -> None:
+        """Take all values as they are now: what is changed from here on was changed, also before `start`.
+
+        Raises OSError where /proc cannot be read.
+        """
+        if self._states is not None and self._values is not None and self._links is not None:
+            now, first = self._clock(), ProcessStates(self._proc, self._states.mounts)
+            first.list_all(now)
+            self._values.look(now, first.threads())
+            self._links.look(now)
+
     def start(self) -> None:
-        """Begin; must be called once."""
+        """Watch from now on; must be called once."""
         self._thread.start()
 
     def stop(self) -> Seen:
@@ -96,6 +107,7 @@ class StandstillWatch:
         try:
             if self._states is not None and self._values is not None and self._links is not None:
                 take_precedence()
+                self._values.begin()
                 self._look_on(self._states, self._values, self._links)
         except OSError as error:
             # Its traceback would keep what was open.

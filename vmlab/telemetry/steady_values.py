@@ -2,8 +2,8 @@
 
 Each value is read before, every half second or so, and after, and compared with the first. Beside settings these are
 what the cgroups of the lab's threads, and all above them, are given (weights, quotas, CPUs, limits of memory and
-disks), and what each thread of a QEMU is given itself: CPUs, scheduling policy and nice value. For how long a quota
-kept a cgroup from running the kernel counts itself; the groups above this process are left out of that:
+disks), and what each thread of a QEMU is given itself: its cgroups, CPUs, scheduling policy and nice value. For how
+long a quota kept a cgroup from running the kernel counts itself; the groups above this process are left out of that:
 `host_counters` has them.
 """
 
@@ -23,7 +23,9 @@ from vmlab.telemetry.source import THE_HOST, KernelFile, Roots, reader
 
 _BELOW_SYS = (
     THP,
-    "kernel/mm/transparent_hugepage/defrag",
+    *(f"kernel/mm/transparent_hugepage/{name}" for name in ("defrag", "shmem_enabled", "khugepaged/defrag")),
+    "kernel/sched_ext/state",
+    "module/zswap/parameters/enabled",
     *(f"{KSM}/{name}" for name in ("run", "sleep_millisecs", "advisor_mode", "merge_across_nodes")),
     *(f"devices/system/cpu/{name}" for name in ("online", "smt/control", "cpufreq/boost")),
     *(f"devices/system/cpu/intel_pstate/{name}" for name in ("status", "no_turbo", "max_perf_pct", "min_perf_pct")),
@@ -42,13 +44,15 @@ _BELOW_PROC_SYS = (
 )
 _OF_GROUPS = (
     *("cpu.shares", "cpu.weight", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max"),
+    *("cpu.cfs_burst_us", "cpu.max.burst", "cpu.uclamp.min", "cpu.uclamp.max"),
     *("cpuset.cpus", "cpuset.mems", "cpuset.effective_cpus", "cpuset.cpus.effective"),
-    *("memory.limit_in_bytes", "memory.max", "memory.high"),
+    *("memory.limit_in_bytes", "memory.max", "memory.high", "memory.swap.max"),
     *(f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")),
-    *("blkio.weight", "blkio.bfq.weight", "io.max", "io.weight", "io.bfq.weight"),
+    *("blkio.weight", "blkio.weight_device", "blkio.bfq.weight", "io.max", "io.weight", "io.bfq.weight"),
 )
 """Of version 1 and 2, by the kernel's names."""
 _QEMU = b"(qemu-system"
+_OWN = b"its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,9 @@ class LabValues:
         self._groups: dict[bytes, list[Path]] = {}
         self._quotas: dict[Path, _Quota] = {}
         self._given: set[int] = set()
+        self._cgroups: dict[int, bytes] = {}
+        """Of threads of a QEMU, when they were seen first."""
+        self._moved: dict[int, bytes] = {}
         own = (roots.proc / "self/cgroup").read_bytes()
         self._of_this_process = frozenset(self._groups_of(own))
         for path in setting_files(folders, roots):
@@ -171,12 +178,20 @@ class LabValues:
             self._take_groups(pid, cgroups)
             if tid not in self._given:
                 self._given.add(tid)
-                self._add_thread(pid, tid)
+                self._add_thread(pid, tid, cgroups)
+            elif (first := self._cgroups.get(tid)) is not None:
+                others = [line for line in cgroups.splitlines() if line not in first.splitlines()]
+                self._moved[tid] = b" ".join(others) or _OWN
         self._steady.look(now)
         for quota in self._quotas.values():
             # One that was removed keeps what it counted last.
             with suppress(OSError):
                 quota.last = throttled_seconds(quota.file.read()) or quota.last
+
+    def begin(self) -> None:
+        """What quotas kept from running until now counts for nothing."""
+        for quota in self._quotas.values():
+            quota.first = quota.last
 
     def look_at_groups(self, threads: Iterable[tuple[int, int, bytes]]) -> None:
         """As `look`, from its next call on, for the groups alone of threads that this PID namespace does not number."""
@@ -227,7 +242,7 @@ class LabValues:
         with suppress(OSError):
             self._steady.add(str(path), reader(path, len(self._steady)))
 
-    def _add_thread(self, pid: int, tid: int) -> None:
+    def _add_thread(self, pid: int, tid: int, cgroups: bytes) -> None:
         """Programs on the host may change their own; QEMU does not."""
         with suppress(OSError, ValueError):
             task = self._roots.proc / str(pid) / "task" / str(tid)
@@ -235,6 +250,8 @@ class LabValues:
             if _QEMU in stat:
                 name = (task / "comm").read_text(errors="replace").strip()
                 self._steady.add(f"{name} ({tid})", lambda: _given(tid), pid)
+                self._cgroups[tid], self._moved[tid] = cgroups, _OWN
+                self._steady.add(f"cgroup of {name} ({tid})", lambda: self._moved[tid], pid)
 
 
 def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:
@@ -249,6 +266,8 @@ def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[
         read_ahead = roots.sys / read_ahead_of(disk)
         yield read_ahead
         yield from (read_ahead.parent / name for name in _QUEUE)
+        yield from sorted((read_ahead.parent / "iosched").glob("*"))
+        yield read_ahead.parents[1] / "dm/suspended"
 
 
 def _is_advised(roots: Roots) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.fakes.guest_stops import WatchInside, is_watch
 from tests.fakes.local_guest import LocalGuest
+from tests.fakes.sysbench import cpu_report
 from tests.lab.cell.test_lost_guest import EVENTS
 from tests.lab.one_cell import REPORT, Lab, lab_of, scenario_plan
 from vmlab.guests.channel import Channel, payload_file
@@ -131,6 +132,9 @@ class Watch:
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
         self.started = False
+
+    def begin(self) -> None:
+        assert not self.started
 
     def start(self) -> None:
         self.started = True
@@ -260,6 +264,22 @@ async def test_a_quota_that_was_asked_for_holds_back_its_own_guest_and_no_other(
         (reason,) = lab.ended().reasons
         assert reason.startswith(f"a CPU quota on /sys/fs/cgroup/cpu/{group} held back t1-quick: its QEMU"), reason
         assert reason.endswith("for 40.0 % of the time; the limit is 5 %")
+
+
+@pytest.mark.parametrize(("asked", "outcome"), [(True, Outcome.FAILED), (False, Outcome.INVALID)])
+async def test_a_quota_that_was_asked_for_is_no_excuse_for_a_tool_that_reports_much_less_time(
+    asked: bool, outcome: Outcome, tmp_path: Path
+) -> None:
+    """What was not asked for may have held back the tool around its work; then the cell is invalid by that."""
+    lab = lab_of(tmp_path, EVENTS, f"sleep 2.5; cat <<'END'\n{cpu_report()}\nEND")
+    lab.hypervisor.waited = 0.0
+    if asked:
+        lab.plan = scenario_plan(
+            lambda text: text.replace("200}", "200, cpu_quota: 50}").replace("events: 10}", f"events: {EVENTS}}}")
+        )
+    lab.hypervisor.processes = {"t1-quick": 11, "t1-slow": 10}
+    held = Throttled(Path("/sys/fs/cgroup/cpu/machine/qemu-1-quick"), frozenset({11}), 8.0)
+    assert await ended_where(Seen(10.0, throttled=[held]), lab) is outcome
 
 
 async def test_a_guest_that_a_quota_held_back_for_a_moment_is_told(tmp_path: Path) -> None:

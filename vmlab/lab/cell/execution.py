@@ -74,6 +74,14 @@ class Execution:
         """See `Undisturbed`."""
         return self._undisturbed.lost_seconds
 
+    async def prepare(self) -> None:
+        """Take what must not change from now on."""
+        await self._undisturbed.prepare()
+
+    async def stop(self) -> None:
+        """End what `prepare` has opened, whatever has failed."""
+        await self._undisturbed.stop()
+
     async def run(self, instances: Instances, end_tiles: Callable[[], Awaitable[None]]) -> None:
         """Start all of `instances` together and follow each to its end; `end_tiles` ends changes of the tiles.
 

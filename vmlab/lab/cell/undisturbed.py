@@ -70,7 +70,10 @@ def longest(found: Iterable[Standstill], known: Mapping[int, str]) -> Iterator[t
 
 
 class Undisturbed:
-    """Watches one execute phase, from `begin` and `start` until `end`; then `findings` has what came of it."""
+    """Watches one execute phase, from `start` until `end`; then `findings` has what came of it.
+
+    What was changed from outside between `prepare` and `start`, and stays so, is found as well.
+    """
 
     def __init__(self, around: CellSurroundings, guests: GuestSet) -> None:
         self._around = around
@@ -83,9 +86,13 @@ class Undisturbed:
         self._limited: frozenset[int] = frozenset()
         self._early: list[tuple[str, object, object]] = []
 
+    async def prepare(self) -> None:
+        """Take all values as they are, with the guests up and their settings made."""
+        self._watch = self._around.host.standstills()
+        await asyncio.to_thread(self._watch.begin)
+
     async def begin(self, recorded: Mapping[str, object]) -> None:
         """Get ready, before the common start is announced. The cell has `recorded` these settings of the host."""
-        self._watch = self._around.host.standstills()
         self._before = await self._stopped_qemus()
         now = await asyncio.to_thread(self._around.host.settings)
         known = ((name, was, now.get(name)) for name, was in recorded.items())
@@ -123,7 +130,9 @@ class Undisturbed:
     @property
     def lost_seconds(self) -> float:
         """For how long at most what takes part in the measurement could not go on: clocks did meanwhile."""
-        return sum(one.seconds for one in self._stood) + sum(one.seconds for one in self._seen.throttled)
+        # A guest with a quota that was asked for has waited for it, as for any CPU.
+        held = [one.seconds for one in self._seen.throttled if not self._asked_for(one)]
+        return sum(one.seconds for one in self._stood) + max(held, default=0.0)
 
     async def stop(self) -> None:
         """End the watch, whatever has failed."""

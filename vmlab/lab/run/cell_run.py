@@ -183,12 +183,16 @@ class CellRun:
             await self._caches.disown(files)
 
     async def _prepare_and_execute(self, *, staged: bool) -> None:
-        with self._events.phase(Phase.PREPARE):
-            await self._prepare(staged=staged)
-        self._provision = replace(self._provision, seconds=time.monotonic() - self._began)
-        await self._silent_disks.begin()
-        async with self._around.host.disk.limited():
-            await self._execution.run(self._instances, self.live_tiles.end)
+        try:
+            with self._events.phase(Phase.PREPARE):
+                await self._execution.prepare()
+                await self._prepare(staged=staged)
+            self._provision = replace(self._provision, seconds=time.monotonic() - self._began)
+            await self._silent_disks.begin()
+            async with self._around.host.disk.limited():
+                await self._execution.run(self._instances, self.live_tiles.end)
+        finally:
+            await self._execution.stop()
         with self._events.phase(Phase.COLLECT):
             await self._collect()
 
