@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def roots(tmp_path: Path) -> Roots:
 
 def share(roots: Roots, before: HostCounters, seconds: float = 10.0) -> Between:
     now = host_counters(roots)
-    return before.until(HostCounters(before.mono + seconds, now.kernel_threads, now.heat, now.quotas))
+    return before.until(replace(now, mono=before.mono + seconds, neighbours={}))
 
 
 def test_kernel_threads_alone_are_added_up_and_softirq_s_are_not(roots: Roots) -> None:
@@ -50,6 +51,15 @@ def test_a_thread_that_is_new_counts_whole_also_under_a_pid_that_another_one_had
     before = host_counters(roots)
     task(roots, 20, "kworker/0:2", 1.0, start=900)
     assert share(roots, before).kernel_threads_percent == pytest.approx(1.0 / 10 / CPUS * 100)
+
+
+def test_caches_that_are_emptied_are_counted(roots: Roots) -> None:
+    for pages, names in ((1, 2), (2, 2), (2, 3)):
+        (roots.proc).mkdir(exist_ok=True)
+        (roots.proc / "vmstat").write_text(f"nr_free_pages 7\ndrop_pagecache {pages}\ndrop_slab {names}\n")
+        if pages == 1:
+            before = host_counters(roots)
+    assert share(roots, before).caches_dropped == 2
 
 
 def test_heat_is_every_throttling_of_cores_and_packages(roots: Roots) -> None:

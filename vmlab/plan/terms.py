@@ -175,6 +175,11 @@ class CellPlan:
         return tuple(dict.fromkeys(guest.resources.image for guest in self.guests if not guest.resources.is_labs))
 
     @property
+    def works_on_host(self) -> bool:
+        """Whether a workload has a side on the host itself."""
+        return bool(self.bare) or any(HOST_PLACE in (one.source, one.target) for one in self.workloads)
+
+    @property
     def cache(self) -> CacheMode | None:
         """The cache mode of all guests; None where they differ, and where there is no guest."""
         modes = {guest.resources.cache for guest in self.guests}

@@ -43,9 +43,15 @@ def oom_kills(proc: Path) -> int:
 
     Those of a cgroup that reached its limit count too (``oom_kill`` of /proc/vmstat, since Linux 4.13).
     """
+    return vm_counter(proc, "oom_kill")
+
+
+def vm_counter(proc: Path, *names: str) -> int:
+    """The sum of these counters of /proc/vmstat; 0 for those that the kernel does not have."""
     try:
         words = (proc / "vmstat").read_text().split()
-        return int(dict(zip(words[::2], words[1::2], strict=True)).get("oom_kill", 0))
+        counters = dict(zip(words[::2], words[1::2], strict=True))
+        return sum(int(counters.get(name, 0)) for name in names)
     except (OSError, ValueError):
         return 0
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from vmlab.model.results import NeighbourUse
 from vmlab.system.mounts import cgroups_in, throttled_seconds
-from vmlab.system.processes import TICKS_PER_SECOND, stat_of
+from vmlab.system.processes import TICKS_PER_SECOND, stat_of, vm_counter
 from vmlab.telemetry.domains.neighbour_readings import NeighbourCounters, between, counted_neighbours
 from vmlab.telemetry.source import THE_HOST, Roots, most_seconds
 
@@ -31,13 +31,15 @@ class Between:
 
     `kernel_threads_percent` is their share of all CPUs. `heat` is how often the processor lowered its speed because of
     its temperature, `held_back_percent` the share of the time in which a CPU quota kept this process or its cgroup from
-    running. `neighbours` are the host's own guests, the busiest first.
+    running. `neighbours` are the host's own guests, the busiest first. `caches_dropped` is how often somebody emptied
+    the host's caches.
     """
 
     kernel_threads_percent: float = 0.0
     heat: int = 0
     held_back_percent: float = 0.0
     neighbours: tuple[NeighbourUse, ...] = ()
+    caches_dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class HostCounters:
     heat: dict[str, int] = field(default_factory=dict)
     quotas: dict[str, float] = field(default_factory=dict)
     neighbours: dict[tuple[int, int], NeighbourCounters] = field(default_factory=dict)
+    caches_dropped: int = 0
 
     def until(self, later: HostCounters) -> Between:
         """What happened from this reading to a later one.
@@ -68,7 +71,8 @@ class HostCounters:
         waited = (_since(now, self.quotas.get(name, now)) for name, now in later.quotas.items())
         held = max((one for one in waited if one <= most * cpus), default=0.0)
         beside = between(self.neighbours, later.neighbours, seconds)
-        return Between(threads / whole, heat, held / whole, beside)
+        dropped = _since(later.caches_dropped, self.caches_dropped)
+        return Between(threads / whole, heat, held / whole, beside, dropped)
 
 
 def _since(now: Number, before: Number) -> Number:
@@ -84,6 +88,7 @@ def host_counters(roots: Roots = THE_HOST) -> HostCounters:
         heat=dict(_heat(roots.sys)),
         quotas=dict(_quotas(roots)),
         neighbours=counted_neighbours(roots.host_proc),
+        caches_dropped=vm_counter(roots.proc, "drop_pagecache", "drop_slab"),
     )
 
 

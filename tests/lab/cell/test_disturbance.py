@@ -107,6 +107,11 @@ def test_a_processor_that_became_hot_and_a_quota_that_held_the_lab_back_break() 
     assert findings(replace(QUIET, between=Between(held_back_percent=5.0))) == []
 
 
+def test_caches_of_the_host_that_somebody_empties_break() -> None:
+    (finding,) = findings(replace(QUIET, between=Between(caches_dropped=1)))
+    assert finding == Finding("the host's caches were emptied while the workloads ran (drop_caches)", breaks=True)
+
+
 def test_memory_that_is_short_on_purpose_is_told_alone() -> None:
     short = replace(QUIET, pressure_percent=60.0, swapped_bytes=1e9)
     assert [finding.breaks for finding in findings(short)] == [True, True]

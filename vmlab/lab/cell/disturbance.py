@@ -175,6 +175,8 @@ class Disturbance:
 
     def _of_memory(self, limits: Limits, allow: Allow) -> Iterator[Finding]:
         """Where memory is overcommitted on purpose, its shortage is what is measured, and is only reported."""
+        if self.between.caches_dropped:
+            yield Finding("the host's caches were emptied while the workloads ran (drop_caches)", breaks=True)
         meant = allow.memory_overcommit
         if self.swapped_bytes > limits.swapped_bytes:
             swapped = f"the host swapped {format_bytes(int(self.swapped_bytes))} while the workloads ran"

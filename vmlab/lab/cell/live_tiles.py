@@ -16,7 +16,7 @@ from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import UsageError, VmlabError, in_one_line
-from vmlab.model.names import DISK, HOST_PLACE
+from vmlab.model.names import DISK
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 
@@ -72,7 +72,7 @@ class LiveTiles:
             raise UsageError(f"the loop of {cell} does not go on now")
         if abs(count - self._tiles) != 1:
             raise UsageError(f"{cell} has {self._tiles} now; one tile at a time is added or retired")
-        if self._plan.bare or any(HOST_PLACE in (one.source, one.target) for one in self._plan.workloads):
+        if self._plan.works_on_host:
             raise UsageError(f"{cell} has workloads on the host, whose tiles stay as they are")
         if self._around.guests.snapshot_provider is None or self._plan.added_images:
             raise UsageError(f"the guests of {cell} were booted; a tile is added from snapshots alone")
