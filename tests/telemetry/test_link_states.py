@@ -27,7 +27,7 @@ def up():
         if all(one["operstate"] == "UP" for one in json.loads(shown) if one["ifname"] != "lo"):
             return
 up()
-links = LinkStates()
+links = LinkStates(os.environ.get("BRIDGE"))
 links.look(0.0)
 for moment, line in enumerate(sys.argv[1:], 1):
     for words in filter(None, line.split("; ")):
@@ -53,8 +53,8 @@ print(json.dumps([(one.what, one.was, one.became, one.seconds) for one in found]
 """
 
 
-def changed(*lines: str) -> list[Any]:
-    """What is found where a second passes after each line of commands."""
+def changed(*lines: str, bridge: str | None = None) -> list[Any]:
+    """What is found where a second passes after each line of commands; of a `bridge` and its ports alone, if any."""
     if os.geteuid() != 0:
         pytest.skip("a network namespace needs root")
     done = subprocess.run(
@@ -63,6 +63,7 @@ def changed(*lines: str) -> list[Any]:
         text=True,
         timeout=60,
         cwd=Path(__file__).parents[2],
+        env={**os.environ, **({} if bridge is None else {"BRIDGE": bridge})},
     )
     if "Unknown device type" in done.stderr:
         pytest.skip("this kernel has no veth or no bridge")
@@ -104,3 +105,10 @@ def test_a_link_that_was_taken_away_and_brought_back_is_told_and_one_that_went_f
 )
 def test_what_else_slows_a_link_down_is_told(words: str, what: str) -> None:
     assert what in [one[0] for one in changed("", words)]
+
+
+def test_in_the_hosts_namespace_only_the_labs_bridge_and_its_ports_are_watched() -> None:
+    """What somebody does with a link of his own is no matter of the lab's."""
+    lines = ("ip link set vb mtu 600", "ip link set va mtu 700")
+    assert {one[0] for one in changed(*lines)} == {"the MTU of link va", "the MTU of link vb", "the MTU of link br9"}
+    assert {one[0] for one in changed(*lines, bridge="br9")} == {"the MTU of link va", "the MTU of link br9"}

@@ -212,15 +212,11 @@ class HostsWatch(DomainWatch):
             await asyncio.sleep(EVERY)
 
     def _look(self, name: str, guest: _Guest) -> None:
-        now = time.monotonic()
         state = self._state(guest.pid)
         if state is None:
             self._find_cause(name)
-        elif state in _STOPPED:
-            guest.since = now if guest.since is None else guest.since
-        elif guest.since is not None:
-            guest.stopped += now - guest.since
-            guest.since = None
+        else:
+            guest.stand(time.monotonic(), still=state in _STOPPED)
 
     def _state(self, pid: int) -> str | None:
         """As proc(5) has it; None for a process that has ended."""

@@ -46,10 +46,12 @@ class _Link:
 class LinkStates:
     """The links that this network namespace has at the first look: later ones come with guests that are added.
 
-    Raises OSError where the kernel tells nothing.
+    Where the namespace is not the lab's own, they are the lab's `bridge` and its ports. Raises OSError where the kernel
+    tells nothing, or has no such bridge.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bridge: str | None = None) -> None:
+        self._bridge = None if bridge is None else socket.if_nametoindex(bridge)
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
         with suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
@@ -126,9 +128,13 @@ class LinkStates:
         link = self._links.get(index)
         if link is not None:
             self._compare(link, state, now)
-        elif not self._listed and flags & _IFF_UP:
+        elif not self._listed and flags & _IFF_UP and self._is_the_labs(index, told):
             name = told.get(_NAME, b"").rstrip(b"\0").decode("utf-8", "replace")
             self._links[index] = _Link(name, state)
+
+    def _is_the_labs(self, index: int, told: dict[int, bytes]) -> bool:
+        port_of = int.from_bytes(told.get(_MASTER, b""), sys.byteorder)
+        return self._bridge is None or self._bridge in (index, port_of)
 
     def _compare(self, link: _Link, state: dict[str, str], now: float) -> None:
         for what, value in state.items():

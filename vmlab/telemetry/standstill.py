@@ -50,7 +50,8 @@ class StandstillWatch:
 
     `inside` is whether this is the PID namespace of a lab; where it is not, nothing is watched, since the processes
     would be those of everybody. `folders` are those of the lab's disk files, for the settings of the disks below them.
-    `outside` gives the lab's processes in no PID namespace of the lab, as the host's `host_proc` numbers them.
+    `outside` gives the lab's processes in no PID namespace of the lab, as the host's `host_proc` numbers them; the
+    lab's `bridge` is named where its network namespace is the host's.
     """
 
     def __init__(
@@ -61,13 +62,14 @@ class StandstillWatch:
         proc: Path = Path("/proc"),
         host_proc: Path = Path("/proc"),
         outside: Pids = tuple,
+        bridge: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock, self._proc = clock, proc
         self._outside = ProcessStates(host_proc, only=outside) if inside and tuple(outside()) else None
         self._states = ProcessStates(proc) if inside else None
         self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
-        self._links = LinkStates() if inside else None
+        self._links = LinkStates(bridge) if inside else None
         # Every wait can be ended. An event's would cost more.
         self._waits = HostClocks(plain=0.0)
         self._compared_as = -1

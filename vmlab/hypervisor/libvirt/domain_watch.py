@@ -19,7 +19,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,14 +45,17 @@ class _Guest:
     pidfd: int | None = None
     stopped: float = 0.0
     since: float | None = None
+    halts: set[str] = field(default_factory=set)
+    """What holds it now: a signal, or somebody who has paused it."""
     reason: str = ""
     reporting: asyncio.TimerHandle | None = None
 
-    def stand(self, now: float, *, still: bool) -> None:
-        """It stands still from now on, or goes on."""
+    def stand(self, now: float, *, still: bool, by: str = "a signal") -> None:
+        """It stands still from now on, or goes on as far as this holds it."""
+        (self.halts.add if still else self.halts.discard)(by)
         if self.since is not None:
             self.stopped += now - self.since
-        self.since = now if still else None
+        self.since = now if self.halts else None
 
     def stopped_until(self, now: float) -> float:
         return self.stopped + (0.0 if self.since is None else now - self.since)
@@ -167,7 +170,7 @@ class DomainWatch:
         """Somebody has paused a domain, or with an empty `how` let it go on."""
         for guest in self._guests.values():
             if guest.uuid == uuid:
-                guest.stand(time.monotonic(), still=bool(how))
+                guest.stand(time.monotonic(), still=bool(how), by="a pause")
 
     def _on_stopped(self, uuid: str, reason: str) -> None:
         """libvirt reports that a domain has ended; `reason` may be empty."""

@@ -172,12 +172,12 @@ def disk_places(folder: RunFolder, plan: Plan) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def standstills(folders: Sequence[Path], outside: Callable[[], list[int]]) -> StandstillWatch:
-    """A watch of all that carries figures of this lab, and of the disks that hold `folders`; `outside` are its QEMUs as
-    the host numbers them.
-    """
-    inside = host_pids() is not None
-    return StandstillWatch(inside=inside, folders=folders, host_proc=host_proc(), outside=outside)
+def standstills(folders: Sequence[Path], hypervisor: Hypervisor) -> StandstillWatch:
+    """A watch of all that carries figures of this lab, and of the disks that hold `folders`."""
+    inside, outside = host_pids() is not None, hypervisor.watch.host_pids
+    # Guests of the host's own libvirt are on a bridge of the host's.
+    bridge = hypervisor.network.bridge if outside() else None
+    return StandstillWatch(inside=inside, folders=folders, host_proc=host_proc(), outside=outside, bridge=bridge)
 
 
 traced_recording = partial(HostRecording, speed=PERIOD)

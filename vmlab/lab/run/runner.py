@@ -275,7 +275,7 @@ class Runner(Obeying):
                 read_at=recording.read_at,
                 settings=self._settings.in_force,
                 counters=self._parts.host_counters,
-                standstills=partial(standstills, folders, self._hypervisor.watch.host_pids),
+                standstills=partial(standstills, folders, self._hypervisor),
                 disk=self._disk,
                 ksm=HostKsm(self._settings, self._others, ordered_memory),
             ),
