@@ -25,24 +25,27 @@ class Proc:
     """A dummy of /proc, and of the cgroups."""
 
     def __init__(self, folder: Path) -> None:
-        self.proc, self.cgroups = folder / "proc", folder / "cgroup"
+        self.proc, self.cgroups, self.online = folder / "proc", folder / "cgroup", folder / "online"
+        self.cgroups.mkdir()
+        (self.cgroups / "cgroup.controllers").write_text("cpu io memory\n")
+        self.online.write_text("0-1\n")
 
-    def process(self, pid: int, name: str, state: str = "S", parent: int = 1, group: str = "/") -> None:
+    def process(self, pid: int, name: str, state: str = "S", parent: int = 1) -> None:
         (self.proc / f"{pid}").mkdir(parents=True, exist_ok=True)
         self.state(pid, name, state, parent)
-        (self.proc / f"{pid}/cgroup").write_text(f"0::{group}\n")
 
     def state(self, pid: int, name: str, state: str, parent: int = 1) -> None:
         # As in the kernel, it stays the same file.
         with (self.proc / f"{pid}/stat").open("w") as file:
             file.write(STAT.format(pid=pid, name=name, state=state, parent=parent))
 
-    def freeze(self, group: str, frozen: int) -> None:
+    def freeze(self, group: str, frozen: int, *pids: int) -> None:
         (self.cgroups / group).mkdir(parents=True, exist_ok=True)
         (self.cgroups / group / "cgroup.events").write_text(f"populated 1\nfrozen {frozen}\n")
+        (self.cgroups / group / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
 
     def stops(self) -> Stops:
-        return Stops(str(self.proc), 50, str(self.cgroups))
+        return Stops(str(self.proc), 50, str(self.cgroups), str(self.online))
 
 
 @pytest.fixture
@@ -145,13 +148,50 @@ def test_where_it_stood_still_itself_all_did(proc: Proc, clock: list[float], mon
 
 
 def test_a_frozen_cgroup_is_told(proc: Proc, clock: list[float]) -> None:
-    proc.freeze("system.slice/smbd.service", 0)
-    proc.process(70, "smbd", group="/system.slice/smbd.service")
+    proc.freeze("system.slice/smbd.service", 0, 70)
+    proc.process(70, "smbd")
     stops = proc.stops()
     looked(stops, clock, 1)
-    proc.freeze("system.slice/smbd.service", 1)
+    proc.freeze("system.slice/smbd.service", 1, 70)
     looked(stops, clock, 2)
     assert stops.told() == [("smbd", "frozen", 1.5)]
+
+
+def test_so_is_one_that_is_made_for_it_also_for_a_client_of_the_labs(proc: Proc, clock: list[float]) -> None:
+    """A start line hears of no freeze: a frozen task sleeps (version 2)."""
+    proc.process(50, "python3")
+    proc.process(70, "start_line", parent=50)
+    proc.process(71, "sysbench", parent=70)
+    proc.freeze("vmlab-old", 0)
+    stops = proc.stops()
+    looked(stops, clock, 1)
+    shutil.rmtree(proc.cgroups / "vmlab-old")
+    proc.freeze("made", 1, 71)
+    looked(stops, clock, 3)
+    proc.freeze("made", 0, 71)
+    looked(stops, clock, 1)
+    ((name, how, seconds),) = stops.told()
+    assert (name, how) == ("sysbench", "frozen") and seconds >= 2.0
+
+
+def test_a_quota_and_a_processor_that_is_taken_away_are_told(proc: Proc, clock: list[float]) -> None:
+    group = proc.cgroups / "system.slice/postgresql.service"
+    proc.freeze("system.slice/postgresql.service", 0)
+
+    def held_back(microseconds: int) -> None:
+        (group / "cpu.stat").write_text(f"usage_usec 5\nnr_throttled 1\nthrottled_usec {microseconds}\n")
+
+    held_back(7_000_000)
+    stops = proc.stops()
+    held_back(8_000_000)
+    stops.begin()
+    held_back(10_500_000)
+    proc.online.write_text("0\n")
+    looked(stops, clock, 2)
+    proc.online.write_text("0-1\n")
+    looked(stops, clock, 1)
+    told = [("system.slice/postgresql.service", "throttled", 2.5), ("a processor", "offline", 2.0)]
+    assert stops.told() == told
 
 
 def test_a_real_process_that_is_stopped(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 Only the standard library of Python 3.11, started with ``-I -S``. It says ``{"ready": true}``, counts anew at a first
 line on standard input, and after a second one says ``{"stopped": [[NAME, HOW, SECONDS], …], "seconds": S}``, those that
-stood longest first. HOW is ``stopped`` (by a signal or a debugger) or ``frozen`` (by a cgroup). What the lab itself has
-started here is left out: ``start_line`` watches clients. So are kernel threads, and what stood still before.
+stood longest first. HOW is ``stopped`` (by a signal or a debugger), ``frozen`` (by a cgroup), ``throttled`` (a cgroup,
+by a quota, added up over processors) or ``offline`` (processors). Who is stopped of what the lab itself has started
+here is left out: ``start_line`` watches clients. So are kernel threads, and what stood still before.
 
-A file of each process and cgroup stays open, so that a look is one read of each. Half of the time before and after each
-look is taken to be like it. Where this program itself stood still, all did.
+A file of each process and cgroup stays open, so that a look is one read of each; a process may be moved to another
+cgroup at any time, so the members of one are read while it is frozen. Half of the time before and after each look is
+taken to be like it. Where this program itself stood still, all did.
 """
 
 from __future__ import annotations
@@ -22,28 +24,87 @@ LOOK = 1.0
 KTHREADD = 2
 MOST_TOLD = 5
 CGROUPS = "/sys/fs/cgroup"
+ONLINE = "/sys/devices/system/cpu/online"
 START_LINE = b"/run/vmlab/start_line.py"
 
 
 class Process:
-    """`how` it stands still now, "" for not; `seconds` by how it did."""
+    """`how` it stands still now, "" for not; `seconds` by how it did. Those that the lab has started are `ours`."""
 
-    def __init__(self, name: str, stat: int, group: str) -> None:
-        self.name, self.stat, self.group = name, stat, group
+    def __init__(self, name: str, stat: int, ours: bool) -> None:
+        self.name, self.stat, self.ours = name, stat, ours
         self.how = ""
         self.seconds: dict[str, float] = {}
 
 
+class Group:
+    """A cgroup: its events, kept open, -1 for none; how many groups it had below it, and which."""
+
+    def __init__(self, path: str) -> None:
+        self.links, self.below = -1, list[str]()
+        self.throttled = throttled(path)
+        try:
+            self.events = os.open(f"{path}/cgroup.events", os.O_RDONLY)
+        except OSError:
+            self.events = -1
+
+
+class Groups:
+    """The cgroups of version 2 from `top` on."""
+
+    def __init__(self, top: str) -> None:
+        self.top = top
+        self.known: dict[str, Group] = {}
+
+    def look(self) -> None:
+        """Find those that are new, and forget those that have gone."""
+        found, left = set(), [self.top] if os.path.exists(f"{self.top}/cgroup.controllers") else []
+        while left:
+            path = left.pop()
+            try:
+                links = os.stat(path).st_nlink
+                if path not in self.known:
+                    self.known[path] = Group(path)
+                group = self.known[path]
+                if links != group.links:
+                    group.below = [one.path for one in os.scandir(path) if one.is_dir()]
+                    group.links = links
+            except OSError:
+                # It has gone, and another may have come, so that there are as many.
+                if (above := self.known.get(os.path.dirname(path))) is not None:
+                    above.links = -1
+                continue
+            found.add(path)
+            left += group.below
+        for path in self.known.keys() - found:
+            if (events := self.known.pop(path).events) >= 0:
+                os.close(events)
+
+    def frozen(self) -> set[int]:
+        """The processes in frozen ones."""
+        paths = [path for path, group in self.known.items() if group.events >= 0 and is_frozen(group.events)]
+        return {int(pid) for path in paths for pid in read(f"{path}/cgroup.procs").split()}
+
+    def begin(self) -> None:
+        """Count quotas from now on."""
+        for path, group in self.known.items():
+            group.throttled = throttled(path)
+
+    def held_back(self) -> list[tuple[str, float]]:
+        """Seconds for which quotas kept groups from running; of one below another, those of both."""
+        found = [(path, throttled(path) - group.throttled) for path, group in self.known.items()]
+        return [(path[len(self.top) + 1 :] or "all that runs there", seconds) for path, seconds in found if seconds > 0]
+
+
 class Stops:
-    def __init__(self, proc: str, ours: int, cgroups: str = CGROUPS) -> None:
-        self.proc, self.cgroups = proc, cgroups
-        self.ours = {ours, os.getpid()}
+    def __init__(self, proc: str, ours: int, cgroups: str = CGROUPS, online: str = ONLINE) -> None:
+        self.proc, self.groups, self.online = proc, Groups(cgroups), online
+        self.ours, self.own_pid = {ours, os.getpid()}, os.getpid()
         self.known: dict[int, Process | None] = {}
-        self.groups: dict[str, int] = {}
         self.ended: list[Process] = []
-        self.frozen = 0.0
+        self.frozen = self.offline = 0.0
         self.last = self.began = time.monotonic()
-        self.own = own_times()
+        self.own, self.cpus = own_times(), read(online)
         for pid, process, how in self.states():
             if how:
                 # It stood still before anybody looked, and takes no part.
@@ -52,11 +113,12 @@ class Stops:
 
     def begin(self) -> None:
         """Count from now on."""
-        self.ended, self.frozen = [], 0.0
+        self.ended, self.frozen, self.offline = [], 0.0, 0.0
         self.began = self.last = time.monotonic()
-        self.own = own_times()
+        self.own, self.cpus = own_times(), read(self.online)
         for _, process, how in self.states():
             process.seconds, process.how = {}, how
+        self.groups.begin()
 
     def look(self) -> None:
         now, own = time.monotonic(), own_times()
@@ -65,6 +127,7 @@ class Stops:
         if own[1] == self.own[1] and passed - (own[0] - self.own[0]) > 3 * LOOK:
             self.frozen += passed - LOOK
         self.own = own
+        self.offline += passed if read(self.online) != self.cpus else 0.0
         for _, process, how in self.states():
             for one in (process.how, how):
                 if one:
@@ -72,25 +135,26 @@ class Stops:
             process.how = how
 
     def states(self) -> list[tuple[int, Process, str]]:
-        """How each process stands still, "" for not; the new ones are among them, those of the lab are not."""
+        """How each process stands still, "" for not; the new ones are among them."""
         pids = sorted(int(name) for name in os.listdir(self.proc) if name.isdigit())
         for pid in self.known.keys() - set(pids):
             self.forget(pid)
         for pid in pids:
             if pid not in self.known:
                 self.known[pid] = self.opened(pid)
-        frozen = {path for path, events in self.groups.items() if is_frozen(events)}
+        self.groups.look()
+        frozen = self.groups.frozen()
         found = []
         for pid, process in list(self.known.items()):
             if process is None:
                 continue
             try:
-                stopped = os.pread(process.stat, 512, 0).rpartition(b") ")[2][:1] in (b"T", b"t")
+                stopped = not process.ours and os.pread(process.stat, 512, 0).rpartition(b") ")[2][:1] in (b"T", b"t")
             except OSError:
                 # It has ended, and another may have its number by now.
                 self.forget(pid)
                 continue
-            found.append((pid, process, "stopped" if stopped else "frozen" if process.group in frozen else ""))
+            found.append((pid, process, "stopped" if stopped else "frozen" if pid in frozen else ""))
         return found
 
     def opened(self, pid: int) -> Process | None:
@@ -103,25 +167,12 @@ class Stops:
             parent = int(rest.split()[1])
             if parent in self.ours or START_LINE in read(f"{self.proc}/{pid}/cmdline").split(b"\0"):
                 self.ours.add(pid)
-            if pid not in self.ours and KTHREADD not in (pid, parent):
-                return Process(head.partition(b"(")[2].decode("utf-8", "replace"), stat, self.group_of(pid))
+            if pid != self.own_pid and KTHREADD not in (pid, parent):
+                return Process(head.partition(b"(")[2].decode("utf-8", "replace"), stat, pid in self.ours)
         except (OSError, ValueError, IndexError):
             pass
         os.close(stat)
         return None
-
-    def group_of(self, pid: int) -> str:
-        """Its cgroup of version 2, whose events are kept open; "" where there is none, or it is the root."""
-        lines = read(f"{self.proc}/{pid}/cgroup").decode("utf-8", "replace").splitlines()
-        path = next((line[3:] for line in lines if line.startswith("0::")), "/")
-        if path == "/":
-            return ""
-        if path not in self.groups:
-            try:
-                self.groups[path] = os.open(f"{self.cgroups}{path}/cgroup.events", os.O_RDONLY)
-            except OSError:
-                return ""
-        return path
 
     def forget(self, pid: int) -> None:
         gone = self.known.pop(pid)
@@ -134,8 +185,11 @@ class Stops:
     def told(self) -> list[tuple[str, str, float]]:
         every = [*self.ended, *(one for one in self.known.values() if one is not None)]
         found = [(one.name, how, seconds) for one in every for how, seconds in one.seconds.items()]
+        found += [(group, "throttled", seconds) for group, seconds in self.groups.held_back()]
         if self.frozen:
             found.append(("all that runs there", "frozen", self.frozen))
+        if self.offline:
+            found.append(("a processor", "offline", self.offline))
         return sorted(found, key=lambda one: -one[2])[:MOST_TOLD]
 
 
@@ -154,6 +208,12 @@ def is_frozen(events: int) -> bool:
     except OSError:
         # The group has gone.
         return False
+
+
+def throttled(path: str) -> float:
+    """Seconds for which a quota kept a cgroup from running, added up over processors."""
+    words = read(f"{path}/cpu.stat").split()
+    return int(dict(zip(words[::2], words[1::2], strict=False)).get(b"throttled_usec", 0)) / 1e6
 
 
 def own_times() -> tuple[float, int]:

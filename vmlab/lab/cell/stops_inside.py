@@ -23,7 +23,7 @@ from vmlab.model.errors import GuestError, VmlabError, in_one_line
 from vmlab.model.visible import visible_line
 from vmlab.workloads.verification import UNREADABLE
 
-_HOW = ("stopped", "frozen")
+_HOW = ("stopped", "frozen", "throttled", "offline")
 _MOST = 100
 
 
@@ -140,6 +140,6 @@ def _stood(guest: str, told: Sequence[Sequence[Any]]) -> Iterator[Stood]:
     """Of several processes with one name, as the servers of one service are, the longest."""
     most: dict[tuple[str, str], float] = {}
     for name, how, seconds in told:
-        key = (visible_line(name[:32]), how)
+        key = (visible_line(name[:64]), how)
         most[key] = max(seconds, most.get(key, 0.0))
     return (Stood(f"{guest}: {name}", f"{how} inside its guest", seconds) for (name, how), seconds in most.items())
