@@ -181,6 +181,35 @@ def cpus_changed(world: World) -> None:
     os.sched_setaffinity(thread, usual)
 
 
+@_row("qemu-moved", "QEMU is moved to a new cgroup of the disk controller for 3 s", "was changed from its own to")
+def qemu_moved(world: World) -> None:
+    mount = mount_of("blkio", hierarchies()) or next(one for one in hierarchies() if one.version == 2)
+    inner = next(
+        line.rpartition(":")[2]
+        for line in Path(f"/proc/{world.qemu}/cgroup").read_text().splitlines()
+        if mount.version == 2 or "blkio" in line
+    )
+    usual, group = mount.root / inner.lstrip("/"), mount.root / f"vmlab-fault-{os.getpid()}-{world.folder.name}"
+    group.mkdir()
+    try:
+        (group / "cgroup.procs").write_text(str(world.qemu))
+        time.sleep(3)
+        (usual / "cgroup.procs").write_text(str(world.qemu))
+    finally:
+        group.rmdir()
+
+
+_STRICT = _LONG.replace("allow: {noise: true}\n", "").replace(
+    "limits: {", "limits: {host_other_percent: 100, host_steal_percent: 100, memory_pressure_percent: 100, "
+)
+"""What else the machine does spoils no cell, and what empties its caches does."""
+
+
+@_row("caches-dropped", "the host's page cache is emptied by another program", "caches were emptied", _STRICT)
+def caches_dropped(_world: World) -> None:
+    Path("/proc/sys/vm/drop_caches").write_text("1")
+
+
 @ROWS.add(
     "setting-changed",
     "the read-ahead of the run's disk is changed for 3 s by another program",
@@ -220,6 +249,20 @@ ROWS.add(
         lambda _world: None,
         "its client was stopped inside its guest for",
         beside("sleep 1; pkill -STOP sysbench; sleep 3; pkill -CONT sysbench"),
+    )
+)
+
+_FREEZE = "mkdir /sys/fs/cgroup/cold; cd /sys/fs/cgroup/cold; pgrep sysbench >cgroup.procs; echo 1 >cgroup.freeze"
+ROWS.add(
+    "client-frozen",
+    "the client is moved to a new cgroup inside its guest, which is frozen for 3 s",
+    "cell 2 invalid, with the duration",
+    240,
+)(
+    _act(
+        lambda _world: None,
+        "was frozen inside its guest for",
+        beside(f"sleep 1; {_FREEZE}; sleep 3; echo 0 >cgroup.freeze"),
     )
 )
 
