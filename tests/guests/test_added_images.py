@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
 import struct
 import subprocess
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,31 @@ def test_a_disk_that_is_written_while_it_is_copied_is_refused(
     monkeypatch.setattr(adding, "_copy_disk", write_meanwhile)
     with pytest.raises(ImageError, match="was written while it was copied"):
         add(_new(disk, key), _quiet)
+    assert added.find("own") is None and not list(cache.glob("own*"))
+
+
+@contextmanager
+def _locked(disk: Path, first: int) -> Iterator[None]:
+    """A disk with a byte that another open file description has locked, as each QEMU does."""
+    with disk.open("rb") as file:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, first, 1, 0))
+        yield
+
+
+@pytest.mark.parametrize("kind", ["raw", "qcow2"])
+def test_a_disk_that_a_qemu_may_write_is_refused(tmp_path: Path, key: Path, kind: str) -> None:
+    disk = tmp_path / "disk"
+    _qemu_img("convert", "-O", kind, _disk(tmp_path), disk)
+    with _locked(disk, 101), pytest.raises(RefusedError, match=r"is in use by a QEMU, .* \(give a backup or a snapshot"):
+        add(_new(disk, key), _quiet)
+    with _locked(disk, 201):
+        assert add(_new(disk, key), _quiet).disk.is_file(), "it is only read"
+
+
+def test_a_disk_that_a_qemu_opened_while_it_was_copied_is_refused(tmp_path: Path, key: Path, cache: Path) -> None:
+    disk = _disk(tmp_path)
+    with ExitStack() as stack, pytest.raises(RefusedError, match="is in use by a QEMU"):
+        add(_new(disk, key, demand_unused=lambda: stack.enter_context(_locked(disk, 103))), _quiet)
     assert added.find("own") is None and not list(cache.glob("own*"))
 
 

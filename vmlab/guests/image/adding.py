@@ -5,9 +5,11 @@ Which programs are on it is read from its ext2, ext3 or ext4 root file system wi
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
+import struct
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from vmlab.guests.image.steps import run_step, stoppable
 from vmlab.guests.ssh import read_private_key
 from vmlab.integrity.digests import describe
 from vmlab.integrity.long_work import LongWork, beside, copied
-from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
+from vmlab.model.errors import HypervisorUnavailable, ImageError, RefusedError, UsageError, in_one_line
 from vmlab.model.quantities import format_bytes
 from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import demand_given, open_given
@@ -46,6 +48,12 @@ _USER = {
     "linux": re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.ASCII),
     "windows": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,19}", re.ASCII),
 }
+_FLOCK = "hhqqi4x"
+"""``struct flock``: kind, whence, begin, length and process, where 0 stands for an open file description."""
+_WRITERS = (101, 3)
+"""First and number of the bytes that QEMU locks in an image which it may write, resize or rewrite with the same data
+(``RAW_LOCK_PERM_BASE`` in block/file-posix.c); one that only reads it locks others.
+"""
 _LOG = "add.log"
 _CONSOLE = "rw console=ttyS0"
 
@@ -72,14 +80,15 @@ def add(new: NewImage, progress: Notice) -> AddedImage:
     """Copy the disk into the cache, as raw, and keep it under its name; the given files are only read.
 
     Raises UsageError for a name, user, or key that cannot be used,
-    ImageError for a disk that cannot, or a name that is taken, and RunInterrupted on a signal; then nothing is left.
+    ImageError for a disk that cannot, or a name that is taken, RefusedError for one that a QEMU may write, and
+    RunInterrupted on a signal; then nothing is left.
     """
     _check_words(new)
     key = read_private_key(new.key)
     for given in filter(None, (new.kernel, new.initrd)):
         if demand_given(given) > _MOST_BESIDE:
             raise _too_large(given)
-    demand_given(new.disk)
+    _demand_unwritten(new.disk)
     kind = _format_of(new.disk)
     demand_usable(ADDED.folder())
     with stoppable(f"adding image {new.name}") as work:
@@ -108,6 +117,22 @@ def _check_words(new: NewImage) -> None:
         raise UsageError("--initrd and --append belong to a kernel; give --kernel, too")
     if new.kernel is not None and new.system == "windows":
         raise UsageError("--kernel is for Linux; Windows boots from its disk")
+
+
+def _demand_unwritten(disk: Path) -> None:
+    """Raises RefusedError where a QEMU may write the disk, and as `open_given`."""
+    with open_given(disk) as file:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, *_WRITERS, 0)
+        try:
+            found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked)
+        except OSError:
+            # A file system without locks; QEMU takes none there either.
+            return
+    if struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK:
+        raise RefusedError(
+            f"{disk} is in use by a QEMU, and a copy of a disk in use proves nothing",
+            remedy="give a backup or a snapshot of it, or shut its guest off",
+        )
 
 
 def _format_of(disk: Path) -> str:
@@ -150,6 +175,7 @@ def _added(new: NewImage, key: bytes, kind: str, work: LongWork, progress: Notic
         before = _version(new.disk)
         _copy_disk(new.disk, kind, folder, work)
         new.demand_unused()
+        _demand_unwritten(new.disk)
         if _version(new.disk) != before:
             raise ImageError(f"{new.disk} was written while it was copied", remedy="shut off what uses it")
         for source, name in ((new.kernel, KERNEL), (new.initrd, INITRD)):
