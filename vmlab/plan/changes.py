@@ -220,6 +220,12 @@ def _as_assignment(file: Path, tree: Tree, place: tuple[str, ...]) -> str:
 _FROM_FILE = re.compile(r"@(?P<place>.*?:\d+:\d+): (?P<assignment>.*)", re.ASCII)
 
 
+def without_place(assignment: str) -> str:
+    """``PATH=VALUE`` of an assignment that was typed, or that names its place in a file."""
+    written = _FROM_FILE.fullmatch(assignment)
+    return assignment if written is None else written["assignment"]
+
+
 def _assign(document: Document, assignment: str) -> Document:
     option = f"--set {shorten(assignment, 80)}"
     if (written := _FROM_FILE.fullmatch(assignment)) is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -250,6 +252,30 @@ def test_cells_of_another_axis_are_not_the_recorded_settings(like: Path) -> None
         cells = [replace(cell, axes={**cell.axes, "cache": "none"}) for cell in document.cells]
         found = copied_of(reader, replace(document, cells=cells))
     assert found is not None and found.ways == () and not found.is_likeness
+
+
+def ask(store: Path, *sets: str) -> None:
+    """Let the run have been started with these assignments."""
+    request = json.dumps({"overrides": {"variables": {}, "sets": sets}})
+    with closing(sqlite3.connect(store)) as database, database:
+        database.execute("UPDATE documents SET body = ? WHERE name = 'request'", (request,))
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("guests.vm.data_cache=writeback", "guests.vm.data_cache=writeback"),
+        ("@more.yaml:2:3: workloads.reads.rate=5/s", "workloads.reads.rate=5/s"),
+    ],
+)
+def test_other_settings_of_the_command_line_are_no_likeness(like: Path, asked: str, shown: str) -> None:
+    ask(like, "repeats=2", asked)
+    found = copied(like)
+    assert (found.others, found.ways, found.answers, found.is_likeness) == ((shown,), (), (), False)
+    text = " ".join(copied_text(found, 200).split())
+    assert f"answer: none, as the run has other settings (--set {shown})" in text and "virsh" not in text
+    ask(like, "repeats=2", "limits.start_skew=1 s")
+    assert copied(like).is_likeness
 
 
 def test_a_name_of_a_domain_is_one_word_of_the_command(like: Path) -> None:

@@ -13,6 +13,7 @@ from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.result_table import ResultTable
 from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.figures.intent import sets_of
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import instances_of
 from vmlab.analysis.record.fleet_hosts import HOST_AXIS
@@ -25,6 +26,7 @@ from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, RUN_TIME, CacheMode, Outco
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
+from vmlab.plan.changes import without_place
 from vmlab.plan.copied_guest.copied_load import ACCESS, CACHED, LATENCY, PHASE, READS, WORDS
 from vmlab.plan.copied_guest.copied_scenario import AS_IT_IS, SETTING, VM
 from vmlab.plan.scenario_file.loading import read
@@ -33,6 +35,9 @@ from vmlab.store.samples import HostReaders, read_samples
 
 _BEGINS, _ENDS = 0.75, 0.25
 """Before the end of a client, as parts of fio's own time: a client starts fio, and ends after it, in unknown times."""
+
+_OF_A_CELL = ("guests.", "workloads.", "warm=", "warm ")
+"""How assignments begin that change a guest, or what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,8 @@ class Copied:
     """A run that copied a load. `alike` are the phases with the orders of blocks in which the copy was like it.
 
     `changed` has for each setting the keys of the guest that it sets, and `answers` are those of copies that are alike.
-    `mode` is the cache mode under the recorded settings; None where the scenario has no such guest.
+    `mode` is the cache mode under the recorded settings; None where the scenario has no such guest. `others` are the
+    assignments of the command line with which no cell has the recorded settings.
     """
 
     run: str
@@ -90,6 +96,7 @@ class Copied:
     answers: tuple[Answer, ...]
     changed: Mapping[str, Mapping[str, Any]]
     mode: CacheMode | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> list[str]:
@@ -165,10 +172,15 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
         for name, point in axis.points.items()
         if name != AS_IT_IS
     }
-    ways = tuple(_ways(reader, document, recorded))
+    others = tuple(filter(_is_of_a_cell, map(without_place, sets_of(reader.documents()))))
+    ways = () if others else tuple(_ways(reader, document, recorded))
     mode = None if guest is None else guest.data_cache or guest.cache
-    bare = Copied(document.run.id, recorded, ways, (), changed, mode)
+    bare = Copied(document.run.id, recorded, ways, (), changed, mode, others)
     return replace(bare, answers=tuple(one for one in _answers(document.tables) if _is_of_likeness(bare, one)))
+
+
+def _is_of_a_cell(assignment: str) -> bool:
+    return assignment.strip().startswith(_OF_A_CELL)
 
 
 def _is_of_likeness(found: Copied, answer: Answer) -> bool:

@@ -202,13 +202,23 @@ def files_of(texts: Mapping[str, str]) -> dict[str, str]:
     return _texts_asked_for(texts, "files") or {}
 
 
+def sets_of(texts: Mapping[str, str]) -> list[str]:
+    """The assignments of a run's command line, as its request keeps them."""
+    said = _asked_for(texts, "sets")
+    return [value for value in said if isinstance(value, str)] if isinstance(said, list) else []
+
+
 def _texts_asked_for(texts: Mapping[str, str], key: str) -> dict[str, str] | None:
-    try:
-        said = json.loads(texts["request"])["overrides"][key]
-    except (LookupError, TypeError, ValueError, RecursionError):
-        return None
+    said = _asked_for(texts, key)
     is_made_so = isinstance(said, dict) and all(isinstance(value, str) for value in said.values())
     return said if is_made_so else None
+
+
+def _asked_for(texts: Mapping[str, str], key: str) -> Any:
+    try:
+        return json.loads(texts["request"])["overrides"][key]
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def written_of(texts: Mapping[str, str]) -> WrittenDocument | None:

@@ -25,6 +25,9 @@ def _blocks(found: Copied) -> Iterator[Block]:
     place = f"{recorded.domain} {recorded.disk}, recorded in {recorded.run}, copied in {found.run}"
     yield Text(visible_line(place))
     yield Text(visible_line(f"advice: {recorded.advice or 'none, the recording has too little evidence'}"))
+    if found.others:
+        yield Text(visible_line(f"answer: none, as the run has other settings (--set {' --set '.join(found.others)})"))
+        return
     if not found.ways:
         yield Text("answer: none, as no cell under the recorded settings has passed")
         return
