@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import struct
 from pathlib import Path
 
 import pytest
 
 from tests.plan.copied_guest.guests import disk_keys, keys, of_proxmox, throttled_node
 from tests.telemetry.recorded import RecordedHost
+from vmlab.model.domain import HOST_DEVICE, DomainDisk
 from vmlab.model.errors import RefusedError
-from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest import below_disk
+from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
 from vmlab.plan.copied_guest.process_guest import guest_of_process, named_so
 from vmlab.telemetry.domains.qemu_options import QemuOptions
 from vmlab.telemetry.source import Roots
@@ -204,6 +208,67 @@ def test_pinned_threads_are_read_from_the_process(tmp_path: Path) -> None:
     guest = guest_of_process(42, QemuOptions(shlex.split("-m 64 -smp 2 -drive file=/no/a,if=virtio")), host.roots)
     assert keys(guest)["pin"] == "2;3,5"
     assert "emulator_pin" not in keys(guest)
+
+
+def qcow2_header(size: int) -> bytes:
+    return struct.pack(">4sIQIIQ", b"QFI\xfb", 3, 0, 0, 16, size).ljust(104, b"\0")
+
+
+@pytest.mark.parametrize("words", ["-hda {}", "-drive file={},if=virtio", "-hda d"])
+@pytest.mark.parametrize(
+    ("begin", "format", "size"),
+    [
+        (qcow2_header(40 << 30), "qcow2", 40 << 30),
+        (b"\xeb\x63", "raw", 1 << 20),
+        (b"KDMV", None, None),
+        (bytes(64) + b"\x7f\x10\xda\xbe", None, None),
+    ],
+)
+def test_a_format_that_is_not_said_is_that_of_the_header(
+    words: str, begin: bytes, format: str | None, size: int | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "d"
+    file.write_bytes(begin.ljust(1 << 20, b"\0"))
+    host = RecordedHost(tmp_path / "host")
+    host.proc("self/mountinfo", "")
+    host.proc("42/mounts", "")
+    (host.roots.proc / "42/root").symlink_to("/")
+    (host.roots.proc / "42/cwd").symlink_to(tmp_path)
+    guest = guest_of_process(42, QemuOptions(shlex.split(words.format(file))), host.roots)
+    found = guest.disks[0].found
+    assert (found.value("format"), found.value("size")) == (format, size)
+    assert found.value("backing") == f"folder:{tmp_path}"
+    assert any("no format is said" in line for line in found.lacks) is (format is None)
+
+
+def test_a_file_of_another_mount_namespace_lies_in_no_folder_of_this_one(tmp_path: Path) -> None:
+    host = RecordedHost(tmp_path)
+    host.proc("self/mountinfo", "")
+    other = host.roots.proc / "42/root" / str(tmp_path).lstrip("/")
+    other.mkdir(parents=True)
+    for folder in (other, tmp_path):
+        (folder / "d.raw").write_bytes(bytes(1 << 20))
+    words = f"-drive file={tmp_path}/d.raw,format=raw,if=virtio"
+    found = guest_of_process(42, QemuOptions(shlex.split(words)), host.roots).disks[0].found
+    assert found.value("size") == 1 << 20 and found.value("backing") is None
+    assert [line for line in found.lacks if "as its QEMU sees it: here this path is another file, or none" in line]
+
+
+@pytest.mark.parametrize(("suspended", "size"), [("0", 40 << 30), ("1", None)])
+def test_a_qcow2_on_a_logical_volume_is_as_large_as_its_header_says(
+    suspended: str, size: int | None, tmp_path: Path
+) -> None:
+    host = RecordedHost(tmp_path)
+    host.sys("dev/block/253:7/size", f"{41 << 21}\n")
+    for name, text in (("uuid", "LVM-abc"), ("name", "vg-a"), ("suspended", suspended)):
+        host.sys(f"dev/block/253:7/dm/{name}", f"{text}\n")
+    (tmp_path / "device").write_bytes(qcow2_header(40 << 30))
+    state = os.stat_result([0] * 10, {"st_rdev": os.makedev(253, 7)})
+    for format, expected in (("qcow2", size), ("raw", 41 << 30)):
+        disk = FoundDisk("vda", "/dev/vg/a")
+        named = DomainDisk("vda", "/dev/vg/a", format, protocol=HOST_DEVICE)
+        below_disk._on_a_device(disk, named, tmp_path / "device", state, host.roots)
+        assert (disk.found.value("size"), disk.found.value("backing")) == (expected, "lvm:vg")
 
 
 def test_a_process_is_named_by_its_guest_or_by_proxmox() -> None:
