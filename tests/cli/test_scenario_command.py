@@ -158,6 +158,9 @@ def domains(monkeypatch: pytest.MonkeyPatch) -> dict[str, FoundDomain]:
     source = "<source protocol='nbd' name='/etc/hostname'><host name='h'/></source>"
     texts = {"on": WEB01, "off": with_disk(), "saved": with_disk(), "-": with_disk()}
     texts["nbd"] = with_disk(source=source).replace("<disk type='file'", "<disk type='network'")
+    pooled = with_disk(source="<source pool='default' volume='v'/>")
+    texts["pool"] = pooled.replace("<disk type='file'", "<disk type='volume'")
+    texts["lvm"] = with_disk("type='raw'", source="<source dev='/dev/vg/a'/>").replace("type='file'", "type='block'")
     found = {name: FoundDomain(text, _no_size, name == "saved") for name, text in texts.items()}
     monkeypatch.setattr(LibvirtReader, "find", lambda _, wanted: found.get(wanted))
     return found
@@ -177,6 +180,12 @@ def test_the_disk_of_a_domain_that_is_shut_off_is_copied(
         ("on", RefusedError, r"on is running, and a copy of a disk in use proves nothing \(`virsh"),
         ("saved", RefusedError, r"saved is saved in the middle of its work, .*`virsh start saved`, and shut it off"),
         ("nbd", UsageError, "disk vda of domain nbd is /etc/hostname by nbd, and no file of this host's"),
+        ("pool", RefusedError, r"volume v of storage pool default \(--disk .* `virsh vol-path v --pool default` names"),
+        (
+            "lvm",
+            RefusedError,
+            r"is the device /dev/vg/a \(`qemu-img convert -f raw -O qcow2 /dev/vg/a FILE`, and --disk FILE\)",
+        ),
         ("nobody", UsageError, "there is no domain 'nobody' at test:///default"),
     ],
 )

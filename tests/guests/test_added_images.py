@@ -131,10 +131,19 @@ def _locked(disk: Path, first: int) -> Iterator[None]:
 def test_a_disk_that_a_qemu_may_write_is_refused(tmp_path: Path, key: Path, kind: str) -> None:
     disk = tmp_path / "disk"
     _qemu_img("convert", "-O", kind, _disk(tmp_path), disk)
-    with _locked(disk, 101), pytest.raises(RefusedError, match=r"is in use by a QEMU, .* \(give a backup or a snapshot"):
+    with _locked(disk, 101), pytest.raises(RefusedError, match=r"is in use by a QEMU, .* \(give a backup or a snap"):
         add(_new(disk, key), _quiet)
     with _locked(disk, 201):
         assert add(_new(disk, key), _quiet).disk.is_file(), "it is only read"
+
+
+def test_a_device_is_refused_with_what_makes_a_file_of_it(
+    tmp_path: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = _disk(tmp_path)
+    monkeypatch.setattr(Path, "is_block_device", lambda path: path == disk)
+    with pytest.raises(RefusedError, match=r"is a device, .*\(`qemu-img convert -O qcow2 .*disk.img FILE`, and --disk"):
+        add(_new(disk, key), _quiet)
 
 
 def test_a_disk_that_a_qemu_opened_while_it_was_copied_is_refused(tmp_path: Path, key: Path, cache: Path) -> None:

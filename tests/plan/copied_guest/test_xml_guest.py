@@ -90,6 +90,7 @@ def test_what_the_lab_cannot_copy_of_it_is_said_line_by_line() -> None:
         ("type='raw'", "queues", 2),
         ("packed='on'", "packed", True),
         ("type='qcow2'", "format", "qcow2"),
+        ("", "format", "raw"),
         ("event_idx='off'", "driver/@event_idx", "off"),
         ("queue_size='1024'", "driver/@queue_size", "1024"),
     ],
@@ -258,6 +259,13 @@ def test_size_and_place_of_a_file_that_is_here(tmp_path: Path) -> None:
     assert found["backing"] == f"folder:{tmp_path}"
     file.write_bytes(bytes(5 << 20))
     assert disk_keys(read(with_disk("type='raw'", source=f"<source file='{file}'/>")))["size"] == 5 << 20
+
+
+def test_a_volume_of_a_storage_pool_is_a_line() -> None:
+    text = with_disk(source="<source pool='default' volume='a b'/>").replace("<disk type='file'", "<disk type='volume'")
+    (disk,) = read(text).disks
+    words = "it is volume a b of storage pool default: `virsh vol-path 'a b' --pool default` names it"
+    assert f"vda: {words}" in disk.found.lacks and "format" not in disk.found.said
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import struct
 import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -120,7 +122,13 @@ def _check_words(new: NewImage) -> None:
 
 
 def _demand_unwritten(disk: Path) -> None:
-    """Raises RefusedError where a QEMU may write the disk, and as `open_given`."""
+    """Raises RefusedError where a QEMU may write the disk, and for a device, and as `open_given`."""
+    is_device = False
+    with suppress(OSError):
+        is_device = disk.is_block_device()
+    if is_device:
+        remedy = f"`qemu-img convert -O qcow2 {shlex.quote(str(disk))} FILE`, and --disk FILE"
+        raise RefusedError(f"{disk} is a device, and not an ordinary file", remedy=remedy)
     with open_given(disk) as file:
         asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, *_WRITERS, 0)
         try:

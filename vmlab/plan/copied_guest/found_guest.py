@@ -67,13 +67,14 @@ class FoundDisk:
 
     `protocol` is the driver of QEMU's that reaches it, where the source tells it. ``size`` is in bytes. ``iothread`` is
     the name that its owner gives the thread, which disks may share. `order` is its place among those that the guest
-    boots from; 0 where it is none.
+    boots from; 0 where it is none. `pool` is the storage pool of libvirt's whose volume `file` is, if it is one.
     """
 
     target: str
     file: str = ""
     order: int = 0
     protocol: str = UNKNOWN
+    pool: str = ""
     found: Findings = field(default_factory=Findings)
 
 

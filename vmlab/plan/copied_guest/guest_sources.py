@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from vmlab.model.quantities import whole
 from vmlab.plan.copied_guest.found_guest import FoundGuest
 from vmlab.plan.copied_guest.process_guest import guest_of_process, named_so
 from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config, is_qm_config
+from vmlab.plan.copied_guest.xml_disks import vol_path
 from vmlab.plan.copied_guest.xml_guest import guest_of_xml, is_xml
 from vmlab.plan.scenario_file.loading import STANDARD_INPUT
 from vmlab.plan.scenario_file.problems import meant, shorten
@@ -78,7 +80,7 @@ def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
 
 def disk_to_copy(name: str, connect: str | None = None) -> Path:
     """The file of the first disk of a domain that is shut off. Raises UsageError where there is none, and RefusedError
-    where the domain runs, or will go on where it was saved.
+    where the domain runs, or will go on where it was saved, and for a device and a volume of a storage pool.
     """
     uri, named = connect or SYSTEM, f"domain {shorten(name)}"
     domain = _domain(name, uri)
@@ -96,9 +98,16 @@ def disk_to_copy(name: str, connect: str | None = None) -> Path:
     if not guest.disks:
         raise UsageError(f"{named} has no disk")
     disk = next(guest.in_order())
-    if disk.protocol not in (FILE, HOST_DEVICE) or not disk.file.startswith("/"):
-        what = shorten(disk.file, 200)
-        raise UsageError(f"disk {disk.target} of {named} is {what} by {disk.protocol}, and no file of this host's")
+    what = f"disk {disk.target} of {named} is"
+    if disk.pool:
+        words = f"volume {shorten(disk.file, 200)} of storage pool {shorten(disk.pool)}"
+        raise RefusedError(f"{what} {words}", remedy=f"--disk with the file that {vol_path(disk)} names")
+    if disk.protocol == HOST_DEVICE:
+        said = disk.found.value("format")
+        convert = f"qemu-img convert{f' -f {said}' if said else ''} -O qcow2 {shlex.quote(disk.file)} FILE"
+        raise RefusedError(f"{what} the device {disk.file}", remedy=f"`{convert}`, and --disk FILE")
+    if disk.protocol != FILE or not disk.file.startswith("/"):
+        raise UsageError(f"{what} {shorten(disk.file, 200)} by {disk.protocol}, and no file of this host's")
     return Path(disk.file)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lxml import etree
 
@@ -60,6 +62,8 @@ def found_disks(root: etree._Element, domain: Domain, guest: Findings, roots: Ro
 
 
 def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, domain: Domain, roots: Roots) -> FoundDisk:
+    if named.format == UNKNOWN and element.get("type") != "volume":
+        named = replace(named, format="raw")
     boot = element.find("boot")
     order = 0 if boot is None else whole(boot.get("order"))
     disk = FoundDisk(named.target, named.file or named.protocol, order, named.protocol)
@@ -74,8 +78,19 @@ def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, doma
         disk.found.say("queues", queues_for(version, domain.vcpus), words)
     _limits(disk, element)
     _rest(disk, element, named, said)
-    look_below(disk, named, roots)
+    source = element.find("source")
+    if element.get("type") == "volume" and source is not None:
+        disk.pool = source.get("pool", "")
+        words = f"it is volume {disk.file} of storage pool {disk.pool}: {vol_path(disk)} names it"
+        disk.found.lack(f"{disk.target}: {words}")
+    else:
+        look_below(disk, named, roots)
     return disk
+
+
+def vol_path(disk: FoundDisk) -> str:
+    """The command that names the file or device of a storage pool's volume."""
+    return f"`virsh vol-path {shlex.quote(disk.file)} --pool {shlex.quote(disk.pool)}`"
 
 
 def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, said: dict[str, str]) -> None:
@@ -92,7 +107,7 @@ def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, sa
     if said.get("io") in _IO:
         found.say("io", said["io"], where("io"))
     if named.format in _FORMATS:
-        found.say("format", named.format, where("type"))
+        found.say("format", named.format, where("type") if "type" in said else f"{name} has no type=: libvirt's raw")
     elif named.format != UNKNOWN:
         found.lack(f"{name}: {named.format}: the lab's data disks are raw or qcow2")
     discard = said.get("discard", "ignore")
