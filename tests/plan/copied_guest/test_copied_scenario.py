@@ -167,6 +167,27 @@ def test_disks_that_share_an_iothread_share_it_in_the_lab() -> None:
     assert file.scenario.guests["vm"].iothreads == ("shared",)
 
 
+def test_what_the_first_disk_has_and_the_labs_has_not_is_a_line() -> None:
+    text, _ = written(with_two("type='raw' packed='on'", "", ""))
+    assert "# - vda: packed true, format raw, discard ignore: the lab has these for the data disk alone" in text
+    text, _ = written(with_two("type='qcow2' discard='unmap' packed='off'", "", ""))
+    assert "the lab has these" not in text
+    alone, _ = written(GUESTS["one disk"]())
+    assert "the lab has these" not in alone, "its data disk is like it"
+
+
+def test_a_disk_that_is_only_read_is_not_the_one_that_is_tested() -> None:
+    seed = "<disk type='file'><driver type='raw'/><source file='/no/seed'/><target dev='vdb' bus='virtio'/><readonly/>"
+    data = "</disk><disk type='file'><driver type='raw'/><source file='/no/d2'/><target dev='vdc' bus='virtio'/></disk>"
+    both = with_disk().replace("</devices>", f"{seed}{data}</devices>")
+    text, _ = written(guest_of_xml(both, "x.xml", "a test"))
+    assert "one change of its disk vdc" in text
+    assert "# - vdb (/no/seed), which is read-only: the lab's guests have two disks" in text
+    alone = with_disk().replace("</devices>", f"{seed}</disk></devices>")
+    text, _ = written(guest_of_xml(alone, "x.xml", "a test"))
+    assert "one change of its disk vda" in text
+
+
 def test_cache_unsafe_is_copied_and_allowed() -> None:
     _, file = written(guest_of_xml(with_disk("cache='unsafe'"), "x.xml", "a test"))
     assert file.scenario.allow.unsafe_cache

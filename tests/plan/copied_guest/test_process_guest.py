@@ -271,6 +271,21 @@ def test_a_qcow2_on_a_logical_volume_is_as_large_as_its_header_says(
         assert (disk.found.value("size"), disk.found.value("backing")) == (expected, "lvm:vg")
 
 
+@pytest.mark.parametrize(
+    ("words", "is_written", "line"),
+    [
+        ("-drive file=/no/a,if=virtio,readonly=on", False, "drive0: read-only=on: the lab's disks are written"),
+        ("-drive file=/no/a,if=virtio,read-only=on", False, "drive0: read-only=on: the lab's disks are written"),
+        ("-blockdev driver=raw,node-name=n,file.driver=file,file.filename=/a,read-only=on", False, "n: read-only=on: "),
+        ("-drive file=/no/a,if=virtio,snapshot=on", True, "drive0: snapshot=on: what the guest writes goes to a "),
+        ("-hda /no/a -snapshot", True, "hda: snapshot=on: "),
+    ],
+)
+def test_a_disk_whose_changes_do_not_stay_has_a_line(words: str, is_written: bool, line: str) -> None:
+    (disk,) = by_hand(f"-m 64 {words}").disks
+    assert disk.is_written is is_written and any(one.startswith(line) for one in disk.found.lacks)
+
+
 def test_a_process_is_named_by_its_guest_or_by_proxmox() -> None:
     running = {7: of_proxmox(throttled_node(), DEVICE), 9: QemuOptions(["-name", "a"])}
     assert [list(named_so(running, word)) for word in ("web", "100", "a", "b")] == [[7], [7], [9], []]

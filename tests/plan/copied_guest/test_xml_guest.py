@@ -261,6 +261,13 @@ def test_size_and_place_of_a_file_that_is_here(tmp_path: Path) -> None:
     assert disk_keys(read(with_disk("type='raw'", source=f"<source file='{file}'/>")))["size"] == 5 << 20
 
 
+@pytest.mark.parametrize("tag", ["readonly", "transient"])
+def test_a_disk_whose_changes_do_not_stay_has_a_line(tag: str) -> None:
+    (disk,) = read(with_disk(more=f"<{tag}/>")).disks
+    assert [line for line in disk.found.lacks if line.startswith(f"vda: <{tag}/>: ")]
+    assert disk.is_written is (tag != "readonly")
+
+
 def test_a_volume_of_a_storage_pool_is_a_line() -> None:
     text = with_disk(source="<source pool='default' volume='a b'/>").replace("<disk type='file'", "<disk type='volume'")
     (disk,) = read(text).disks

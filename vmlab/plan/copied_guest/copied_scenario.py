@@ -30,6 +30,8 @@ _FOR_ALL: dict[str, Any] = {
 _AFTER_DATA = ("bus", "queues", "packed", "format", "cluster", "extended_l2", "table_cache", "discard")
 _OF_DATA = {"backing": "backing", **{key: f"data_{key}" for key in _AFTER_DATA}}
 """Keys of the data disk alone, first those that exclude others."""
+_OF_FIRST = {"bus": "virtio", "format": "qcow2", "discard": "unmap", "packed": False}
+"""What the lab's first disk has of them."""
 _LIBVIRT = "libvirt "
 _OWN = re.compile(rf"^guest {VM} has [a-z_]+: .*?, (?:but|and) ")
 """How a reason begins that is of one key of the guest, behind which it stands."""
@@ -85,11 +87,13 @@ class Work:
 def copied_scenario(guest: FoundGuest, trial: Trial, work: Work | None = None) -> str:
     """The text, which this host can plan where it can plan anything: keys that it cannot have are comments.
 
-    The guest has a disk. Without `work` it reads and writes blocks at random.
+    The guest has a disk; the data disk is like the first other one that it writes, or like that. Without `work` it
+    reads and writes blocks at random.
     """
     root, *others = guest.in_order()
     target = work.target if work else ""
-    data = next((disk for disk in (root, *others) if disk.target == target), others[0] if others else root)
+    written = next((disk for disk in others if disk.is_written), root)
+    data = next((disk for disk in (root, *others) if disk.target == target), written)
     rest = [disk for disk in others if disk is not data]
     words = f"A guest like {guest.name}, and at each point one change of its disk {data.target}."
     smoke = {_WORK: {"size": "16 MiB", "time": "2 s"}}
@@ -222,7 +226,8 @@ def _heading(
         yield f"{root.target} is {which}. The data disk is like it: the lab's first is always virtio and qcow2."
     yield "`vmlab plan FILE` says how long it takes; `vmlab tune FILE` measures settings together."
     lacks = [*guest.found.lacks, *root.found.lacks, *([] if data is root else data.found.lacks)]
-    lacks += [f"{disk.target} ({disk.file}): the lab's guests have two disks" for disk in others]
+    lacks += _of_root(root) if data is not root else ()
+    lacks += [f"{_named(disk)}: the lab's guests have two disks" for disk in others]
     if trial.emulates and guest.is_emulated is False:
         lacks.insert(0, "KVM: this host emulates its guests (TCG)")
     if not trial.emulates and guest.is_emulated:
@@ -230,6 +235,18 @@ def _heading(
     if lacks:
         yield "What the lab does not copy:"
     yield from (f"- {words}" for words in lacks)
+
+
+def _named(disk: FoundDisk) -> str:
+    return f"{disk.target} ({disk.file})" + ("" if disk.is_written else ", which is read-only")
+
+
+def _of_root(root: FoundDisk) -> Iterator[str]:
+    """What the disk that it boots from has, and only the data disk has in the lab."""
+    keys = [key for key in _OF_DATA if key != "queues" or root.found.value("bus") == "scsi"]
+    said = [root.found.said[key] for key in keys if key in root.found.said]
+    if has := [f"{one.key} {flow_text(one.value)}" for one in said if _OF_FIRST.get(one.key) != one.value]:
+        yield f"{root.target}: {', '.join(has)}: the lab has these for the data disk alone"
 
 
 def _size(guest: FoundGuest, root: FoundDisk, trial: Trial) -> Iterator[Line]:

@@ -14,6 +14,8 @@ OF_DRIVER = "driver/@"
 """Before the attributes of a disk's or a card's driver that a scenario sets by the key ``libvirt``."""
 MOST_VCPUS = 256
 """Of the lab's guests; a source may name any number."""
+ABOVE = "what the guest writes goes to a temporary file; the lab's guests write their disks"
+"""Of a disk whose changes are thrown away."""
 _LIMITS = {
     "iops": "limit_iops",
     "bps": "limit_bandwidth",
@@ -68,6 +70,7 @@ class FoundDisk:
     `protocol` is the driver of QEMU's that reaches it, where the source tells it. ``size`` is in bytes. ``iothread`` is
     the name that its owner gives the thread, which disks may share. `order` is its place among those that the guest
     boots from; 0 where it is none. `pool` is the storage pool of libvirt's whose volume `file` is, if it is one.
+    `is_written` is whether the guest may write it.
     """
 
     target: str
@@ -75,6 +78,7 @@ class FoundDisk:
     order: int = 0
     protocol: str = UNKNOWN
     pool: str = ""
+    is_written: bool = True
     found: Findings = field(default_factory=Findings)
 
 

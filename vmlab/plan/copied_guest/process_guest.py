@@ -20,6 +20,7 @@ from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.model.visible import cut
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.found_guest import (
+    ABOVE,
     MOST_VCPUS,
     OF_DRIVER,
     Findings,
@@ -286,6 +287,11 @@ def _drive(made: FoundDisk, one: QemuDisk) -> None:
             found.say("table_cache", exact_bytes(size), f"{name}: cache-size={layer['cache-size']}")
         if "l2-cache-size" in layer:
             found.lack(f"{name}: l2-cache-size={layer['l2-cache-size']}: the lab's table_cache is that of all tables")
+    made.is_written = not any(switch(layer.get(key)) for layer in one.layers for key in ("read-only", "readonly"))
+    if not made.is_written:
+        found.lack(f"{name}: read-only=on: the lab's disks are written")
+    if any(switch(layer.get("snapshot")) for layer in one.layers):
+        found.lack(f"{name}: snapshot=on: {ABOVE}")
     for layer in one.layers[:-1]:
         if layer.get("driver") == "copy-on-read" or isinstance(layer.get("backing"), dict | str):
             found.lack(f"{name}: it reads other files below it; the lab's data disk has nothing below it")

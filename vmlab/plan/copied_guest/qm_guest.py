@@ -15,6 +15,7 @@ from vmlab.model.errors import ScenarioError
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.plan.copied_guest.found_guest import (
+    ABOVE,
     Findings,
     FoundDisk,
     FoundGuest,
@@ -292,9 +293,10 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
         words = f"it is {file} of its host; `backing` puts the data disk elsewhere"
     found.lack(f"{name}: {words}")
     limited(found, name, dict(_limits(parts)), f"{name}: its limits")
-    for key in ("ro", "snapshot"):
+    disk.is_written = not _is_on(parts.get("ro"))
+    for key, words in (("ro", "the lab's disks are written"), ("snapshot", ABOVE)):
         if _is_on(parts.get(key)):
-            found.lack(f"{name}: {key}={parts[key]}: the lab's disks are written")
+            found.lack(f"{name}: {key}={parts[key]}: {words}")
 
 
 def _limits(parts: Mapping[str, str]) -> Iterator[tuple[str, int]]:

@@ -12,7 +12,7 @@ from lxml import etree
 from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.plan.copied_guest.below_disk import look_below
-from vmlab.plan.copied_guest.found_guest import OF_DRIVER, Findings, FoundDisk, limited
+from vmlab.plan.copied_guest.found_guest import ABOVE, OF_DRIVER, Findings, FoundDisk, limited
 from vmlab.telemetry.source import Roots
 
 _BUSES = ("virtio", "scsi")
@@ -183,7 +183,10 @@ def _rest(disk: FoundDisk, element: etree._Element, named: DomainDisk, said: dic
         found.lack(f"{name}: it reads {below} below it; the lab's data disk has nothing below it")
     if groups := [one.get("group", "") for one in element.iterfind("throttlefilters/throttlefilter")]:
         found.lack(f"{name}: <throttlefilters> of {', '.join(groups)}: the lab's disks have limits of their own")
+    disk.is_written = element.find("readonly") is None
     for tag, words in (
+        ("readonly", "the lab's disks are written"),
+        ("transient", ABOVE),
         ("shareable", "the lab's disks are of one guest"),
         ("encryption", "the lab's disks are not encrypted"),
         ("blockio", "the lab's disks have QEMU's own block sizes"),

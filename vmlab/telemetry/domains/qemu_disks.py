@@ -59,7 +59,8 @@ class QemuDisk(NamedTuple):
     """A disk with what the arguments say of it: the nodes from the top down to the one that opens the data, the options
     of its device, and the interface of a drive (``virtio``, ``ide``, ``scsi``); empty where nothing says so.
 
-    The options of a ``-drive`` stand in the first of its nodes, as far as they are none of the drive's alone.
+    The options of a ``-drive`` stand in the first of its nodes, as far as they are none of the drive's alone, and so do
+    ``readonly`` and ``snapshot``.
     """
 
     disk: DomainDisk
@@ -118,6 +119,7 @@ def _of_drive(target: str, said: Node, device: Node) -> QemuDisk:
     if mode is not None:
         flags = {"writeback": mode.writeback, "direct": mode.direct, "no-flush": mode.no_flush}
     top = nested({key: value for key, value in said.items() if key not in _DRIVE_ONLY and key != "file"})
+    top |= {key: said[key] for key in ("readonly", "snapshot") if key in said}
     top["driver"] = said.get("driver", said.get("format", ""))
     # Single flags go before the mode.
     top["cache"] = flags | (top["cache"] if isinstance(top.get("cache"), dict) else {})
