@@ -191,6 +191,24 @@ def test_limits_by_their_old_names_are_those_of_today() -> None:
         assert f"drive0: {words}: the lab limits reads and writes together" in disk.found.lacks
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-drive file=/no/{0},id={0},if=none,throttling.group=g,throttling.iops-total=9,throttling.iops-size=4096",
+        "-drive file=/no/{0},id={0},if=none,throttling.group=g,iops=9,iops_size=4096",
+        "-blockdev driver=throttle,throttle-group=g,node-name={0},file.driver=file,file.filename=/no/{0}",
+    ],
+)
+def test_limits_that_disks_share_are_a_line(words: str) -> None:
+    group = '{"qom-type": "throttle-group", "id": "g", "limits": {"iops-total": 9, "iops-size": 4096}}'
+    given = ["-m", "64", "-object", group, *words.format("a").split()]
+    alone, both = read(QemuOptions(given)).disks, read(QemuOptions([*given, *words.format("b").split()])).disks
+    line = "limits of group g: a and b share them; each of the lab's disks has limits of its own"
+    assert [f"{disk.target}: {line}" in disk.found.lacks for disk in (*alone, *both)] == [False, True, True]
+    assert [disk.found.value("limit_iops") for disk in both] == [9, 9]
+    assert [one for one in both[0].found.lacks if one.startswith("a: iops-size 4096: ")]
+
+
 def test_caches_of_tables_and_mapped_queues() -> None:
     words = "-m 64 -drive file=/no/a,format=qcow2,if=none,id=a,cache-size=2M,l2-cache-size=1M -device"
     mapping = '{"driver": "virtio-blk-pci", "drive": "a", "iothread-vq-mapping": [{"iothread": "t0"}]}'

@@ -268,6 +268,20 @@ def test_a_disk_whose_changes_do_not_stay_has_a_line(tag: str) -> None:
     assert disk.is_written is (tag != "readonly")
 
 
+def test_limits_that_disks_share_are_a_line() -> None:
+    limits = "<total_iops_sec>9</total_iops_sec><size_iops_sec>4096</size_iops_sec>"
+    tune = f"<iotune>{limits}<group_name>g</group_name></iotune>"
+    other = (
+        "<disk type='file'><source file='/no/e'/><target dev='vdb'/><iotune><group_name>g</group_name></iotune></disk>"
+    )
+    alone = read(with_disk(more=tune)).disks
+    both = read(with_disk(more=tune).replace("</devices>", f"{other}</devices>")).disks
+    words = "limits of group g: vda and vdb share them; each of the lab's disks has limits of its own"
+    assert [f"{disk.target}: {words}" in disk.found.lacks for disk in (*alone, *both)] == [False, True, True]
+    size = "vda: iops-size 4096: a larger request counts as several of them; in the lab each is one"
+    assert size in alone[0].found.lacks
+
+
 def test_a_volume_of_a_storage_pool_is_a_line() -> None:
     text = with_disk(source="<source pool='default' volume='a b'/>").replace("<disk type='file'", "<disk type='volume'")
     (disk,) = read(text).disks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,11 +135,20 @@ def on_board(found: Findings, machine: str, where: str) -> None:
         found.lack(f"{where}: the lab's boards are q35 and pc")
 
 
-def limited(found: Findings, name: str, values: dict[str, int], where: str) -> None:
+def limited(
+    found: Findings, name: str, values: dict[str, int], where: str, group: Mapping[str, Collection[str]] | None = None
+) -> None:
     """Note the limits of a disk: requests and bytes a second by ``iops`` and ``bps``, with ``-read`` or ``-write``
-    where they are of one direction, ``-max`` for bursts, and ``-max-length`` for the seconds of these.
+    where they are of one direction, ``-max`` for bursts, and ``-max-length`` for the seconds of these. `group` are the
+    targets of all disks that share them, by the name that its owner gives the limits.
     """
     given = {key: value for key, value in values.items() if value}
+    if size := given.pop("iops-size", 0):
+        found.lack(f"{name}: iops-size {size}: a larger request counts as several of them; in the lab each is one")
+    for owner, sharing in (group or {}).items():
+        if len(sharing) > 1:
+            words = f"{' and '.join(sharing)} share them; each of the lab's disks has limits of its own"
+            found.lack(f"{name}: limits of group {owner}: {words}")
     for kind, key in _LIMITS.items():
         if count := given.pop(kind, 0):
             found.say(key, count if kind.startswith("iops") else _rate(count), where)

@@ -59,6 +59,7 @@ _OTHERS = {
 }
 """As hugetlbfs has them among a mount's options."""
 _LIMIT = re.compile(r"(?:x-)?(iops|bps)(?:[-_](total|read|write|rd|wr))?([-_]max(?:-length)?)?")
+_IOPS_SIZE = re.compile(r"(?:x-)?iops[-_]size")
 _WAYS = {"read": "-read", "rd": "-read", "write": "-write", "wr": "-write"}
 _LONGEST = 71
 _VCPU = re.compile(r"CPU (\d+)/")
@@ -243,12 +244,17 @@ def _disks(pid: int, options: QemuOptions, roots: Roots) -> Iterator[FoundDisk]:
         known = [QemuDisk(disk) for disk in proved]
     devices = {str(one.get("id")): one for one in options.nodes("device")}
     groups = {str(one.get("id")): one for one in options.nodes("object", "qom-type")}
+    sharing: dict[str, list[str]] = {}
+    for one in known:
+        for name in _groups_of(one):
+            sharing.setdefault(name, []).append(one.disk.target)
     for one, disk in zip(known, proved, strict=True):
         made = FoundDisk(disk.target, disk.file or disk.protocol, whole(str(one.device.get("bootindex", ""))))
         _cache(made, one, disk)
         _drive(made, one)
         _bus(made, one, devices, queues_for(options.machine.get("type", ""), options.vcpus))
-        limited(made.found, made.target, _throttled(one, groups), f"{made.target}: its throttling")
+        shared = {name: targets for name, targets in sharing.items() if made.target in targets}
+        limited(made.found, made.target, _throttled(one, groups), f"{made.target}: its throttling", shared)
         look_below(made, disk, roots, folder)
         yield made
 
@@ -331,6 +337,14 @@ def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]
             found.say(f"{OF_DRIVER}{path}", str(device[option]), f"{where},{option}={device[option]}")
 
 
+def _groups_of(one: QemuDisk) -> Iterator[str]:
+    """The groups by whose limits it is throttled, which other disks may name, too."""
+    for layer in one.layers:
+        drive = layer.get("throttling")
+        if name := layer.get("throttle-group") or (drive.get("group") if isinstance(drive, Mapping) else None):
+            yield str(name)
+
+
 def _throttled(one: QemuDisk, groups: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """Limits by their names without ``-total``: of a ``-drive``, or of the group of a node."""
     found: dict[str, int] = {}
@@ -338,7 +352,9 @@ def _throttled(one: QemuDisk, groups: Mapping[str, Mapping[str, Any]]) -> dict[s
         group = groups.get(str(layer.get("throttle-group")), {})
         for part in (group.get("limits"), layer.get("throttling"), group, layer):
             for key, value in part.items() if isinstance(part, Mapping) else ():
-                if (match := _LIMIT.fullmatch(str(key))) is not None:
+                if _IOPS_SIZE.fullmatch(str(key)) is not None:
+                    found["iops-size"] = whole(str(value))
+                elif (match := _LIMIT.fullmatch(str(key))) is not None:
                     burst = (match[3] or "").replace("_", "-")
                     found[f"{match[1]}{_WAYS.get(match[2], '')}{burst}"] = whole(str(value))
     return found

@@ -23,7 +23,7 @@ _MORE = ("event_idx", "ioeventfd", "queue_size", "page_per_vq")
 _VIRTIO_SCSI = ("virtio-scsi", "virtio-transitional", "virtio-non-transitional")
 _QUEUES_SINCE = (5, 2)
 """QEMU's machine types that have a queue for each virtual CPU where nothing is said (hw/core/machine.c)."""
-_LIMIT = re.compile(r"(?:(total|read|write)_)(iops|bytes)_sec(_max|_max_length)?|size_iops_sec|group_name")
+_LIMIT = re.compile(r"(total|read|write)_(iops|bytes)_sec(_max|_max_length)?")
 
 
 def attributes_of(element: etree._Element | None) -> dict[str, str]:
@@ -76,7 +76,7 @@ def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, doma
         version = "" if machine is None else machine.get("machine", "")
         words = f"{disk.target} has no queues=: QEMU's own number on {version or 'its machine'}"
         disk.found.say("queues", queues_for(version, domain.vcpus), words)
-    _limits(disk, element)
+    _limits(disk, element, root)
     _rest(disk, element, named, said)
     source = element.find("source")
     if element.get("type") == "volume" and source is not None:
@@ -161,17 +161,23 @@ def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element, said: d
     disk.found.say("bus", bus, where)
 
 
-def _limits(disk: FoundDisk, element: etree._Element) -> None:
+def _limits(disk: FoundDisk, element: etree._Element, root: etree._Element) -> None:
     """``iotune``; libvirt names what is of reads and writes together ``total``."""
     tune = element.find("iotune")
+    sharing: dict[str, list[str]] = {}
+    for one in root.iterfind("devices/disk"):
+        if (name := one.findtext("iotune/group_name")) and (target := one.find("target")) is not None:
+            sharing.setdefault(name, []).append(target.get("dev", ""))
     values: dict[str, int] = {}
     for limit in () if tune is None else tune:
         match = _LIMIT.fullmatch(str(limit.tag))
-        if match is None or match[1] is None:
+        if match is None:
             continue
         name = {"iops": "iops", "bytes": "bps"}[match[2]] + ("" if match[1] == "total" else f"-{match[1]}")
         values[name + (match[3] or "").replace("_", "-")] = whole(limit.text)
-    limited(disk.found, disk.target, values, f"{disk.target}: <iotune>")
+    values["iops-size"] = whole(element.findtext("iotune/size_iops_sec"))
+    shared = {group: sharing[group]} if (group := element.findtext("iotune/group_name")) else {}
+    limited(disk.found, disk.target, values, f"{disk.target}: <iotune>", shared)
 
 
 def _rest(disk: FoundDisk, element: etree._Element, named: DomainDisk, said: dict[str, str]) -> None:
