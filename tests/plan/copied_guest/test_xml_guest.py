@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.plan.copied_guest.guests import WEB01, disk_keys, keys, with_device, with_disk, with_element
+from tests.telemetry.recorded import RecordedHost
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.copied_guest.found_guest import FoundGuest
 from vmlab.plan.copied_guest.xml_guest import guest_of_xml
@@ -112,9 +113,15 @@ def test_an_old_machine_type_has_one_queue() -> None:
 @pytest.mark.parametrize(
     ("element", "key", "value"),
     [
-        ("<memoryBacking><hugepages/></memoryBacking>", "huge_pages", "2 MiB"),
         ("<memoryBacking><hugepages><page size='1' unit='G'/></hugepages></memoryBacking>", "huge_pages", "1 GiB"),
         ("<memoryBacking><locked/></memoryBacking>", "memory_lock", True),
+        (
+            "<memoryBacking><allocation mode='immediate'/></memoryBacking>",
+            "libvirt memoryBacking/allocation/@mode",
+            "immediate",
+        ),
+        ("<memoryBacking><discard/></memoryBacking>", "libvirt memoryBacking/discard", True),
+        ("<blkiotune><weight>800</weight></blkiotune>", "libvirt blkiotune/weight", "800"),
         ("<numatune><memory mode='strict' nodeset='1'/></numatune>", "numa", 1),
         ("<os><type machine='pc-i440fx-7.2'>hvm</type></os>", "machine", "pc"),
         ("<os><type machine='pc'>hvm</type></os>", "machine", "pc"),
@@ -155,11 +162,66 @@ def test_memory_that_is_not_bound_is_none_of_a_node(mode: str) -> None:
             "<clock offset='utc'><timer name='kvmclock' present='yes'/></clock>",
             "<timer name='kvmclock' present='yes'/>: ",
         ),
+        (
+            "<cpu><model>Haswell</model><feature policy='optional' name='vmx'/></cpu>",
+            "<feature policy='optional' name='vmx'/>: whether the guest has it depends on its host's CPU",
+        ),
+        ("<cpu mode='maximum'><cache mode='passthrough'/></cpu>", "<cache mode='passthrough'/> of cpu: no key"),
+        ("<memoryBacking><source type='memfd'/></memoryBacking>", "<source type='memfd'/> of memoryBacking: no key"),
+        ("<memoryBacking><access mode='shared'/></memoryBacking>", "<access mode='shared'/> of memoryBacking: no key"),
+        (
+            "<memoryBacking><hugepages/></memoryBacking>",
+            "<hugepages/>, whose pages have the size that is usual",
+        ),
+        ("<numatune><memnode cellid='0' mode='strict' nodeset='1'/></numatune>", "<memnode cellid='0' mode='strict' "),
+        (
+            "<blkiotune><device><path>/dev/sda</path><weight>500</weight></device></blkiotune>",
+            "<device> of blkiotune: path /dev/sda, weight 500: no key",
+        ),
+        (
+            "<cputune><vcpusched vcpus='0' scheduler='fifo'/></cputune>",
+            "<vcpusched vcpus='0' scheduler='fifo'/>: no",
+        ),
+        (
+            "<iothreadids><iothread id='1'><poll max='9'/></iothread></iothreadids>",
+            "<iothread id='1'/> with <poll max='9'/>: no key",
+        ),
+        (
+            "<resource><partition>/gold</partition></resource>",
+            "<partition>/gold</partition>: limits of that",
+        ),
+        (
+            "<q:capabilities xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:del capability='usb'/>"
+            "</q:capabilities>",
+            "<qemu:capabilities> usb: no key",
+        ),
+        (
+            "<q:override xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:device alias='net0'/></q:override>",
+            "<qemu:override> net0: no key",
+        ),
         ("<memtune><min_guarantee>9</min_guarantee></memtune>", "<min_guarantee>9</min_guarantee> of memtune: no key"),
     ],
 )
 def test_tuning_that_is_not_copied_is_a_line(element: str, words: str) -> None:
-    assert [line for line in read(with_element(element)).found.lacks if line.startswith(words)]
+    text = with_element(element)
+    if "<cpu" in element and "<cputune" not in element:
+        text = text.replace("<cpu mode='host-passthrough'/>", "", 1)
+    assert [line for line in read(text).found.lacks if line.startswith(words)]
+
+
+@pytest.mark.parametrize(("kib", "pages"), [(2048, "2 MiB"), (1048576, "1 GiB")])
+def test_pages_without_a_size_are_those_of_the_domains_host(kib: int, pages: str, tmp_path: Path) -> None:
+    host = RecordedHost(tmp_path)
+    host.proc("meminfo", f"HugePages_Total: 0\nHugepagesize:    {kib} kB\n")
+    text = with_element("<memoryBacking><hugepages/></memoryBacking>")
+    assert keys(guest_of_xml(text, "x.xml", "a test", host.roots, is_here=True))["huge_pages"] == pages
+    assert "huge_pages" not in keys(guest_of_xml(text, "x.xml", "a test", host.roots))
+
+
+def test_a_cache_of_tables_has_any_unit() -> None:
+    cache = "<metadata_cache><max_size unit='MiB'>4</max_size></metadata_cache>"
+    text = with_disk().replace("<driver name='qemu' />", f"<driver name='qemu'>{cache}</driver>")
+    assert disk_keys(read(text))["table_cache"] == "4 MiB"
 
 
 def test_enlightenments_are_settings() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from vmlab.model.domain import UNKNOWN
 from vmlab.model.quantities import exact_bytes
+from vmlab.model.scenarios.libvirt_paths import read_path
 
 OF_DRIVER = "driver/@"
 """Before the attributes of a disk's or a card's driver that a scenario sets by the key ``libvirt``."""
@@ -96,6 +97,17 @@ class FoundGuest:
     def in_order(self) -> Iterator[FoundDisk]:
         """The disks, those first from which it boots."""
         yield from sorted(self.disks, key=lambda disk: (disk.order == 0, disk.order))
+
+
+def say_settings(found: Findings, settings: Mapping[str, bool | str], where: str) -> None:
+    """Note paths for the key ``libvirt`` with their values, and a line for each that a scenario may not set."""
+    for path, value in settings.items():
+        try:
+            read_path(path)
+        except ValueError:
+            found.lack(f"{path} {value}: no key")
+        else:
+            found.say(f"libvirt {path}", value, where)
 
 
 def cpu_ranges(cpus: Collection[int]) -> str:

@@ -31,6 +31,7 @@ _MOST_BYTES = 2**20
 _PATIENCE_SECONDS = 15.0
 _PIPED = "<standard input>"
 _LONGEST_NAME = 255
+_OF_THIS_HOST = "qemu:///"
 _ENDINGS = (".xml", ".conf", ".txt", ".cfg")
 _T = TypeVar("_T")
 
@@ -159,7 +160,9 @@ def guest_of_text(raw: bytes, name: str) -> FoundGuest:
 
 
 def _of_domain(domain: FoundDomain, source: str, uri: str, roots: Roots) -> FoundGuest:
-    guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", f"domain {shorten(source)} of {uri}", roots)
+    origin = f"domain {shorten(source)} of {uri}"
+    is_here = uri.startswith(_OF_THIS_HOST)
+    guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", origin, roots, is_here=is_here)
     # Of one that runs libvirt would ask QEMU's monitor.
     unknown = [] if guest.is_running else [disk for disk in guest.disks if "size" not in disk.found.said]
     try:

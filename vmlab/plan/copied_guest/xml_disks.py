@@ -13,6 +13,7 @@ from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.found_guest import ABOVE, OF_DRIVER, Findings, FoundDisk, limited
+from vmlab.telemetry.domains.libvirt_reader import scaled_bytes
 from vmlab.telemetry.source import Roots
 
 _BUSES = ("virtio", "scsi")
@@ -123,8 +124,8 @@ def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, sa
     found.say("iothread", said.get("iothread"), where("iothread"))
     found.say("queues", whole(said.get("queues")) or None, where("queues"))
     size = None if driver is None else driver.find("metadata_cache/max_size")
-    if size is not None and whole(size.text) and size.get("unit", "bytes") in ("b", "bytes"):
-        found.say("table_cache", exact_bytes(whole(size.text)), f"{name}: <metadata_cache>{shown(size)}")
+    if size is not None and (count := scaled_bytes(size.text, size.get("unit", "bytes"))):
+        found.say("table_cache", exact_bytes(count), f"{name}: <metadata_cache>{shown(size)}")
     for key in _MORE:
         if key in said:
             found.say(f"{OF_DRIVER}{key}", said[key], where(key))

@@ -13,9 +13,7 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.model.errors import ScenarioError
-from vmlab.model.quantities import exact_bytes, whole
-from vmlab.model.scenarios.libvirt_paths import read_path
-from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
+from vmlab.model.quantities import whole
 from vmlab.plan.copied_guest.found_guest import (
     MOST_VCPUS,
     Findings,
@@ -24,8 +22,10 @@ from vmlab.plan.copied_guest.found_guest import (
     of_feature,
     on_board,
     percent_of_each,
+    say_settings,
 )
 from vmlab.plan.copied_guest.xml_disks import attributes_of, found_disks, shown
+from vmlab.plan.copied_guest.xml_memory import memory_of
 from vmlab.telemetry.domains.libvirt_reader import domain_of_xml, scaled_bytes
 from vmlab.telemetry.source import THE_HOST, Roots
 
@@ -36,7 +36,10 @@ _MODELS = {"host-passthrough": "host", "maximum": "max", "host-model": "host-mod
 _LIKE_QEMU = "qemu64"
 _OF_CARD = ("rx_queue_size", "tx_queue_size", "ioeventfd", "event_idx", "txmode", "page_per_vq")
 _ON_A_BRIDGE = ("bridge", "network")
+_USUAL_PARTITION = "/machine"
+_OF_QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
 _GLOBAL = ("global_period", "global_quota", "emulator_period", "emulator_quota", "iothread_period", "iothread_quota")
+_OF_CPU_TUNE = ("shares", "period", "quota", "vcpupin", "emulatorpin", "iothreadpin")
 _FEATURES, _LABS_FEATURES = ("pmu", "vmport"), ("acpi", "apic")
 _ENLIGHTENMENTS = {"hyperv": ("relaxed", "vapic", "spinlocks"), "kvm": ("hidden",)}
 """What QEMU 7.2 and libvirt 9.0 give an emulated guest, too."""
@@ -64,15 +67,20 @@ def is_xml(text: str) -> bool:
     return text.lstrip("\ufeff \t\r\n").startswith("<")
 
 
-def guest_of_xml(text: str, file: Path | str, origin: str, roots: Roots = THE_HOST) -> FoundGuest:
-    """The guest that the XML describes. Raises ScenarioError, with line and column, for what is no domain of QEMU's."""
+def guest_of_xml(
+    text: str, file: Path | str, origin: str, roots: Roots = THE_HOST, *, is_here: bool = False
+) -> FoundGuest:
+    """The guest that the XML describes; `is_here` where its domain is one of this host's.
+
+    Raises ScenarioError, with line and column, for what is no domain of QEMU's.
+    """
     root = _domain_of(text, file)
     domain = domain_of_xml(text)
     guest = FoundGuest(domain.name or "guest", origin, is_emulated=_TYPES[root.get("type", "")])
     # libvirt gives a number to domains that run alone.
     guest.is_running = root.get("id") is not None
     _cpus(root, domain.vcpus, guest.found)
-    _memory(root, domain.memory_bytes, guest.found)
+    memory_of(root, domain.memory_bytes, guest.found, roots if is_here else None)
     _cpu_model(root, guest.found)
     _cpu_time(root, guest.found)
     _tuning(root, guest.found)
@@ -118,49 +126,6 @@ def _cpus(root: etree._Element, count: int, found: Findings) -> None:
         on_board(found, arch.get("machine", ""), shown(arch, "machine"))
 
 
-def _memory(root: etree._Element, count: int, found: Findings) -> None:
-    memory, current = root.find("memory"), root.find("currentMemory")
-    if count and memory is not None:
-        found.say("memory", exact_bytes(count), shown(memory, "unit"))
-    if (
-        current is not None
-        and memory is not None
-        and (current.text, current.get("unit"))
-        != (
-            memory.text,
-            memory.get("unit"),
-        )
-    ):
-        found.lack(f"{shown(current, 'unit')}: a balloon has taken the rest; the lab's guests have all of their memory")
-    backing = root.find("memoryBacking")
-    if backing is not None:
-        _backing(backing, found)
-    tuned = root.find("numatune/memory")
-    if tuned is not None:
-        if (nodes := tuned.get("nodeset", "")).isdecimal() and tuned.get("mode", "strict") == "strict":
-            found.say("numa", whole(nodes), shown(tuned))
-        else:
-            found.lack(f"{shown(tuned)}: the lab takes a guest's memory from one node (strict) or from any")
-    if (cells := root.find("cpu/numa")) is not None:
-        found.lack(f"<numa> with {len(cells)} cells: guests of the lab have one node")
-
-
-def _backing(backing: etree._Element, found: Findings) -> None:
-    pages = backing.find("hugepages")
-    if pages is not None:
-        page = pages.find("page")
-        size = 2**21 if page is None else scaled_bytes(page.get("size"), page.get("unit"))
-        where = shown(pages) if page is None else f"<hugepages>{shown(page, 'size', 'unit')}"
-        if size in RESERVED_PAGES:
-            found.say("huge_pages", RESERVED_PAGES[size], where)
-        else:
-            found.lack(f"{where}: the lab has pages of {' and '.join(RESERVED_PAGES.values())}")
-    if (shared := backing.find("nosharepages")) is not None:
-        found.say("ksm", False, shown(shared))
-    if (locked := backing.find("locked")) is not None:
-        found.say("memory_lock", True, shown(locked))
-
-
 def _cpu_model(root: etree._Element, found: Findings) -> None:
     cpu = root.find("cpu")
     mode = "" if cpu is None else cpu.get("mode", "custom")
@@ -174,14 +139,33 @@ def _cpu_model(root: etree._Element, found: Findings) -> None:
         name, policy = feature.get("name", ""), feature.get("policy", "require")
         if policy in ("force", "require", "disable", "forbid"):
             features[name] = of_feature(name, wanted=policy in ("force", "require"))
+        else:
+            found.lack(f"{shown(feature)}: whether the guest has it depends on its host's CPU")
+    for tag in ("cache", "maxphysaddr"):
+        if cpu is not None and (one := cpu.find(tag)) is not None:
+            found.lack(f"{shown(one)} of cpu: no key")
     where += f" and {len(features)} <feature>" if features else ""
     found.say("cpu", " ".join([model or _LIKE_QEMU, *features.values()]), where)
 
 
 def _cpu_time(root: etree._Element, found: Findings) -> None:
     tune = root.find("cputune")
-    if tune is None:
-        return
+    if tune is not None:
+        _cpu_tune(tune, found)
+    if weight := (root.findtext("blkiotune/weight") or "").strip():
+        say_settings(found, {"blkiotune/weight": weight}, f"<blkiotune><weight>{weight}</weight>")
+    for device in root.iterfind("blkiotune/device"):
+        words = ", ".join(f"{one.tag} {(one.text or '').strip()}" for one in device.iterfind("*"))
+        found.lack(f"<device> of blkiotune: {words}: no key")
+
+    for thread in root.iterfind("iothreadids/iothread"):
+        if more := [shown(one) for one in thread.iterfind("*")] + [key for key in attributes_of(thread) if key != "id"]:
+            found.lack(f"{shown(thread)} with {' '.join(more)}: no key")
+    if (partition := root.findtext("resource/partition") or _USUAL_PARTITION) != _USUAL_PARTITION:
+        found.lack(f"<partition>{partition}</partition>: limits of that cgroup are not read")
+
+
+def _cpu_tune(tune: etree._Element, found: Findings) -> None:
     if (shares := tune.find("shares")) is not None and whole(shares.text):
         found.say("cpu_shares", whole(shares.text), shown(shares))
     period, quota = (_number(tune, key, usual) for key, usual in (("period", 100_000), ("quota", -1)))
@@ -190,12 +174,10 @@ def _cpu_time(root: etree._Element, found: Findings) -> None:
     elif quota > 0:
         found.lack(f"<quota>{quota}</quota> of <period>{period}</period>: a cpu_quota is from 10 to 100 %")
     settings = {f"cputune/{key}": text for key in _GLOBAL if (text := (tune.findtext(key) or "").strip())}
-    for key in ("vcpusched", "iothreadsched", "emulatorsched", "cachetune", "memorytune"):
-        if (other := tune.find(key)) is not None:
+    for other in tune.iterfind("*"):
+        if isinstance(other.tag, str) and other.tag not in (*_GLOBAL, *_OF_CPU_TUNE):
             found.lack(f"{shown(other)}: no key")
-    if weight := (root.findtext("blkiotune/weight") or "").strip():
-        settings["blkiotune/weight"] = weight
-    _settings(found, settings, "the same elements of its XML")
+    say_settings(found, settings, "the same elements of its XML")
 
 
 def _tuning(root: etree._Element, found: Findings) -> None:
@@ -226,7 +208,7 @@ def _tuning(root: etree._Element, found: Findings) -> None:
             settings[f"memtune/{limit.tag}"] = str(count)
         else:
             found.lack(f"{shown(limit)} of memtune: no key")
-    _settings(found, settings, "the same elements of its XML")
+    say_settings(found, settings, "the same elements of its XML")
 
 
 def _number(tune: etree._Element, key: str, usual: int) -> int:
@@ -234,16 +216,6 @@ def _number(tune: etree._Element, key: str, usual: int) -> int:
         return int((tune.findtext(key) or "").strip())
     except ValueError:
         return usual
-
-
-def _settings(found: Findings, settings: dict[str, str], where: str) -> None:
-    """Paths for the key ``libvirt``, of those that a scenario may set."""
-    for path, value in settings.items():
-        try:
-            read_path(path)
-        except ValueError:
-            continue
-        found.say(f"libvirt {path}", value, where)
 
 
 def _pinning(root: etree._Element, vcpus: int, found: Findings) -> None:
@@ -303,7 +275,7 @@ def _cards(root: etree._Element, found: Findings) -> None:
         for side in ("host", "guest"):
             inner = attributes_of(driver.find(side))
             settings |= {f"interface/driver/{side}/@{key}": value for key, value in inner.items()}
-        _settings(found, settings, "<driver> of its network card")
+        say_settings(found, settings, "<driver> of its network card")
     if (mtu := card.find("mtu")) is not None:
         found.say("mtu", whole(mtu.get("size")) or None, shown(mtu))
     for limit in card.iterfind("bandwidth/*"):
@@ -322,9 +294,9 @@ def _other(root: etree._Element, found: Findings) -> None:
     if (launch := root.find("launchSecurity")) is not None:
         found.lack(f"{shown(launch, 'type')}: the memory of the lab's guests is not encrypted")
     for element in root:
-        if isinstance(element.tag, str) and element.tag.endswith("}commandline"):
-            given = [str(one.get("value")) for one in element if one.get("value")]
-            found.lack(f"<qemu:commandline> {' '.join(given)}: no key")
+        if isinstance(element.tag, str) and element.tag.startswith(_OF_QEMU):
+            given = " ".join(value for one in element.iter() for value in attributes_of(one).values())
+            found.lack(f"<qemu:{element.tag.removeprefix(_OF_QEMU)}> {given}: no key")
 
 
 def _firmware(root: etree._Element, found: Findings) -> None:
