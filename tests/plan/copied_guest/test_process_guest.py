@@ -304,6 +304,41 @@ def test_a_disk_whose_changes_do_not_stay_has_a_line(words: str, is_written: boo
     assert disk.is_written is is_written and any(one.startswith(line) for one in disk.found.lacks)
 
 
+def lines_of_cgroups(groups: str, files: dict[str, str], folder: Path) -> list[str]:
+    host = RecordedHost(folder)
+    host.proc("42/cgroup", groups)
+    for name, text in files.items():
+        host.sys(f"fs/cgroup/{name}", text)
+    return [line for line in read(QemuOptions(["-m", "64"]), folder).found.lacks if line.startswith("cgroup ")]
+
+
+@pytest.mark.parametrize("top", ["", "unified/"])
+def test_limits_of_a_cgroup_are_lines(top: str, tmp_path: Path) -> None:
+    own = f"{top}qemu.slice/100.scope"
+    limits = {"cpu.weight": "200", "cpu.max": "50000 100000", "io.max": "8:0 rbps=9 wbps=max\n", "memory.max": "max\n"}
+    files = {f"{own}/{name}": text for name, text in limits.items()}
+    files |= {f"{top}qemu.slice/cpu.weight": "100\n", f"{top}qemu.slice/cpu.max": "90000 100000\n"}
+    assert lines_of_cgroups("0::/qemu.slice/100.scope\n", files, tmp_path) == [
+        "cgroup /qemu.slice/100.scope: cpu.weight 200: not copied",
+        "cgroup /qemu.slice/100.scope: cpu.max 50000 100000: not copied",
+        "cgroup /qemu.slice/100.scope: io.max 8:0 rbps=9 wbps=max: not copied",
+        "cgroup /qemu.slice: cpu.max 90000 100000: not copied",
+    ]
+
+
+def test_limits_of_a_cgroup_of_version_1_are_lines(tmp_path: Path) -> None:
+    files = {"cpu.shares": "512\n", "cpu.cfs_quota_us": "50000\n", "cpu.cfs_period_us": "100000\n"}
+    found = lines_of_cgroups(
+        "4:cpu,cpuacct:/a\n3:pids:/a\n0::/../b\n",
+        {f"cpu,cpuacct/a/{name}": text for name, text in files.items()},
+        tmp_path,
+    )
+    assert found == [
+        "cgroup /a: cpu.shares 512: not copied",
+        "cgroup /a: cpu.cfs_quota_us 50000 of 100000: not copied",
+    ]
+
+
 def test_a_process_is_named_by_its_guest_or_by_proxmox() -> None:
     running = {7: of_proxmox(throttled_node(), DEVICE), 9: QemuOptions(["-name", "a"])}
     assert [list(named_so(running, word)) for word in ("web", "100", "a", "b")] == [[7], [7], [9], []]

@@ -32,6 +32,7 @@ from vmlab.plan.copied_guest.found_guest import (
     of_feature,
     on_board,
 )
+from vmlab.plan.copied_guest.process_cgroup import cgroup_lines
 from vmlab.plan.copied_guest.xml_disks import queues_for
 from vmlab.system.mounts import mount_words, read_cpu_list
 from vmlab.telemetry.domains.open_disks import open_files, with_open_files
@@ -80,6 +81,8 @@ def guest_of_process(pid: int, options: QemuOptions, roots: Roots = THE_HOST) ->
     _threads(roots, pid, found, options.vcpus)
     _card(options, found)
     _others(options, found)
+    for line in cgroup_lines(pid, roots):
+        found.lack(line)
     guest.disks += _disks(pid, options, roots)
     return guest
 
