@@ -254,6 +254,18 @@ def test_cells_of_another_axis_are_not_the_recorded_settings(like: Path) -> None
     assert found is not None and found.ways == () and not found.is_likeness
 
 
+def test_a_guest_without_libvirt_is_changed_by_the_options_of_its_qemu(like: Path) -> None:
+    found = copied(like)
+    seen = found.recorded.model_copy(update={"seen_by": "process", "disk": "scsi0"})
+    text = " ".join(copied_text(replace(found, recorded=seen), 120).split())
+    assert (
+        "to change it: give the -drive of disk scsi0 cache=writeback,aio=threads, or its -blockdev "
+        "cache.direct=off,cache.no-flush=off,aio=threads and its -device write-cache=on; with Proxmox VE, qm set gives "
+        "the disk cache=writeback,aio=threads" in text
+    )
+    assert "virsh" not in text
+
+
 def ask(store: Path, *sets: str) -> None:
     """Let the run have been started with these assignments."""
     request = json.dumps({"overrides": {"variables": {}, "sets": sets}})

@@ -167,7 +167,7 @@ def test_requests_that_the_host_split_or_merged_tell_no_order(tmp_path: Path, ti
 def test_a_qemu_without_libvirt_is_copied_by_its_trace(tmp_path: Path) -> None:
     _, file = copied(recording(tmp_path / "r.sqlite", BY_PROCESS, OF_TRACE, traced(0, 0)))
     recorded = file.scenario.recorded
-    assert recorded is not None
+    assert recorded is not None and recorded.seen_by == "process"
     (phase,) = recorded.phases.values()
     assert phase.reads is not None and phase.writes is not None and phase.flushes is None
     assert (phase.reads.rate, phase.reads.size, phase.writes.rate, phase.writes.size) == (80, 4096, 40, 8192)

@@ -60,6 +60,7 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
         run=document.run.id,
         domain=visible_line(domain.name),
         disk=visible_line(one.target),
+        seen_by="process" if domain.source == "process" else "libvirt",
         advice=advice,
         phases=phases,
     )

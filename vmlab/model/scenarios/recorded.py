@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -72,6 +72,8 @@ class Recorded(ScenarioPart):
     """The domain, as the recording names it."""
     disk: str
     """The domain's disk, by its target."""
+    seen_by: Literal["", "libvirt", "process"] = ""
+    """What told of the domain: libvirt, or its QEMU process alone."""
     advice: str = ""
     """What the recording advised for the disk."""
     phases: Annotated[dict[PointName, RecordedPhase], Field(min_length=1, max_length=MOST_PHASES)]

@@ -114,7 +114,8 @@ def load_work(recorded: Recorded, orders: Orders, *, flushes_known: bool = True)
 
 def recorded_keys(recorded: Recorded) -> dict[str, Any]:
     """The key ``recorded`` as a scenario has it."""
-    said = {name: getattr(recorded, name) for name in ("run", "domain", "disk", "advice") if getattr(recorded, name)}
+    names = ("run", "domain", "disk", "seen_by", "advice")
+    said = {name: getattr(recorded, name) for name in names if getattr(recorded, name)}
     return {**said, "phases": {name: _phase_keys(phase) for name, phase in recorded.phases.items()}}
 
 

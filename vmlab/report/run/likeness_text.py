@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from vmlab.analysis.advice.likeness import Answer, Copied, LikeWay, changes_of
-from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN
+from vmlab.model.run import CACHE_FLAGS, CACHE_MODES
+from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
 from vmlab.model.visible import visible_line
 from vmlab.plan.copied_guest.copied_load import LATENCY
 from vmlab.report.blocks import Block, Column, Notes, Table, Text
@@ -86,6 +87,28 @@ def _answer_words(found: Copied, one: Answer) -> str:
     return f"{place}: {metric_words(one.metric)} {difference_words(one.difference)}"
 
 
+def _of_libvirt(recorded: Recorded, driver: Mapping[str, str]) -> str:
+    words = " ".join(f"{name}='{value}'" for name, value in driver.items())
+    return f"virsh edit {shlex.quote(recorded.domain)}, and in the <driver> of disk {recorded.disk}: {words}"
+
+
+def _of_process(recorded: Recorded, driver: Mapping[str, str]) -> str:
+    """By QEMU's own options, of which a node has the flags of a mode; no libvirt has this guest."""
+    aio = [f"aio={driver['io']}"] if "io" in driver else []
+    drive = ",".join([f"cache={driver['cache']}", *aio] if "cache" in driver else aio)
+    nodes = ",".join(aio)
+    flags = next((CACHE_FLAGS[mode] for mode in CACHE_MODES if mode == driver.get("cache")), None)
+    if flags is not None:
+        of_node = [f"cache.direct={_switch(flags.direct)}", f"cache.no-flush={_switch(flags.no_flush)}", *aio]
+        nodes = f"{','.join(of_node)} and its -device write-cache={_switch(flags.writeback)}"
+    words = f"give the -drive of disk {recorded.disk} {drive}, or its -blockdev {nodes}"
+    return f"{words}; with Proxmox VE, qm set gives the disk {drive}"
+
+
+def _switch(is_on: bool) -> str:
+    return "on" if is_on else "off"
+
+
 def _changes(found: Copied) -> Iterator[str]:
     """What changes the VM, for each setting that answered better."""
     recorded = found.recorded
@@ -95,9 +118,8 @@ def _changes(found: Copied) -> Iterator[str]:
             "that time"
         )
     for change in changes_of(found):
-        words = " ".join(f"{name}='{value}'" for name, value in change.driver.items())
-        command = f"virsh edit {shlex.quote(recorded.domain)}"
-        yield visible_line(f"to change it: {command}, and in the <driver> of disk {recorded.disk}: {words}")
+        change_words = _of_process if recorded.seen_by == "process" else _of_libvirt
+        yield visible_line(f"to change it: {change_words(recorded, change.driver)}")
         yield from (f"what is lost: {words}" for words in change.lost)
         if change.cold:
             yield "it counts on the VM reading the same blocks again, and on host memory for them; else: " + "; ".join(
