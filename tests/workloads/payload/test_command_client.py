@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -32,7 +34,7 @@ class Client:
         self.group = CGROUPS[0] / f"vmlab-{self.name}"
         self.kept = folder / "kept" / "text"
 
-    def run(self, text: str, **changed: Any) -> dict[str, Any]:
+    def argv(self, text: str, **changed: Any) -> list[str]:
         options = {
             "text": text,
             "folder": str(self.folder),
@@ -46,9 +48,11 @@ class Client:
             "stays": False,
             **changed,
         }
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", PROGRAM, json.dumps(options)], capture_output=True, text=True, timeout=240
-        )
+        return [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(options)]
+
+    def run(self, text: str, **changed: Any) -> dict[str, Any]:
+        argv = self.argv(text, **changed)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, start_new_session=True)
         assert (done.returncode, done.stderr) == (0, "")
         account: dict[str, Any] = json.loads(done.stdout)
         return account
@@ -121,6 +125,26 @@ def test_all_that_may_be_printed_is_no_fault(client: Client) -> None:
 def test_who_never_ends_is_ended(client: Client, text: str) -> None:
     account = client.run(text, timeout=1.0)
     assert account["late"] and account["last"] == ["begun"]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"), [("kill 0; sleep 9", 143), ("kill -9 0", 137), ("trap '' TERM; kill 0", 0)]
+)
+def test_a_signal_for_its_group_reaches_the_round_alone(client: Client, text: str, status: int) -> None:
+    account = client.run(f"echo begun; {text}")
+    assert (account["status"], client.printed[0]) == (status, "begun\n")
+
+
+@pytest.mark.parametrize("stays", [False, True])
+async def test_who_ends_its_client_ends_the_command(client: Client, stays: bool) -> None:
+    """As `start_line` and the helper do at a deadline."""
+    text = "setsid sleep 1000 & touch begun; sleep 1000"
+    argv = client.argv(text, stays=stays)
+    process = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE, start_new_session=True)
+    await until((client.folder / "begun").exists, "the command began")
+    os.killpg(process.pid, signal.SIGKILL)
+    assert await process.communicate() == (b"", None)
+    await until(lambda: not client.group.exists(), "the command was ended")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ that ends within a moment; the characters that each round printed; the last roun
 it printed too much or took too long, and was killed for it; what was left running, and was killed; and the last lines
 that it printed, those of its error output if there are any. No round follows one that failed.
 
-The command and whatever it starts are in the cgroup, from which nobody escapes by a fork.
+The command and whatever it starts are in the cgroup, from which nobody escapes by a fork, and each round in a session
+of its own, so that ``kill 0`` reaches the round alone. Where this program is killed, another ends the command.
 """
 
 from __future__ import annotations
@@ -140,6 +141,7 @@ class Round:
     def work(self, options: Options, ends: list[int]) -> None:
         """The forked child: never returns."""
         try:
+            os.setsid()
             self.group.write("cgroup.procs", "0")
             for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), *ends)):
                 os.dup2(source, target)
@@ -231,6 +233,35 @@ class Round:
         return lines[-LINES:]
 
 
+class Guard:
+    """A process that kills the group where this one has been killed."""
+
+    def __init__(self, group: Group) -> None:
+        heard, self.held = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self.work(group, heard)
+            finally:
+                os._exit(0)
+        os.close(heard)
+
+    def work(self, group: Group, heard: int) -> None:
+        os.setsid()
+        os.close(self.held)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for one in range(3):
+            os.dup2(nothing, one)
+        if not os.read(heard, 1):
+            group.kill()
+            group.remove()
+
+    def dismiss(self) -> None:
+        os.write(self.held, b".")
+        os.close(self.held)
+        os.waitpid(self.pid, 0)
+
+
 def drain(streams: list[int]) -> None:
     """Never returns."""
     os.setsid()
@@ -271,7 +302,9 @@ def run_rounds(options: Options, group: Group) -> list[Round]:
 def main() -> None:
     options = json.loads(sys.argv[1])
     group = Group(options["group"])
+    guard = Guard(group)
     rounds = run_rounds(options, group)
+    guard.dismiss()
     if not options["stays"]:
         group.remove()
     texts = [[part.decode("utf-8", "replace") for part in one.printed] for one in rounds]
