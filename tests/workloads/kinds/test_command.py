@@ -90,6 +90,10 @@ def test_figures_of_rounds_are_means_and_each_is_held_against_what_is_expected()
             "the command left processes running (sleep, sh), which were ended; servers are started in prepare, and all "
             "else is waited for",
         ),
+        (
+            {"units": ["redis-server.service"]},
+            "the command left a service running (redis-server.service); servers are started in prepare",
+        ),
         ({"seconds": 0.0}, "the client of the command reports 0.0 s of work"),
         ({"seconds": -1}, "the client of the command reports -1 s of work"),
     ],
@@ -139,7 +143,7 @@ def test_a_text_is_one_argument_and_the_address_of_the_other_guest_stands_in_it(
     told = json.loads(argument)
     assert told["text"] == text.replace("{to}", "198.18.0.12")
     assert (told["rounds"], told["time"], told["timeout"], told["most"]) == (7, None, 90.0, MOST_KEPT)
-    assert (told["user"], told["stays"], told["group"]) == ("root", False, "load")
+    assert (told["user"], told["stays"], told["group"], told["units"]) == ("root", False, "load", True)
     assert json.loads(Command(params(run=text)).client(replace(context, target=None)).argv[-1])["text"] == text
 
 
@@ -158,7 +162,7 @@ async def test_files_are_sent_and_both_guests_are_made_ready(
         assert "install -d -o nobody /var/lib/vmlab/command/load" in shell.commands
         (asked,) = (words for words in shell.commands if "command_client" in words)
         told = json.loads(asked[asked.index("{") :])
-        assert (told["text"], told["stays"], told["user"]) == (text, True, "nobody")
+        assert (told["text"], told["stays"], told["user"], told["units"]) == (text, True, "nobody", False)
         assert told["group"] == f"load.{'prepare' if shell is source else 'prepare_to'}"
     records = given.model_dump(mode="json", by_alias=True)["files"]
     assert [one["path"] for one in records] == ["./bench.sh", "in/data.csv"]

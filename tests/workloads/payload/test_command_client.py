@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.waiting import until
+from vmlab.workloads.payload import command_client
 
 PROGRAM = Path("vmlab/workloads/payload/command_client.py").resolve()
 CGROUPS = [
@@ -46,6 +47,7 @@ class Client:
             "group": self.name,
             "kept": str(self.kept),
             "stays": False,
+            "units": False,
             **changed,
         }
         return [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(options)]
@@ -87,6 +89,7 @@ def test_what_a_command_prints_is_kept_for_each_round(client: Client) -> None:
         "over": False,
         "late": False,
         "left": [],
+        "units": [],
         "last": ["oh"],
     }
 
@@ -143,7 +146,7 @@ async def test_who_ends_its_client_ends_the_command(client: Client, stays: bool)
     process = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE, start_new_session=True)
     await until((client.folder / "begun").exists, "the command began")
     os.killpg(process.pid, signal.SIGKILL)
-    assert await process.communicate() == (b"", None)
+    assert (await process.communicate())[0] == b""
     await until(lambda: not client.group.exists(), "the command was ended")
 
 
@@ -201,3 +204,61 @@ def test_work_in_the_background_of_each_round_is_timed(client: Client) -> None:
     account = client.run("for i in 1 2 3; do (sleep 0.2; echo done) & done", rounds=2)
     assert (account["left"], client.printed[0]) == ([], "done\n" * 6)
     assert account["seconds"] >= 0.4
+
+
+class Systemd:
+    """Units in folders as cgroups have them, and what systemctl says of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said = {"": {"FinishTimestampMonotonic": "5000000"}}
+
+    def run(self, unit: str, *, within: str = "", running: bool = True, **said: str) -> None:
+        place = self.folder / "system.slice" / within / unit
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "cgroup.events").write_text(f"populated {int(running)}\nfrozen 0\n")
+        self.said[unit] = {"Type": "notify", "TriggeredBy": "", **said}
+
+    def shown(self, *_properties: str, unit: str = "") -> dict[str, str] | None:
+        return self.said.get(unit)
+
+
+@pytest.fixture
+def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    made = Systemd(tmp_path)
+    monkeypatch.setattr(command_client, "HIERARCHIES", (str(tmp_path),))
+    monkeypatch.setattr(command_client, "GRACE", 0.05)
+    monkeypatch.setattr(command_client, "shown", made.shown)
+    made.run("ssh.service")
+    return made
+
+
+def ended_round() -> command_client.Round:
+    last = command_client.Round.__new__(command_client.Round)
+    last.ended = 0.0
+    return last
+
+
+def test_services_that_a_command_left_running_are_named(systemd: Systemd) -> None:
+    before = command_client.running_units()
+    assert before == {"ssh.service"}
+    assert command_client.left_units(ended_round(), before, 9.0) == []
+    systemd.run("redis-server.service")
+    systemd.run("postgresql@15-main.service", within="system-postgresql.slice")
+    systemd.run("run-r1.scope", Type="")
+    systemd.run("done.service", running=False)
+    systemd.run("systemd-hostnamed.service", Type="dbus")
+    systemd.run("apt-daily.service", Type="oneshot", TriggeredBy="apt-daily.timer")
+    left = ["postgresql@15-main.service", "redis-server.service", "run-r1.scope"]
+    assert command_client.left_units(ended_round(), before, 9.0) == left
+    assert command_client.left_units(ended_round(), before, 4.0) == [], "the guest was still booting"
+
+
+def test_a_service_that_ends_a_moment_after_the_command_is_part_of_it(
+    systemd: Systemd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, last = command_client.running_units(), ended_round()
+    systemd.run("run-r1.service")
+    monkeypatch.setattr("time.sleep", lambda _: systemd.run("run-r1.service", running=False))
+    assert command_client.left_units(last, before, 9.0) == []
+    assert last.ended > 0.0

@@ -215,13 +215,14 @@ class Command(ToolWorkload[CommandParams]):
             "group": group,
             "kept": "",
             "stays": False,
+            "units": False,
         }
 
     def client(self, context: WorkloadContext) -> Client:
         """The command under its client."""
         params, name = self.params, context.workload
         options = self._options(_with_address(params.run, context), name, folder=name)
-        how = {"rounds": params.rounds, "time": params.time, "kept": f"{_KEPT}/{name}"}
+        how = {"rounds": params.rounds, "time": params.time, "kept": f"{_KEPT}/{name}", "units": True}
         return Client(command(_PROGRAM, options | how), deadline=params.timeout + _MARGIN)
 
     async def printed(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
@@ -260,6 +261,10 @@ class Command(ToolWorkload[CommandParams]):
             names = ", ".join(map(str, account["left"][:5]))
             words = f"{what} left processes running ({names}), which were ended"
             raise WorkloadError(f"{words}; servers are started in prepare, and all else is waited for")
+        # Accounts of older versions have no units.
+        if units := account.get("units"):
+            names = ", ".join(map(str, units[:5]))
+            raise WorkloadError(f"{what} left a service running ({names}); servers are started in prepare")
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """The rounds'; the client starts before and writes the output behind."""

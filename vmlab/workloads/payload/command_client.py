@@ -3,13 +3,15 @@
 One JSON argument: ``text`` for the shell; ``folder`` to run it in; ``user`` to run it as; ``rounds``, how often, or
 ``time``, seconds in which rounds begin; ``timeout``, seconds for all rounds; ``most``, bytes that it may print;
 ``group``, the name of a cgroup; ``kept``, a path, with ``.out`` and ``.err`` behind it, for what it printed;
-``stays``: whether what it started may go on when it has ended, as servers do.
+``stays``: whether what it started may go on when it has ended, as servers do; ``units``: whether to look for services
+of systemd that it left running.
 
 Ends with a line ``{"seconds": S, "rounds": [[OUT, ERR], …], "status": N, "over": BOOL, "late": BOOL, "left": [NAME, …],
-"last": [LINE, …]}``: seconds from the first begin of the shell to its last end, or to that of what it started, where
-that ends within a moment; the characters that each round printed; the last round's status, as a shell gives it; whether
-it printed too much or took too long, and was killed for it; what was left running, and was killed; and the last lines
-that it printed, those of its error output if there are any. No round follows one that failed.
+"units": [NAME, …], "last": [LINE, …]}``: seconds from the first begin of the shell to its last end, or to that of what
+it started, where that ends within a moment; the characters that each round printed; the last round's status, as a shell
+gives it; whether it printed too much or took too long, and was killed for it; what was left running, and was killed;
+services that run and did not before the first round; and the last lines that it printed, those of its error output if
+there are any. No round follows one that failed.
 
 The command and whatever it starts are in the cgroup, from which nobody escapes by a fork, and each round in a session
 of its own, so that ``kill 0`` reaches the round alone. Where this program is killed, another ends the command.
@@ -98,6 +100,47 @@ class Group:
     def remove(self) -> None:
         if self.is_empty():
             os.rmdir(self.folder)
+
+
+def running_units() -> set[str]:
+    """The units of systemd's system.slice in which something runs."""
+    found = set()
+    for top in HIERARCHIES:
+        for folder, inner, _ in os.walk(f"{top}/system.slice"):
+            name = os.path.basename(folder)
+            if name.endswith((".service", ".scope")):
+                inner.clear()
+                try:
+                    with open(f"{folder}/cgroup.events") as file:
+                        found |= {name} if "populated 1" in file.read() else set()
+                except OSError:
+                    continue
+    return found
+
+
+def is_started(unit: str) -> bool:
+    """Whether somebody started it: timers, sockets and calls over D-Bus start others, which end by themselves."""
+    said = shown("Type", "TriggeredBy", unit=unit)
+    return said is not None and said.get("Type") != "dbus" and not said.get("TriggeredBy")
+
+
+def has_booted(began: float) -> bool:
+    """Whether systemd had started all that belongs to the boot before this time of the monotonic clock."""
+    said = shown("FinishTimestampMonotonic")
+    finished = int((said or {}).get("FinishTimestampMonotonic") or 0)
+    return 0 < finished < 1e6 * began
+
+
+def shown(*properties: str, unit: str = "") -> dict[str, str] | None:
+    """Properties of a unit, or of systemd itself; None where it cannot be asked."""
+    import subprocess
+
+    argv = ["systemctl", "show", f"--property={','.join(properties)}", *(["--", unit] if unit else [])]
+    try:
+        asked = subprocess.run(argv, capture_output=True, text=True, timeout=ENDING, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return dict(line.split("=", 1) for line in asked.stdout.splitlines() if "=" in line)
 
 
 def become(user: str) -> dict[str, str]:
@@ -262,6 +305,18 @@ class Guard:
         os.waitpid(self.pid, 0)
 
 
+def left_units(last: Round, before: set[str], began: float) -> list[str]:
+    """Those that run now and did not before; what ends by itself within a moment was part of the last round's work."""
+    more = {name for name in running_units() - before if is_started(name)}
+    if not more or not has_booted(began):
+        return []
+    until = time.monotonic() + GRACE
+    while (left := more & running_units()) and time.monotonic() < until:
+        time.sleep(LOOK)
+        last.ended = time.monotonic()
+    return sorted(left)
+
+
 def drain(streams: list[int]) -> None:
     """Never returns."""
     os.setsid()
@@ -303,7 +358,9 @@ def main() -> None:
     options = json.loads(sys.argv[1])
     group = Group(options["group"])
     guard = Guard(group)
+    before, began = running_units() if options["units"] else set(), time.monotonic()
     rounds = run_rounds(options, group)
+    units = left_units(rounds[-1], before, began) if options["units"] and not rounds[-1].status else []
     guard.dismiss()
     if not options["stays"]:
         group.remove()
@@ -321,6 +378,7 @@ def main() -> None:
         "over": last.over,
         "late": last.late,
         "left": last.left,
+        "units": units,
         "last": last.last(),
     }
     sys.stdout.write(json.dumps(account) + "\n")
