@@ -67,9 +67,9 @@ class Line:
 class Work:
     """What the guest does, on its data disk: `workloads`, and `axes` besides that of its settings, by the guest's keys.
 
-    `smoke` is what changes for that size, and there are so many `repeats` else. `target` is the disk of its own that
-    the data disk copies, "" for the first but the one that it boots from; `changes` are the settings of it that are
-    tried, all that there are for (), and `more` further keys of the scenario.
+    `smoke` is what changes for that size; there are so many `repeats` else. `target` is the disk of its own that the
+    data disk copies, "" for the first but the one that it boots from; `changes` are the settings of it that are tried,
+    all that there are for (), and `more` further keys of the scenario.
     """
 
     workloads: Callable[[Keys], dict[str, Keys]]
