@@ -284,13 +284,13 @@ class RunReader:
         The span is as for `sample_rows`. Reading one series of many ticks takes a millisecond or two.
         """
         statement = f"SELECT id, mono, substr(body, ?, ?) FROM samples WHERE {_SPAN} AND layout = ? ORDER BY id LIMIT ?"
-        rows, after = [()] * _PAGE, self._row_before(since, after)
-        while len(rows) == _PAGE:
+        after, more = self._row_before(since, after), True
+        while more:
             rows = self._rows(statement, offset + 1, size, after, until, layout, _PAGE)
             with self._store_errors():
                 page = [(row, number(mono), packed(body, size)) for row, mono, body in rows]
             yield page
-            after = page[-1][0] if page else after
+            after, more = (page[-1][0], len(page) == _PAGE) if page else (after, False)
 
     def _row_before(self, since: float, after: int) -> int:
         """The row before the first sample from `since` on, but not before `after`.
