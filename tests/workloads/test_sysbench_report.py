@@ -15,6 +15,20 @@ def test_a_report_of_primes_is_read(captured: Path) -> None:
     assert 0.002 < report.latency_avg < report.latency_p95 <= report.latency_max < 1
 
 
+@pytest.mark.parametrize(
+    "quicker",
+    [{"4.03"}, {"6.67"}, {"28.54"}, {"4.03", "6.67"}, {"4.03", "6.67", "28.54"}, {"4.03", "28.54", "10075.34"}],
+)
+def test_latencies_that_contradict_each_other_are_refused(captured: Path, quicker: set[str]) -> None:
+    """As of a tool that divides some of them."""
+    text = (captured / "sysbench-cpu.txt").read_text()
+    for number in quicker:
+        assert text.count(f" {number}\n") == 1
+        text = text.replace(f" {number}\n", f" {float(number) / 1000:.2f}\n")
+    with pytest.raises(WorkloadError, match="the latencies of sysbench's 2500 events contradict each other: average"):
+        parse_sysbench(Report, text)
+
+
 def test_a_report_of_transactions_is_read(captured: Path) -> None:
     text = (captured / "oltp-deadlocks.txt").read_text()
     report, counts = parse_sysbench(Report, text), parse_sysbench(DatabaseReport, text)

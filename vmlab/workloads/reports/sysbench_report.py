@@ -19,6 +19,8 @@ _FEWEST_LINES = 10
 _SLACK = 1.01
 _GRAIN = 0.005
 """What the clocks of single events may add up to beside that of the whole, as a factor and in seconds."""
+_ROUNDED, _CLASS = 1e-5, 1.02
+"""Of latencies, printed with two digits of a millisecond, and of the percentile."""
 _MEMORY_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] {_NUMBER} MiB/sec")
 
 
@@ -64,7 +66,32 @@ class MemoryReport:
 def parse_sysbench(kind: type[R], text: str) -> R:
     """One part of the one report. Raises WorkloadError."""
     demand_one_report(text, *_MARKS, tool="sysbench")
-    return read_labelled(kind, text, "sysbench")
+    found = read_labelled(kind, text, "sysbench")
+    if isinstance(found, Report):
+        _demand_latencies(found)
+    return found
+
+
+def _demand_latencies(report: Report) -> None:
+    """The latencies follow from each other: their mean and sum are of all events, 95 % of which took no longer than the
+    percentile and none longer than the longest, which took no longer than the whole.
+
+    The percentile is one of 1,024 classes up to 100 s, each 1.8 % wide (sb_histogram.c).
+    """
+    percentile, longest = report.latency_p95 + _ROUNDED, report.latency_max + _ROUNDED
+    wrong = (
+        abs(report.latency_avg * report.events - report.latency_sum) > _ROUNDED * (report.events + 1)
+        or report.latency_avg > longest
+        or report.latency_max > report.total_time * _SLACK + _GRAIN
+        or report.latency_p95 > longest * _CLASS
+        or report.latency_avg > (0.95 * percentile * _CLASS + 0.05 * longest)
+    )
+    if wrong:
+        raise WorkloadError(
+            f"the latencies of sysbench's {report.events} events contradict each other: average "
+            f"{report.latency_avg:g} s, 95th percentile {report.latency_p95:g} s, longest {report.latency_max:g} s, "
+            f"sum {report.latency_sum:g} s, in {report.total_time:g} s"
+        )
 
 
 def parse_prime_limit(text: str) -> int:
