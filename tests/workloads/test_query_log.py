@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.workloads.query_log import captured_data, captured_queries, selects_in
+from vmlab.workloads.query_log import captured_data, captured_queries, captured_rows, selects_in
 
 
 @pytest.fixture
@@ -50,3 +50,8 @@ def test_the_shipped_data_begins_with_the_blogs_tables_and_ends_with_its_posts()
     assert "FROM seq_1_to_2000 AS p" in data
     assert data.rstrip().endswith(";")
     assert data.endswith((Path(__file__).parents[2] / "packaging/query_log/posts.sql").read_text())
+
+
+def test_each_shipped_query_has_its_rows() -> None:
+    assert [len(one) for one in captured_rows()] == [len(one) for one in captured_queries()]
+    assert sum(map(sum, captured_rows())) == 196_147

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import Field
@@ -152,7 +153,7 @@ class Replay(Workload[ReplayParams]):
         await self.prepare(context)
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """Both passes had every query, the same rows and as many bytes of the server; MariaDB counted them too."""
+        """Both passes had every query, its rows and as many bytes of the server; MariaDB counted the queries too."""
         demand_success(finished, "the replay")
         account = last_object(finished.stdout, "the replay")
         try:
@@ -200,9 +201,22 @@ class Replay(Workload[ReplayParams]):
             demand_equal(f"queries of the {name} pass", one["queries"], queries)
         if warm["disagreed"]:
             raise WorkloadError(f"{warm['disagreed']} queries were answered differently in two threads")
-        for key, what in (("counts", "rows of each query"), ("rows", "rows"), ("bytes_sent", "bytes that were sent")):
-            if warm[key] != measured[key]:
-                raise WorkloadError(f"{what} differ: {warm[key]} in the warm pass, {measured[key]} in the measured one")
+        rows = query_log.captured_rows()[: self.params.connections]
+        for name, one in (("warm", warm), ("measured", measured)):
+            demand_equal(f"rows of the {name} pass", one["rows"], sum(map(sum, rows)))
+            if one["counts"] != _digest(rows):
+                raise WorkloadError(f"some queries of the {name} pass had other numbers of rows than they have")
+        if warm["bytes_sent"] != measured["bytes_sent"]:
+            raise WorkloadError(
+                f"bytes that were sent differ: {warm['bytes_sent']} in the warm pass, {measured['bytes_sent']} in the "
+                "measured one"
+            )
+
+
+def _digest(rows: Iterable[Iterable[int]]) -> str:
+    """As `replay_client` makes it: of the digests of all connections, in order."""
+    each = (hashlib.sha256(repr(list(one)).encode()).hexdigest() for one in rows)
+    return hashlib.sha256("".join(each).encode()).hexdigest()
 
 
 def _queries_file(workload: str) -> str:

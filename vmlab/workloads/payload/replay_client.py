@@ -290,4 +290,5 @@ def main() -> None:
     say(account)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,13 @@
 """A general query log that was captured from a blog's MariaDB, and the data that its queries ask for.
 
 ``packaging/query_log/capture.py`` made both files: the log as the server wrote it, and the SQL that fills the database.
+``packaging/query_log/count_rows.py`` counted the rows that each query has.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import lzma
 import re
 from functools import cache
@@ -56,8 +58,14 @@ def captured_data() -> bytes:
 
 
 @cache
+def captured_rows() -> tuple[tuple[int, ...], ...]:
+    """How many rows each captured SELECT has, by connection."""
+    return tuple(map(tuple, json.loads(_unpacked("rows.json.xz"))))
+
+
+@cache
 def digest() -> str:
-    """SHA-256 of both files: another log or other data make other snapshots."""
+    """SHA-256 of log and data: others make other snapshots."""
     files = ("data.sql.xz", "general.log.xz")
     content = b"".join(resources.files(__package__).joinpath(name).read_bytes() for name in files)
     return hashlib.sha256(content).hexdigest()
