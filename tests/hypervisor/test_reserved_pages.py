@@ -130,6 +130,61 @@ def test_a_run_that_was_killed_before_it_reserved_takes_nothing_away(host: Host,
     assert host.now() == (7, 1)
 
 
+@pytest.mark.parametrize(("was", "now", "left"), [(1024, 1124, 1024), (0, 300, 0), (0, 512, 0), (1024, 600, 600)])
+def test_a_run_that_was_killed_while_it_reserved_gives_back_what_it_got(
+    host: Host, monkeypatch: pytest.MonkeyPatch, was: int, now: int, left: int
+) -> None:
+    """The kernel's loop ends early where a signal is pending: SIGKILL leaves a part of the pages reserved."""
+
+    def part(roots: Roots, name: str, _value: str) -> None:
+        write_setting(roots, name, str(now))
+        raise KeyboardInterrupt
+
+    host.set(SMALL, was)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("vmlab.hypervisor.settings_keeper.write_setting", part)
+        host.pages.reserve([guest("a")])
+    assert host.swept() == []
+    assert host.now() == (left, 1)
+
+
+def test_pages_are_given_back_where_somebody_has_freed_as_many_of_his_own(host: Host) -> None:
+    host.set(SMALL, 512)
+    host.pages.reserve([guest("a")])
+    host.set(SMALL, 512)
+    assert host.swept() == []
+    assert host.now() == (0, 1)
+
+
+def test_pages_of_an_earlier_boot_are_gone(host: Host, tmp_path: Path) -> None:
+    host.pages.reserve([guest("a")])
+    host.roots = Roots(sys=host.roots.sys, proc=tmp_path / "proc")
+    boot = host.roots.proc / "sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True)
+    boot.write_text("another\n")
+    host.set(SMALL, 1024)
+    assert host.swept() == []
+    assert host.now() == (1024, 1)
+
+
+def test_a_refused_reservation_leaves_what_others_reserve_meanwhile(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def some(roots: Roots, name: str, value: str) -> None:
+        write_setting(roots, name, "10" if int(value) > 500 else value)
+
+    def others_too(*entries: JournalEntry) -> None:
+        Journal.replace(host.journal, *entries)
+        host.set(SMALL, 10 + 100)
+
+    monkeypatch.setattr("vmlab.hypervisor.settings_keeper.write_setting", some)
+    monkeypatch.setattr(host.journal, "replace", others_too)
+    with pytest.raises(RefusedError, match="it has memory in one piece for 3"):
+        host.pages.reserve([guest("a")])
+    assert host.now() == (7 + 100, 1)
+    assert host.journal.open_entries() == []
+
+
 def test_a_host_without_so_much_memory_in_one_piece_is_put_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def some(roots: Roots, name: str, value: str) -> None:
         write_setting(roots, name, str(min(int(value), 3)) if name == LARGE else value)

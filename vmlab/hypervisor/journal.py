@@ -37,13 +37,15 @@ class JournalEntry:
     `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, also of a file in a folder of the user's
     (``outside``), an instance of the kernel's tracing, an image in a pool of Ceph, a logical volume, the lab whose mark
     is in the host's libvirt, the name of a domain there whose log is kept, a setting's file below /sys or /proc/sys. A
-    setting also has the state that it `was` in before the run, and the value `ours`, which the run gave it.
+    setting also has the state that it `was` in before the run, and the value `ours`, which the run gave it; a number of
+    huge pages has the `boot` of the host in which it is known to have grown from the one to the other.
     """
 
     kind: Kind
     what: str
     was: str = ""
     ours: str = ""
+    boot: str = ""
 
 
 class Journal:
@@ -64,6 +66,10 @@ class Journal:
     def strike(self, entry: JournalEntry) -> None:
         """Close the entry: it is gone. Raises StoreError."""
         self._append({"gone": asdict(entry)})
+
+    def replace(self, entry: JournalEntry, known: JournalEntry) -> None:
+        """Close the entry and add what is known of it by now, both in one write. Raises StoreError."""
+        self._append({"made": asdict(known)}, {"gone": asdict(entry)})
 
     @contextlib.contextmanager
     def kept(self, entry: JournalEntry) -> Iterator[None]:
@@ -88,15 +94,15 @@ class Journal:
             _apply(line, standing)
         return [entry for entry, times in reversed(standing.items()) for _ in range(times)]
 
-    def _append(self, record: dict[str, dict[str, str]]) -> None:
-        line = json.dumps(record, separators=(",", ":")) + "\n"
+    def _append(self, *records: dict[str, dict[str, str]]) -> None:
+        lines = "".join(json.dumps(record, separators=(",", ":")) + "\n" for record in records)
         try:
             with self._lock:
-                self._write(line.encode())
+                self._write(lines.encode())
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, lines: bytes) -> None:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with (
             opened(self.path.parent) as folder,
@@ -105,7 +111,7 @@ class Journal:
             size = os.fstat(descriptor).st_size
             # A host that lost its power may have left half of a line, and the run goes on.
             torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
-            os.write(descriptor, b"\n" + line if torn else line)
+            os.write(descriptor, b"\n" + lines if torn else lines)
             os.fsync(descriptor)
             need(self.path)
 

@@ -17,6 +17,7 @@ from vmlab.model.units import format_bytes
 from vmlab.telemetry.setting_files import (
     KSM_RUN,
     InForce,
+    boot_of,
     files_of,
     in_force,
     is_known,
@@ -146,9 +147,9 @@ def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots, journal: 
         current = state_of(roots, entry.what)
     except FileNotFoundError:
         return [f"{path} is gone: it could not be put back to {entry.was}"]
+    if is_pool(entry.what):
+        return give_back_pages(entry, roots)
     if current != entry.was:
-        if is_pool(entry.what):
-            return give_back_pages(entry, roots)
         if value_in(current) not in ours:
             return [f"{path} is {current} by somebody else's hand and stays so; it was {entry.was} before the run"]
         halfway = replace(entry, ours=value_in(entry.was))
@@ -164,14 +165,21 @@ def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots, journal: 
 def give_back_pages(entry: JournalEntry, roots: Roots) -> list[str]:
     """Give back the huge pages that a run has reserved, and no others: who else reserves some changes the same number.
 
-    Returns a line for people where fewer are reserved than the run's. Raises OSError.
+    Until the journal has how many the run got, none of those that were reserved before are given back: a run that is
+    killed while the kernel reserves has got a part of them. Returns a line for people where fewer are reserved than the
+    run's. Raises OSError.
     """
     if not (entry.was.isdigit() and entry.ours.isdigit() and int(entry.was) < int(entry.ours)):
         return []
+    if entry.boot and entry.boot != boot_of(roots):
+        return []
     count, left = int(entry.ours) - int(entry.was), int(read_setting(roots, entry.what))
+    if not entry.boot:
+        count = min(count, max(left - int(entry.was), 0))
     if left < count:
         return [f"{path_of(roots, entry.what)} is {left} by somebody else's hand and stays so; {count} were the run's"]
-    write_setting(roots, entry.what, str(left - count))
+    if count:
+        write_setting(roots, entry.what, str(left - count))
     return []
 
 
@@ -246,13 +254,13 @@ class HugePages:
         entry = JournalEntry("setting", file, was=str(before), ours=str(before + count))
         self._journal.add(entry)
         write_setting(self._roots, file, entry.ours)
-        got = int(read_setting(self._roots, file)) - before
+        got = max(int(read_setting(self._roots, file)) - before, 0)
+        known = replace(entry, ours=str(before + min(got, count)), boot=boot_of(self._roots))
+        self._journal.replace(entry, known)
+        self._held.append(known)
         if got < count:
-            write_setting(self._roots, file, entry.was)
-            self._journal.strike(entry)
             pages = f"{count} huge pages of {format_bytes(size)}"
-            raise RefusedError(f"the host cannot reserve {pages}: it has memory in one piece for {max(got, 0)}")
-        self._held.append(entry)
+            raise RefusedError(f"the host cannot reserve {pages}: it has memory in one piece for {got}")
 
     def _without(self, users: set[str]) -> None:
         self._users -= users

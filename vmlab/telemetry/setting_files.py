@@ -254,6 +254,11 @@ def is_pool(name: str) -> bool:
     return _POOL.fullmatch(name) is not None
 
 
+def boot_of(roots: Roots) -> str:
+    """Identifies the present boot of the host: pages that were reserved before it have gone. Raises OSError."""
+    return (roots.proc / "sys/kernel/random/boot_id").read_text().strip()
+
+
 def is_known(name: str) -> bool:
     """Whether the lab may write the file of this name."""
     return name in _FIXED or name in _SYSCTLS or _QUEUE.fullmatch(name) is not None or is_pool(name)
