@@ -106,8 +106,9 @@ def test_two_runs_make_the_verdict(capsys: pytest.CaptureFixture[str], lab: Call
         "a guide: ",
         "confirmation, the verdict",
         "confirmed: queues=2 is better than the default",
-        "libvirt:  <driver name='qemu' cache='writeback' io='threads' queues='2'/>",
-        "proxmox:  qm set VMID --virtio0 STORAGE:VOLUME,cache=writeback,aio=threads",
+        "libvirt:  <driver name='qemu' cache='writeback' io='threads' discard='unmap' detect_zeroes='off' queues='2'/>",
+        "proxmox:  # virtioN is the data disk's slot",
+        "qm set VMID --virtioN STORAGE:VOLUME,cache=writeback,aio=threads,iothread=0,discard=on,detect_zeroes=0",
         "TCG: these values describe emulation",
     ):
         assert part in out

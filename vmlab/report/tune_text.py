@@ -13,7 +13,7 @@ from vmlab.model.quantities import about_seconds
 from vmlab.model.visible import visible_line
 from vmlab.plan.tuning.data_levers import level_words
 from vmlab.plan.tuning.screening_design import DEFAULT, letter_of
-from vmlab.plan.tuning.tuning_scenarios import ScreeningPlan, winning_text
+from vmlab.plan.tuning.tuning_scenarios import ScreeningPlan, winning_guest, winning_text
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.comparison_text import figure_name
 from vmlab.report.disk_lines import CopiedLine, disk_lines
@@ -253,7 +253,10 @@ def _copied(found: Tuned) -> Iterator[Block]:
 
 def _lines_to_copy(found: Tuned) -> list[CopiedLine]:
     """Those of the winning setting; none without one."""
-    return [] if found.winner is None else disk_lines(found.note.keys(found.winner.levers))
+    if found.winner is None:
+        return []
+    levers, note = found.winner.levers, found.note
+    return disk_lines(winning_guest(found.text, levers), {key for one in levers for key in note.levers[one].other})
 
 
 def _behind(found: Tuned) -> Iterator[Block]:

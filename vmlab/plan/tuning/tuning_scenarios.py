@@ -19,7 +19,7 @@ from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.axis import PointName
-from vmlab.model.scenarios.scenario import Name, Scenario
+from vmlab.model.scenarios.scenario import Guest, Name, Scenario
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.plan.changes import apply_overrides, apply_size
@@ -157,14 +157,18 @@ def confirmation_file(
 def winning_text(text: str, changed: Sequence[str], run: str) -> str:
     """The scenario of a screening or a confirmation with one setting, as `run` confirmed it, and without its axis."""
     values, note = _read_kept(text)
-    guest = {**values["guests"][note.guest], **note.keys(changed)}
-    values["guests"] = {**values["guests"], note.guest: {key: one for key, one in guest.items() if one is not None}}
+    values["guests"] = {**values["guests"], note.guest: _with_keys(values, note, changed)}
     values["summary"] = f"With {note.words(changed)}, as run {run} confirmed."
     values["name"] = f"tuned-{str(values['name']).removeprefix('tune-')}"[:_LONGEST_NAME].rstrip("-")
     axes = {name: axis for name, axis in values.pop("axes").items() if name != AXIS}
     for key in ("repeats", "table", KEPT):
         values.pop(key, None)
     return written_text({**values, **({"axes": axes} if axes else {})})
+
+
+def winning_guest(text: str, changed: Sequence[str]) -> Guest:
+    """The guest of a screening or a confirmation whose data disk is tuned, with one setting."""
+    return Guest.model_validate_json(json.dumps(_with_keys(*_read_kept(text), changed)))
 
 
 def note_of_text(text: str) -> TuningNote | None:
@@ -266,6 +270,11 @@ def _text(values: Mapping[str, Any], note: TuningNote, repeats: int) -> str:
     }
     made = {"axes": {**axes, AXIS: {"points": sets}}, "repeats": repeats, "table": table}
     return written_text({**values, **made, KEPT: note.model_dump(mode="json", exclude_defaults=True)})
+
+
+def _with_keys(values: Mapping[str, Any], note: TuningNote, changed: Sequence[str]) -> dict[str, Any]:
+    guest = {**values["guests"][note.guest], **note.keys(changed)}
+    return {key: one for key, one in guest.items() if one is not None}
 
 
 def _paths(guest: str, keys: Keys) -> dict[str, Any]:
