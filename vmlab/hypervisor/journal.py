@@ -22,6 +22,8 @@ from vmlab.system.descriptors import closed_after
 from vmlab.system.given_file import read_given
 from vmlab.system.held_folder import demand, need, opened
 
+OR_FORGET = "or, if it is gone for good, delete the lines that name it from the journal in the run's folder"
+"""Ends what is said of a place that is not there, in which something of a run may be."""
 _MOST_BYTES = 16 * 2**20
 """Bytes of the largest journal; a run's has some hundred lines for each cell."""
 
@@ -38,7 +40,8 @@ class JournalEntry:
     (``outside``), an instance of the kernel's tracing, an image in a pool of Ceph, a logical volume, the lab whose mark
     is in the host's libvirt, the name of a domain there whose log is kept, a setting's file below /sys or /proc/sys. A
     setting also has the state that it `was` in before the run, and the value `ours`, which the run gave it; a number of
-    huge pages has the `boot` of the host in which it is known to have grown from the one to the other.
+    huge pages has the `boot` of the host in which it is known to have grown from the one to the other. A file in a
+    folder of the user's has in `was` the mount point above it.
     """
 
     kind: Kind

@@ -35,22 +35,24 @@ def sweep(
     `removal.mark`, files in folders of the user's that have its name, loop devices that carry its mark, logical volumes
     that have its name and its tag, images in Ceph pools whose names begin with it, the instance of tracing that has its
     name, and in the host's libvirt what carries it, with the logs of such domains. All else is not the lab's: it stays,
-    and its entry is closed. Only for runs whose processes are gone.
+    and its entry is closed. Where a file's mount or a volume's group is not there, the entry stays open. Only for runs
+    whose processes are gone.
 
     Raises CleanupIncomplete, naming what could not be removed, after everything else was.
     """
-    removers: dict[Kind, Callable[[str], list[str]]] = {
-        "cgroups": cgroups.remove_everywhere,
-        "partition": _remove_partition,
-        "folder": lambda path: [] if Path(path) == disks.parent else _remove_folder(Path(path), owner, disks),
-        "file": lambda path: _remove_file(Path(path), disks),
-        "outside": lambda path: [path] if user_folder.remove(Path(path), owner) else [],
-        "rbd": lambda words: _remove_image(words, owner),
-        "volume": lambda words: _remove_volume(words, owner),
-        "libvirt": lambda lab: _undo_in_libvirt(lab) if lab == owner else [],
-        "log": lambda domain: hosts_places().forget(domain) if _is_domain_of(owner, domain) else [],
-        "trace": lambda name: trace_instance.remove(name, owner, roots),
-        "loop": lambda mark: loop_devices.marked(mark, clear=True) if mark == loop_devices.mark_of(owner) else [],
+    mark = loop_devices.mark_of(owner)
+    removers: dict[Kind, Callable[[JournalEntry], list[str]]] = {
+        "cgroups": lambda one: cgroups.remove_everywhere(one.what),
+        "partition": lambda one: _remove_partition(one.what),
+        "folder": lambda one: _remove_folder(Path(one.what), owner, disks) if Path(one.what) != disks.parent else [],
+        "file": lambda one: _remove_file(Path(one.what), disks),
+        "outside": lambda one: [one.what] if user_folder.remove(one, owner) else [],
+        "rbd": lambda one: _remove_image(one.what, owner),
+        "volume": lambda one: _remove_volume(one.what, owner),
+        "libvirt": lambda one: _undo_in_libvirt(one.what) if one.what == owner else [],
+        "log": lambda one: hosts_places().forget(one.what) if _is_domain_of(owner, one.what) else [],
+        "trace": lambda one: trace_instance.remove(one.what, owner, roots),
+        "loop": lambda one: loop_devices.marked(one.what, clear=True) if one.what == mark else [],
     }
     journal = Journal(journal_path)
     removed: list[str] = []
@@ -62,7 +64,7 @@ def sweep(
             if entry.kind == "setting":
                 found = _put_back(entry, entries, roots, tell, journal)
             else:
-                found = removers[entry.kind](entry.what)
+                found = removers[entry.kind](entry)
                 removed += found
             if found:
                 done(entry)

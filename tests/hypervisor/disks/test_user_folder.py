@@ -35,7 +35,7 @@ def disks(tmp_path: Path) -> DataDisks:
 
 def make(disks: DataDisks, folder: Path, allocation: str = "thin") -> Path:
     disk = disks.make(spec("a", data_bytes=SIZE, backing=f"folder:{folder}", allocation=allocation))
-    assert isinstance(disk, DataDisk) and not disk.in_lab and disk.loop is None
+    assert isinstance(disk, DataDisk) and disk.outside and disk.loop is None
     return disk.file
 
 
@@ -60,7 +60,7 @@ def test_the_disk_is_one_file_that_goes_with_its_guest(
     found = file.stat()
     assert found.st_size == SIZE and found.st_mode & 0o777 == 0o600
     assert (found.st_blocks * 512 >= SIZE) is (allocation == "full")
-    assert open_entries(tmp_path) == [JournalEntry("outside", str(file))] and not list((tmp_path / "disks").iterdir())
+    assert open_entries(tmp_path) == [user_folder.entry_for(file)] and not list((tmp_path / "disks").iterdir())
     disks.release("a")
     require_as_it_was(folder)
     assert open_entries(tmp_path) == []
@@ -78,7 +78,7 @@ def test_it_is_in_the_journal_before_it_exists(
     disks: DataDisks, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(file: Path) -> int:
-        assert open_entries(tmp_path) == [JournalEntry("outside", str(file))] and not file.exists()
+        assert open_entries(tmp_path) == [user_folder.entry_for(file)] and not file.exists()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(user_folder, "create", killed)
@@ -155,6 +155,29 @@ def test_a_folder_that_is_gone_hides_nothing_else(disks: DataDisks, folder: Path
     folder.rename(tmp_path / "elsewhere")
     assert swept(tmp_path) == [] and open_entries(tmp_path) == []
     assert (tmp_path / "elsewhere" / file.name).exists()
+
+
+def test_a_file_on_a_disk_that_is_not_mounted_stays_in_the_journal(
+    disks: DataDisks, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mount point is an empty folder, as after a restart of the host."""
+    mounts = tmp_path / "mountinfo"
+    root = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+    mounts.write_text(f"{root}2 1 8:2 / {folder} rw - xfs /dev/sdb1 rw\n")
+    monkeypatch.setattr(user_folder, "_MOUNTS", mounts)
+    file = make(disks, folder)
+    (entry,) = open_entries(tmp_path)
+    assert entry.was == str(folder)
+    folder.rename(tmp_path / "unmounted")
+    folder.mkdir()
+    mounts.write_text(root)
+    said = f"{file} is on {folder}, which is not mounted: mount it, or, if it is gone for good"
+    with pytest.raises(CleanupIncomplete, match=said):
+        swept(tmp_path)
+    assert open_entries(tmp_path) == [entry]
+    folder.rmdir()
+    (tmp_path / "unmounted").rename(folder)
+    assert swept(tmp_path) == [str(file)]
 
 
 def test_a_folder_named_by_a_link_is_resolved_when_the_file_is_made(

@@ -26,7 +26,7 @@ from vmlab.hypervisor.disks import loop_devices, made_file_systems, user_folder
 from vmlab.hypervisor.disks.made_file_systems import MadeFileSystem
 from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct, seconds_to_make
 from vmlab.hypervisor.domain_spec import DomainSpec, LogicalVolume, PoolImage
-from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
+from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.hypervisor.libvirt.domain_xml import DiskSource, data_devices_xml, data_disk_xml
 from vmlab.model.concurrency import shielded
@@ -46,15 +46,15 @@ IN_USER_FOLDER = "another folder for the data disk, or a cache mode without it"
 class DataDisk:
     """A data disk on the host: its `file`, and the loop device on it with the descriptor that keeps it attached.
 
-    One on a file system of the lab's has the loop device `below`. A file that is not `in_lab` is in a folder of the
-    user's.
+    One on a file system of the lab's has the loop device `below`. A file in a folder of the user's has its entry of
+    the journal (`outside`).
     """
 
     file: Path
     device: Path | None = None
     held: int = -1
     below: MadeFileSystem | None = None
-    in_lab: bool = True
+    outside: JournalEntry | None = None
 
     @property
     def source(self) -> DiskSource:
@@ -159,9 +159,8 @@ class DataDisks:
         return self._disks[spec.name]
 
     @contextlib.contextmanager
-    def _entered(self, kind: Kind, what: object) -> Iterator[None]:
+    def _entered(self, entry: JournalEntry) -> Iterator[None]:
         """What is made in the block is in the journal before; somebody else's of that name is not."""
-        entry = JournalEntry(kind, str(what))
         self._journal.add(entry)
         try:
             yield
@@ -183,8 +182,9 @@ class DataDisks:
     def _make_in_user_folder(self, spec: DomainSpec, folder: Path, size: int) -> None:
         require_direct(folder, spec.resources.data_mode, IN_USER_FOLDER)
         file = user_folder.file_for(folder, self._lab, spec.name, spec.resources.data_format)
-        with self._entered("outside", file):
-            self._disks[spec.name] = DataDisk(file, in_lab=False)
+        entry = user_folder.entry_for(file)
+        with self._entered(entry):
+            self._disks[spec.name] = DataDisk(file, outside=entry)
             try:
                 _allocate(file, size, spec.resources, user_folder.create)
             except FileExistsError:
@@ -209,7 +209,7 @@ class DataDisks:
         from vmlab.hypervisor.lvm import logical_volumes
 
         volume = logical_volumes.volume_of(group, self._lab, name)
-        with self._entered("volume", volume):
+        with self._entered(JournalEntry("volume", str(volume))):
             logical_volumes.create(volume, size, self._lab)
         self._disks[name] = VolumeDisk(volume)
 
@@ -217,7 +217,7 @@ class DataDisks:
         from vmlab.hypervisor.ceph import rbd
 
         image = rbd.image_of(pool, self._lab, name)
-        with self._entered("rbd", image):
+        with self._entered(JournalEntry("rbd", str(image))):
             rbd.create(image, size)
         self._disks[name] = PoolDisk(image)
 
@@ -238,9 +238,9 @@ class DataDisks:
                 self._release_file(disk)
 
     def _release_file(self, disk: DataDisk) -> None:
-        if not disk.in_lab:
-            user_folder.remove(disk.file, self._lab)
-            self._journal.strike(JournalEntry("outside", str(disk.file)))
+        if disk.outside is not None:
+            user_folder.remove(disk.outside, self._lab)
+            self._journal.strike(disk.outside)
             return
         file = disk.file
         if disk.below is not None:
@@ -266,8 +266,8 @@ class DataDisks:
         if any(isinstance(one, VolumeDisk) for one in having):
             from vmlab.hypervisor.lvm.logical_volumes import ANSWER_SECONDS
 
-            # It looks at the volume before.
-            seconds.append(2 * ANSWER_SECONDS)
+            # It looks at the volume before, and for snapshots of it.
+            seconds.append(3 * ANSWER_SECONDS)
         return max(seconds)
 
 

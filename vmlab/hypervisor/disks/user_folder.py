@@ -13,16 +13,30 @@ import secrets
 import stat
 from pathlib import Path
 
+from vmlab.hypervisor.journal import OR_FORGET, JournalEntry
+from vmlab.model.errors import HypervisorError
 from vmlab.system.descriptors import closed_after
+from vmlab.system.mounts import mounted
 from vmlab.system.removal import remove_file
 
 _RANDOM_BYTES = 8
+_MOUNTS = Path("/proc/self/mountinfo")
 
 
 def file_for(folder: Path, lab: str, guest: str, kind: str) -> Path:
     """The file of a guest of `lab` in `folder`, of a format, which is not made yet; without links. Raises OSError."""
     place = folder.resolve(strict=True)
     return place / f"vmlab.{lab}.{guest}.{secrets.token_hex(_RANDOM_BYTES)}.{kind}"
+
+
+def entry_for(file: Path) -> JournalEntry:
+    """The file's entry in a journal, with the mount point that it lies below. Raises OSError."""
+    above = [point for point in _mount_points() if file.is_relative_to(point)]
+    return JournalEntry("outside", str(file), was=str(max(above, key=lambda one: len(one.parts), default="")))
+
+
+def _mount_points() -> list[Path]:
+    return [one.point for one in mounted(_MOUNTS)]
 
 
 def is_of(lab: str, file: Path) -> bool:
@@ -38,17 +52,21 @@ def create(file: Path) -> int:
         return os.open(file.name, flags, 0o600, dir_fd=folder)
 
 
-def remove(file: Path, lab: str) -> bool:
-    """Remove a file of `lab`; False where it is not there, or is no file of the lab's.
+def remove(entry: JournalEntry, lab: str) -> bool:
+    """Remove the file of an `entry_for` a file of `lab`; False where it is not there, or is no file of the lab's.
 
-    Raises OSError where a link stands on the way to it now, and where it cannot be removed.
+    Raises HypervisorError where what it lay on is not mounted now, OSError where a link stands on the way to it, and
+    where it cannot be removed.
     """
+    file = Path(entry.what)
     if not is_of(lab, file):
         return False
     try:
         kind = file.lstat().st_mode
         above = file.parent.resolve(strict=True)
     except (FileNotFoundError, NotADirectoryError):
+        if entry.was and Path(entry.was) not in _mount_points():
+            raise HypervisorError(f"{file} is on {entry.was}, which is not mounted: mount it, {OR_FORGET}") from None
         return False
     if not stat.S_ISREG(kind):
         return False
