@@ -39,6 +39,8 @@ elif program == "lvcreate":
     if name in volumes:
         fail('Logical Volume "%s" already exists in volume group "vg0"' % option("--name"))
     volumes[name] = dict(tags=[option("--addtag")], size=option("--size"), words=words)
+elif program == "lvs" and words[-1] == "vg0":
+    report("lv", [dict(lv_name=name[4:], origin=found.get("origin", "")) for name, found in volumes.items()])
 elif words[-1] not in volumes:
     fail('Failed to find logical volume "%s"' % words[-1])
 elif program == "lvs":
@@ -169,6 +171,30 @@ def test_a_volume_that_is_gone_is_no_error(group: Path, disks: DataDisks, tmp_pa
     disks.release("vm")
     assert open_entries(tmp_path) == []
     assert look_at(LogicalVolume("vg0", "vmlab.test.vm")) == look_at(LogicalVolume("vg1", "home")) == {}
+
+
+def test_a_volume_in_a_group_that_is_not_there_stays_in_the_journal(
+    group: Path, disks: DataDisks, tmp_path: Path
+) -> None:
+    """Its devices may come back."""
+    Journal(tmp_path / "journal.jsonl").add(JournalEntry("volume", "vg1/vmlab.test.vm"))
+    said = r"the group of the volume vg1/vmlab\.test\.vm is not there: bring its devices back, or, if it is gone"
+    with pytest.raises(CleanupIncomplete, match=said):
+        swept(tmp_path)
+    assert len(open_entries(tmp_path)) == 1
+
+
+def test_a_volume_that_somebody_has_made_a_snapshot_of_stays(group: Path, disks: DataDisks, tmp_path: Path) -> None:
+    """LVM would remove the snapshot, too."""
+    make(disks)
+    found = volumes(group)
+    group.write_text(json.dumps(found | {"vg0/theirs": {"tags": [], "size": "1", "origin": "vmlab.test.vm"}}))
+    said = r"the volume vg0/vmlab\.test\.vm stays: it is the origin of vg0/theirs; remove that first"
+    with pytest.raises(CleanupIncomplete, match=said):
+        swept(tmp_path)
+    assert len(open_entries(tmp_path)) == 1 and "vg0/vmlab.test.vm" in volumes(group)
+    group.write_text(json.dumps(found))
+    assert swept(tmp_path) == ["vg0/vmlab.test.vm"]
 
 
 def test_a_group_with_room_for_the_largest_cell_can_be_had(group: Path) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from vmlab.hypervisor.domain_spec import LogicalVolume
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
+from vmlab.hypervisor.journal import OR_FORGET
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.units import format_bytes
 from vmlab.system.descriptors import closed_after
@@ -88,12 +89,20 @@ def create(volume: LogicalVolume, size: int, lab: str) -> None:
 
 
 def remove(volume: LogicalVolume, lab: str) -> bool:
-    """Remove the volume; False where there is none, or it does not carry the lab's tag; blocks.
+    """Remove the volume; False where there is none in its group, or it does not carry the lab's tag; blocks.
 
-    Raises HypervisorError where it stays.
+    Raises HypervisorError where it stays, where the group is not there, and where somebody has made a snapshot of it,
+    which would go with it.
     """
-    if tag_of(lab) not in look_at(volume).get("lv_tags", "").split(","):
+    found = look_at(volume)
+    if not found:
+        _require_group_of(volume)
+    if tag_of(lab) not in found.get("lv_tags", "").split(","):
         return False
+    if snapshots := _snapshots_of(volume):
+        raise HypervisorError(
+            f"the volume {volume} stays: it is the origin of {', '.join(snapshots)}; remove that first"
+        )
     # The tag is compared once more by LVM itself, which has locked the group.
     done = _run(("lvremove", "--yes", "--quiet", "--select", f'lv_tags="{tag_of(lab)}"', str(volume)))
     if done.returncode:
@@ -109,6 +118,20 @@ def look_at(volume: LogicalVolume) -> dict[str, str]:
     if done.returncode and not _says_there_is_none(done):
         raise HypervisorError(f"cannot look at the volume {volume}: {_last_word(done)}")
     return rows[0] if rows else {}
+
+
+def _require_group_of(volume: LogicalVolume) -> None:
+    """Raises HypervisorError unless the volume's group is there."""
+    if _run(("vgs", *_REPORT, "-o", "vg_name", volume.group)).returncode:
+        raise HypervisorError(f"the group of the volume {volume} is not there: bring its devices back, {OR_FORGET}")
+
+
+def _snapshots_of(volume: LogicalVolume) -> list[str]:
+    """The volumes of the group whose origin it is. Raises HypervisorError."""
+    done = _run(("lvs", *_REPORT, "-o", "lv_name,origin", volume.group))
+    if done.returncode:
+        raise HypervisorError(f"cannot look at volume group {volume.group}: {_last_word(done)}")
+    return [f"{volume.group}/{row['lv_name']}" for row in _rows(done, "lv") if row.get("origin") == volume.name]
 
 
 def physical_volumes(group: str) -> list[Path]:
