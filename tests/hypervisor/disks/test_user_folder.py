@@ -3,6 +3,7 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ def disks(tmp_path: Path) -> DataDisks:
     return DataDisks(tmp_path / "disks", "test", Journal(tmp_path / "journal.jsonl"))
 
 
-def make(disks: DataDisks, folder: Path, allocation: str = "thin") -> Path:
-    disk = disks.make(spec("a", data_bytes=SIZE, backing=f"folder:{folder}", allocation=allocation))
+def make(disks: DataDisks, folder: Path, **asked: Any) -> Path:
+    disk = disks.make(spec("a", data_bytes=SIZE, backing=f"folder:{folder}", **asked))
     assert isinstance(disk, DataDisk) and disk.outside and disk.loop is None
     return disk.file
 
@@ -55,7 +56,7 @@ def require_as_it_was(folder: Path) -> None:
 def test_the_disk_is_one_file_that_goes_with_its_guest(
     allocation: str, disks: DataDisks, folder: Path, tmp_path: Path
 ) -> None:
-    file = make(disks, folder, allocation)
+    file = make(disks, folder, allocation=allocation)
     assert file.parent == folder and user_folder.is_of("test", file)
     found = file.stat()
     assert found.st_size == SIZE and found.st_mode & 0o777 == 0o600
@@ -74,8 +75,9 @@ def test_a_qcow2_file_may_lie_there_too(disks: DataDisks, folder: Path, tmp_path
     require_as_it_was(folder)
 
 
+@pytest.mark.parametrize("kind", ["raw", "qcow2"])
 def test_it_is_in_the_journal_before_it_exists(
-    disks: DataDisks, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, disks: DataDisks, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(file: Path) -> int:
         assert open_entries(tmp_path) == [user_folder.entry_for(file)] and not file.exists()
@@ -83,7 +85,7 @@ def test_it_is_in_the_journal_before_it_exists(
 
     monkeypatch.setattr(user_folder, "create", killed)
     with pytest.raises(KeyboardInterrupt):
-        make(disks, folder)
+        make(disks, folder, data_format=kind)
     assert swept(tmp_path) == [] and open_entries(tmp_path) == []
     require_as_it_was(folder)
 

@@ -24,7 +24,7 @@ import libvirt
 
 from vmlab.hypervisor.disks import loop_devices, made_file_systems, user_folder
 from vmlab.hypervisor.disks.made_file_systems import MadeFileSystem
-from vmlab.hypervisor.disks.overlays import make_qcow2, require_direct, seconds_to_make
+from vmlab.hypervisor.disks.overlays import make_qcow2, new_file, require_direct, seconds_to_make
 from vmlab.hypervisor.domain_spec import DomainSpec, LogicalVolume, PoolImage
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt.calls import call
@@ -195,7 +195,7 @@ class DataDisks:
         kept, point = self._folder / f"{spec.name}.data.fs", self._folder / f"{spec.name}.data"
         self._journal.add(JournalEntry("file", str(kept)))
         self._disks[spec.name] = DataDisk(kept)
-        _give_size(_new(kept), kept, DataPlace(kind).file_bytes(size), full=spec.resources.allocates_all)
+        _give_size(new_file(kept), kept, DataPlace(kind).file_bytes(size), full=spec.resources.allocates_all)
         self._journal.add(JournalEntry("folder", str(point)))
         self._journal.add(JournalEntry("loop", self._mark))
         made = made_file_systems.attach(kind, kept, point, self._mark)
@@ -271,14 +271,9 @@ class DataDisks:
         return max(seconds)
 
 
-def _new(file: Path) -> int:
-    """A descriptor to write a file that must not be there. Raises OSError."""
-    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-
-
-def _allocate(file: Path, size: int, resources: GuestResources, create: Callable[[Path], int] = _new) -> None:
+def _allocate(file: Path, size: int, resources: GuestResources, create: Callable[[Path], int] = new_file) -> None:
     if resources.data_format == "qcow2":
-        make_qcow2(file, size, resources)
+        make_qcow2(file, size, resources, create)
     else:
         _give_size(create(file), file, size, full=resources.data_reserved)
 

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -49,15 +50,22 @@ def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "ra
     _create(overlay, size, ["-b", str(base.resolve()), "-F", kind])
 
 
-def make_qcow2(file: Path, size: int, asked: GuestResources) -> None:
+def new_file(file: Path) -> int:
+    """A descriptor to write a file that must not be there. Raises OSError."""
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def make_qcow2(file: Path, size: int, asked: GuestResources, create: Callable[[Path], int] = new_file) -> None:
     """Make a qcow2 `file` of `size` bytes for a data disk, with the clusters and the allocation that are `asked`.
+
+    `create` makes the file, which must not be there, and gives a descriptor to write it.
 
     Raises OSError where it exists or there is no room, HypervisorError when qemu-img fails.
     """
     if asked.allocates_all and size > shutil.disk_usage(file.parent).free:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
     # qemu-img would overwrite a file that is there.
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    os.close(create(file))
     options = {"preallocation": asked.data_preallocation, "extended_l2": "on" if asked.data_extended_l2 else "off"}
     if asked.data_cluster_bytes is not None:
         options["cluster_size"] = str(asked.data_cluster_bytes)
