@@ -49,6 +49,11 @@ def test_sizes_that_are_reserved_are_known_before() -> None:
         ("huge_pages: none", "host: {thp: madvise}\n", "the scenario needs host: {thp: never}"),
         ("huge_pages: transparent", "host: {thp: never}\n", "host.thp: never leaves no transparent huge pages"),
         ("huge_pages: 2 MiB, ksm: true", "", "KSM merges no huge pages that are reserved: ksm: true excludes"),
+        (
+            "huge_pages: 2 MiB, numa: 1",
+            "",
+            "are reserved on every NUMA node, and numa names one; leave one of them out",
+        ),
         ("ksm: on", "", "guests.vm.ksm: "),
         ("numa: -1", "", "guests.vm.numa: must be at least 0, not -1"),
         ("memory_lock: 1", "", "guests.vm.memory_lock: "),

@@ -146,7 +146,7 @@ def test_vcpus_of_the_host() -> None:
 
 
 def test_attributes_of_guests_are_axes_by_name() -> None:
-    text = f"{GOOD}axes: {{memory: [256 MiB, 1 GiB], queues: [1, 4], cpu_shares: [50]}}\n"
+    text = f"{GOOD}axes: {{memory: [256 MiB, 1 GiB], queues: [1, 4], vcpus: [4]}}\n"
     cells = plan(text).cells
     assert [(cell.guests[1].resources.memory_bytes, cell.guests[1].resources.queues) for cell in cells] == [
         (GIB // 4, 1),
@@ -154,8 +154,22 @@ def test_attributes_of_guests_are_axes_by_name() -> None:
         (GIB, 1),
         (GIB, 4),
     ]
-    assert cells[0].axes == {"memory": "256 MiB", "queues": 1, "cpu_shares": 50}
-    assert cells[0].guests[0].resources.cpu_shares == 50
+    assert cells[0].axes == {"memory": "256 MiB", "queues": 1, "vcpus": 4}
+    assert cells[0].guests[0].resources.vcpus == 4
+
+
+@pytest.mark.parametrize("key", ["queues", "data_queues", "nic_queues"])
+def test_a_guest_has_no_more_queues_than_cpus(key: str) -> None:
+    """It uses one for each of its CPUs, so that the others would be set and not delivered."""
+    words = "a guest uses at most one queue for each virtual CPU; use {} or fewer, not 4"
+    one = PRIMES.replace("vm: {vcpus: host", f"vm: {{data: 1 GiB, {key}: 4, vcpus: 3")
+    with pytest.raises(ScenarioError, match=f"{key}: {words.format(3)}"):
+        plan(one)
+    plan(one.replace("vcpus: 3", "vcpus: 4"))
+    of_host = one.replace("vcpus: 3", "vcpus: host")
+    check_fit(plan(of_host, host=(four := replace(HOST, cpus=4))), four)
+    with pytest.raises(RefusedError, match=f"guest vm: {key}: {words.format(2)}"):
+        check_fit(plan(of_host), HOST)
 
 
 def test_a_size_changes_amounts_axes_and_repeats() -> None:

@@ -22,7 +22,7 @@ from vmlab.plan.terms import Overrides
 GUESTS = """\
 name: job
 guests:
-  vm: {memory: 512 MiB}
+  vm: {vcpus: 4, memory: 512 MiB}
 workloads:
   job: {kind: cpu, on: vm, threads: 1}
 """

@@ -57,6 +57,8 @@ def test_what_the_guest_has_is_the_default_and_the_other_level_stands_against_it
     assert levers["cache"].other == {"data_cache": "writeback", "data_io": "threads"}
     assert (levers["read_ahead"].default, levers["read_ahead"].other) == ({"read_ahead": "4 MiB"}, {"read_ahead": None})
     assert (levers["queues"].default, levers["queues"].other) == ({"data_queues": 2}, {"data_queues": 4})
+    capped = screening_of(text.replace("vcpus: 4", "vcpus: host").replace("data_queues: 2", "data_queues: 64"))
+    assert capped.note.levers["queues"].default == {"data_queues": HOST.cpus}
     plan = make_plan(screening_of(text).file, Overrides(), HOST)
     last = next(cell for cell in plan.cells if cell.axes["setting"] == "abcd").guests[0].resources
     assert (last.data_mode, last.read_ahead_bytes) == ("writeback", None)

@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parent / "golden"
 SCENARIO = """\
 name: disks
 guests:
-  vm: {memory: 512 MiB, data: 1 GiB}
+  vm: {vcpus: 4, memory: 512 MiB, data: 1 GiB}
 workloads:
   job: {kind: fio, on: vm, rw: randread, size: 64 MiB}
 axes:

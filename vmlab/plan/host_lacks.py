@@ -74,7 +74,9 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
     for guest in cell.bare if cores else ():
         if cores and (lack := lack_of_cpus(cores, guest.resources.vcpus, smt=guest.resources.smt)) is not None:
             return f"guest {guest.guest} has on: host, and {lack}"
-    return None
+    # How many CPUs a guest has with the word host is known here alone.
+    conflicts = (f"guest {guest.guest}: {why}" for guest in cell.guests for _, why in guest.resources.conflicts())
+    return next(conflicts, None)
 
 
 def too_many_requests(cell: CellPlan, host: HostFacts) -> str | None:

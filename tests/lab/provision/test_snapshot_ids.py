@@ -28,7 +28,7 @@ from vmlab.plan.terms import HostFacts, Overrides
 
 HOST = HostFacts(2**44, 2**44, 2**44, 2, "tcg")
 DRAWS: dict[str, Callable[[random.Random], str]] = {
-    "vcpus": lambda draw: draw.choice(["host", *map(str, range(3, 257))]),
+    "vcpus": lambda draw: draw.choice(["host", *map(str, range(64, 257))]),
     "memory": lambda draw: f"{2 * draw.randint(32, 2**13)} MiB",
     "disk": lambda draw: f"{draw.randint(1, 2**10)} GiB",
     "queues": lambda draw: f"{draw.randint(1, 64)}",
@@ -150,6 +150,7 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
         one |= {"data_detect_zeroes": "on"} if changed in ("data_discard", "allocation") else {"data_discard": "unmap"}
         one |= {"data_discard": "null"} if changed == "backing" else {}
         one |= {"mtu": "null"} if changed == "network" else {"network": "plain"}
+        one |= {"huge_pages": "transparent"} if changed == "numa" else {"numa": "null"}
         other = dict(one)
         while other == one:
             other[changed] = DRAWS[changed](draw)

@@ -10,7 +10,7 @@ import pytest
 from tests.plan.copied_guest.guests import ROOMY, VM100, WEB01, of_proxmox, throttled_node, with_disk
 from tests.plan.copied_guest.test_process_guest import DEVICE
 from vmlab.plan.copied_guest.copied_scenario import copied_scenario
-from vmlab.plan.copied_guest.found_guest import FoundGuest
+from vmlab.plan.copied_guest.found_guest import FoundGuest, Said
 from vmlab.plan.copied_guest.process_guest import guest_of_process
 from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config
 from vmlab.plan.copied_guest.trial import Trial
@@ -94,6 +94,15 @@ def test_the_guest_has_what_the_domain_has() -> None:
         "mtu": "9000",
         "libvirt": "interface/driver/@rx_queue_size 1024",
     }
+
+
+def test_queues_that_a_guest_cannot_use_are_left_out() -> None:
+    found = GUESTS["libvirt"]()
+    found.found.said["vcpus"] = Said("vcpus", 2, "two")
+    text, file = written(found)
+    given = file.scenario.guests["vm"].given()
+    assert (given["queues"], given["nic_queues"], given["data_queues"]) == ("2", "2", "2")
+    assert text.count("; it uses one for each of its CPUs") == 2
 
 
 def test_each_point_changes_one_thing_of_the_data_disk() -> None:

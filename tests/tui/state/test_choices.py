@@ -15,7 +15,7 @@ from vmlab.tui.widgets.tables.choice_form import choices_of, overrides_of
 
 SCENARIO = """\
 name: primes
-guests: {vm: {memory: 512 MiB, queues: 1}}
+guests: {vm: {vcpus: 2, memory: 512 MiB, queues: 1}}
 workloads:
   one: {kind: cpu, on: host, threads: 1}
 axes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -75,6 +76,18 @@ def pin_conflict(guest: GuestAttributes) -> str | None:
     return (
         f"pin has {len(sets)} sets of CPUs, and the guest {guest.vcpus} virtual CPUs; use one set for all, or as many"
     )
+
+
+def queues_conflict(key: str) -> Callable[[GuestAttributes], str | None]:
+    """Why the guest cannot use as many queues as `key` says."""
+
+    def why(guest: GuestAttributes) -> str | None:
+        queues = int(getattr(guest, key))
+        if guest.vcpus == "host" or queues <= guest.vcpus or (key == "data_queues" and guest.data_bytes is None):
+            return None
+        return f"{key}: a guest uses at most one queue for each virtual CPU; use {guest.vcpus} or fewer, not {queues}"
+
+    return why
 
 
 class AskedCpu(NamedTuple):

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from vmlab.model.axes import axis_word
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import CacheMode, has_write_cache
-from vmlab.model.scenarios.cpu_levers import UNPINNED
+from vmlab.model.scenarios.cpu_levers import UNPINNED, queues_conflict
 from vmlab.model.scenarios.data_backing import Backing, DataPlace
 from vmlab.model.scenarios.disk_levers import (
     BurstLength,
@@ -112,7 +112,9 @@ class GuestAttributes(MachineAttributes):
     """Additional Debian packages, such as redis-server: a layer on vmlab's own image."""
     data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
     """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
-    data_queues: Annotated[int, Field(ge=1, le=64), *_of_data("queues of the data disk")] = 1
+    data_queues: Annotated[
+        int, Field(ge=1, le=64), *_of_data("queues of the data disk", queues_conflict("data_queues"))
+    ] = 1
     """Queues of the data disk; the guest uses at most one for each of its CPUs."""
     allocation: Annotated[Allocation, *_of_data("allocation")] = "thin"
     """Whether room on the host is allocated as the disk is written (thin), or all beforehand (full)."""
@@ -180,7 +182,13 @@ class GuestAttributes(MachineAttributes):
     """For how many seconds a burst of the data disk may last; as for the first disk if left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
-    nic_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, Lever("queues of the network card")] = 1
+    nic_queues: Annotated[
+        int,
+        Field(ge=1, le=64),
+        NOT_SEEN,
+        Lever("queues of the network card"),
+        NotWith(queues_conflict("nic_queues")),
+    ] = 1
     """Queue pairs of its network card; the guest uses at most one for each of its CPUs."""
     vhost: Annotated[bool | None, NOT_SEEN, Lever("vhost")] = None
     """Whether the host's kernel (vhost_net) or QEMU moves its packets; by default the kernel, if it can."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vmlab.model.scenarios.cpu_levers import UNPINNED, Cpu, CpuSet, Pin, Vcpus, pin_conflict
+from vmlab.model.scenarios.cpu_levers import UNPINNED, Cpu, CpuSet, Pin, Vcpus, pin_conflict, queues_conflict
 from vmlab.model.scenarios.lever import NOT_SEEN, Lever, NotWith, unless
 from vmlab.model.scenarios.memory_levers import RESERVED_BYTES, HugePages, ksm_conflict, pages_conflict
 from vmlab.model.scenarios.scenario_part import ScenarioPart
@@ -25,7 +25,7 @@ class MachineAttributes(ScenarioPart):
     """RAM, such as 512 MiB."""
     disk_bytes: Annotated[Bytes, Field(alias="disk", ge=2**30, le=2**46)] = 8 * 2**30
     """Size of the disk as the guest sees it, such as 8 GiB; only what is written takes room on the host."""
-    queues: Annotated[int, Field(ge=1, le=64), Lever("queues of the disk")] = 1
+    queues: Annotated[int, Field(ge=1, le=64), Lever("queues of the disk"), NotWith(queues_conflict("queues"))] = 1
     """Queues of the virtio disk."""
     cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN, Lever("CPU share", within=5.0, each=15.0)] = (
         None

@@ -19,7 +19,13 @@ RESERVED_PAGES: dict[int, str] = {size: name for name, size in RESERVED_BYTES.it
 def pages_conflict(guest: GuestAttributes) -> str | None:
     """Why the RAM cannot lie in the pages that the key ``huge_pages`` names."""
     size = guest.page_bytes
-    if size is None or guest.memory_bytes % size == 0:
+    if size is None:
+        return None
+    if guest.numa is not None:
+        return (
+            f"huge_pages: {guest.huge_pages} are reserved on every NUMA node, and numa names one; leave one of them out"
+        )
+    if guest.memory_bytes % size == 0:
         return None
     having, next_one = format_bytes(guest.memory_bytes), format_bytes(-(-guest.memory_bytes // size) * size)
     return f"huge_pages: {guest.huge_pages} needs memory in whole pages: {next_one}, not {having}"

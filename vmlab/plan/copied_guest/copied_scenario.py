@@ -32,6 +32,7 @@ _OF_DATA = {"backing": "backing", **{key: f"data_{key}" for key in _AFTER_DATA}}
 """Keys of the data disk alone, first those that exclude others."""
 _OF_FIRST = {"bus": "virtio", "format": "qcow2", "discard": "unmap", "packed": False}
 """What the lab's first disk has of them."""
+_QUEUES = ("queues", "data_queues", "nic_queues")
 _LIBVIRT = "libvirt "
 _OWN = re.compile(rf"^guest {VM} has [a-z_]+: .*?, (?:but|and) ")
 """How a reason begins that is of one key of the guest, behind which it stands."""
@@ -143,7 +144,9 @@ class _Scenario:
             self.take(replace(line, value=_SMALL_DATA, where=where))
 
     def take(self, line: Line) -> None:
-        """Add a line of the guest."""
+        """Add a line of the guest, of queues as many as it can use."""
+        if line.key in _QUEUES and line.value > (vcpus := self.keys()["vcpus"]):
+            line = replace(line, value=vcpus, where=f"{line.value} in {line.where}; it uses one for each of its CPUs")
         self._lines.append(line)
         if not line.off and (why := self._trial.why_not(self.text())) is not None:
             self._lines[-1] = replace(line, off=why)

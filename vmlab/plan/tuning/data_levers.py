@@ -141,6 +141,8 @@ def two_levels(lever: DataLever, written: Keys, asked: Asked) -> TwoLevels:
     if _QUEUES in other:
         other[_QUEUES] = min(other[_QUEUES], asked.vcpus)
     own = {key: _got(written, key) if key.startswith(_OF_DATA) else written.get(key, usual[key]) for key in usual}
+    if _QUEUES in own:
+        own[_QUEUES] = min(own[_QUEUES], asked.vcpus)
     first = next(iter(other))
     has_other = _got(written, first) == _got({**written, **other}, first)
     return TwoLevels(lever.name, own, usual if has_other else other)
