@@ -97,6 +97,28 @@ def test_levers_without_effect_are_left_out_and_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("keys", "lever", "why"),
+    [
+        ("data_format: qcow2, data_cluster: 1 MiB", "format", "data_cluster is for data_format: qcow2, not raw"),
+        ("data_format: qcow2, data_preallocation: falloc", "format", "data_preallocation is for data_format: qcow2"),
+        ("data_format: qcow2, data_extended_l2: true", "format", "data_extended_l2 is for data_format: qcow2"),
+        ("data_format: qcow2, data_table_cache: 1 MiB", "format", "data_table_cache is for data_format: qcow2"),
+        ("data_detect_zeroes: unmap", "allocation", "data_detect_zeroes: unmap needs a data disk that discards"),
+        ("data_packed: true", "bus", "data_packed is for data_bus: virtio, not scsi"),
+    ],
+)
+def test_levers_that_the_guests_other_keys_exclude_are_left_out_and_said(keys: str, lever: str, why: str) -> None:
+    text = OWN.replace("data: 2 GiB", f"data: 2 GiB, {keys}")
+    others = tuple(one for one in ("cache", "iothread", "bus", "allocation") if one != lever)
+    with pytest.raises(UsageError, match=f"--levers: the guest excludes {lever}: {why}"):
+        screening_of(text, TuningRequest(levers=(*others[:2], lever)))
+    every = screening_of(text, ALL)
+    if lever != "allocation":
+        assert dict(every.left_out)[lever].startswith(why)
+    make_plan(every.file, Overrides(), HOST)
+
+
+@pytest.mark.parametrize(
     ("text", "request_", "line"),
     [
         (OWN, TuningRequest(levers=("cahce", "queues")), "there is no lever 'cahce'; did you mean 'cache'?"),

@@ -1,7 +1,8 @@
 """The levers of a data disk that `vmlab tune` compares, in one table: the keys that each sets at its two levels.
 
 Keys of which one value excludes values of another, as O_DIRECT and the modes that go without it, are one lever. A
-lever of which a guest or its work can have no effect says why.
+lever of which a guest or its work can have no effect says why, and so does one whose other level the guest's other keys
+exclude.
 """
 
 from __future__ import annotations
@@ -46,17 +47,6 @@ def _reads_ahead_nothing(asked: Asked) -> str:
     return ""
 
 
-def _not_qcow2(asked: Asked) -> str:
-    guest, place = asked.guest, asked.guest.data_place
-    if place is not None and place.kind in ("block", "lvm", "rbd"):
-        return f"a qcow2 disk is a file, and the backing is {guest.backing}"
-    return "a qcow2 disk is not allocated as a raw one is" if guest.allocation == "full" else ""
-
-
-def _not_scsi(asked: Asked) -> str:
-    return "packed queues are of virtio disks" if asked.guest.data_packed else ""
-
-
 def _allocated_otherwise(asked: Asked) -> str:
     guest, place = asked.guest, asked.guest.data_place
     if place is not None and place.kind in ("lvm", "rbd"):
@@ -86,10 +76,10 @@ class DataLever:
 DATA_LEVERS = (
     DataLever("cache", {"data_cache": "writeback", _IO: "threads"}, {"data_cache": "none", _IO: "native"}),
     DataLever("iothread", {"data_iothread": False}, {"data_iothread": True}),
-    DataLever("bus", {"data_bus": "virtio"}, {"data_bus": "scsi"}, _not_scsi),
+    DataLever("bus", {"data_bus": "virtio"}, {"data_bus": "scsi"}),
     DataLever("queues", {_QUEUES: 1}, {_QUEUES: 4}, _one_cpu),
     DataLever("read_ahead", {"read_ahead": None}, {"read_ahead": "4 MiB"}, _reads_ahead_nothing),
-    DataLever("format", {"data_format": "raw"}, {"data_format": "qcow2"}, _not_qcow2),
+    DataLever("format", {"data_format": "raw"}, {"data_format": "qcow2"}),
     DataLever("allocation", {"allocation": "thin"}, {"allocation": "full"}, _allocated_otherwise, without="format"),
 )
 """All of them, the ones that users ask about most first."""
@@ -109,7 +99,8 @@ def chosen_levers(
 ) -> tuple[list[TwoLevels], list[tuple[str, str]]]:
     """The levers that are named, or all that can have an effect in a guest `written` so; and those left out, with why.
 
-    Raises UsageError for a name that there is not, a lever that can have no effect, and too few of them.
+    Raises UsageError for a name that there is not, a lever that can have no effect or that the guest's other keys
+    exclude, and too few of them.
     """
     known = {lever.name: lever for lever in DATA_LEVERS}
     for name in names or ():
@@ -117,10 +108,13 @@ def chosen_levers(
             raise UsageError(f"--levers: there is no lever {shorten(name)!r}; {meant(name, known)}")
         if why := known[name].useless(asked):
             raise UsageError(f"--levers: {name} can have no effect here: {why}")
+        if why := _excluded(known[name], written, asked):
+            raise UsageError(f"--levers: the guest excludes {name}: {why}")
         if known[name].without in (names or ()):
             raise UsageError(f"--levers: {name} and {known[name].without} exclude each other")
     wanted = [lever for lever in DATA_LEVERS if names is None or lever.name in names]
-    left_out = {lever.name: why for lever in wanted if (why := lever.useless(asked))}
+    reasons = {lever.name: lever.useless(asked) or _excluded(lever, written, asked) for lever in wanted}
+    left_out = {name: why for name, why in reasons.items() if why}
     for lever in wanted:
         if lever.without in {one.name for one in wanted} - left_out.keys():
             left_out.setdefault(lever.name, f"it does not go with {lever.without}; --levers names one of them")
@@ -148,6 +142,12 @@ def two_levels(lever: DataLever, written: Keys, asked: Asked) -> TwoLevels:
     return TwoLevels(lever.name, own, usual if has_other else other)
 
 
+def _excluded(lever: DataLever, written: Keys, asked: Asked) -> str:
+    """Why a guest `written` so cannot have the other level; empty where it can."""
+    guest = _guest({**written, **two_levels(lever, written, asked).other})
+    return next((why for _, why in guest.conflicts()), "")
+
+
 def _has(asked: Asked, key: str) -> bool:
     """Whether the guest's data disk can have a key; QEMU itself talks to a pool."""
     return key != _IO or asked.guest.pool is None
@@ -155,9 +155,13 @@ def _has(asked: Asked, key: str) -> bool:
 
 def _got(written: Keys, key: str) -> Any:
     """What the data disk of a guest `written` so has of a key; as the first disk where nothing is said."""
-    guest = Guest.model_validate_json(json.dumps(dict(written)))
+    guest = _guest(written)
     found, of_all = getattr(guest, _FIELDS[key]), key.removeprefix(_OF_DATA)
     return getattr(guest, of_all) if found is None and of_all != key else found
+
+
+def _guest(written: Keys) -> Guest:
+    return Guest.model_validate_json(json.dumps(dict(written)))
 
 
 def level_words(keys: Keys) -> str:
