@@ -419,6 +419,31 @@ BAD = [
         f":3:51: guests.a.libvirt: 'features/hyperv/stimer/direct/more/@state' {_NO_PATH}",
     ),
     changed(
+        "an attribute of another element",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, libvirt: {data/driver/@rotation_rate: 1}",
+        f":3:64: guests.a.libvirt: 'data/driver/@rotation_rate' {_NO_PATH}",
+    ),
+    changed(
+        "a path of a data disk that is not there",
+        "memory: 512 MiB",
+        "memory: 512 MiB, libvirt: {data/driver/@copy_on_read: on}",
+        ":3:42: data/driver/@copy_on_read is of a data disk, which the guest does not have; give it one, such as data: "
+        "10 GiB",
+    ),
+    changed(
+        "a path of a virtio disk's driver",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, data_bus: scsi, libvirt: {data/driver/@queue_size: 256}",
+        ":3:71: data/driver/@queue_size is for data_bus: virtio, not scsi",
+    ),
+    changed(
+        "a quota of iothreads that are not there",
+        "memory: 512 MiB",
+        "memory: 512 MiB, libvirt: {cputune/iothread_quota: 1000}",
+        ":3:42: cputune/iothread_quota is of iothreads, and the guest has none; set iothread or data_iothread",
+    ),
+    changed(
         "an attribute without a text",
         "memory: 512 MiB",
         "memory: 512 MiB, libvirt: {features/pmu/@state: true}",

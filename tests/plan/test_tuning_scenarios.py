@@ -104,6 +104,7 @@ def test_levers_without_effect_are_left_out_and_said() -> None:
         ("data_format: qcow2, data_extended_l2: true", "format", "data_extended_l2 is for data_format: qcow2"),
         ("data_format: qcow2, data_table_cache: 1 MiB", "format", "data_table_cache is for data_format: qcow2"),
         ("data_detect_zeroes: unmap", "allocation", "data_detect_zeroes: unmap needs a data disk that discards"),
+        ("libvirt: {data/driver/@event_idx: off}", "bus", "data/driver/@event_idx is for data_bus: virtio, not scsi"),
         ("data_packed: true", "bus", "data_packed is for data_bus: virtio, not scsi"),
     ],
 )

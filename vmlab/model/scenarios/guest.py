@@ -41,7 +41,7 @@ from vmlab.model.scenarios.disk_levers import (
 )
 from vmlab.model.scenarios.image_name import ImageName, Packages
 from vmlab.model.scenarios.lever import NOT_SEEN, OF_DATA_DISK, Lever, NotWith, SeenAs
-from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping
+from vmlab.model.scenarios.libvirt_paths import LibvirtSettings, as_mapping, settings_conflict
 from vmlab.model.scenarios.machine_attributes import MachineAttributes
 from vmlab.model.units import BitRate, Bytes
 
@@ -197,7 +197,11 @@ class GuestAttributes(MachineAttributes):
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN, BANDWIDTH] = None
     """The most that it receives from the network, and also the most that it sends, with headers, such as 30 Mbit/s."""
     libvirt_settings: Annotated[
-        LibvirtSettings, Field(alias="libvirt"), SeenAs("libvirt_settings", as_mapping), Lever("libvirt's settings")
+        LibvirtSettings,
+        Field(alias="libvirt"),
+        SeenAs("libvirt_settings", as_mapping),
+        Lever("libvirt's settings"),
+        NotWith(settings_conflict),
     ] = ()
     """Other settings of libvirt's domain XML, by paths such as features/pmu/@state."""
     on: Annotated[On, NOT_SEEN] = "vm"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+if TYPE_CHECKING:
+    from vmlab.model.scenarios.guest import GuestAttributes
 
 _WORD = r"[A-Za-z][A-Za-z0-9_-]{0,63}"
 _FEATURE = rf"features(?:/{_WORD}){{1,3}}(?:/@{_WORD})?"
 """Such as features/hyperv/stimer/direct/@state; libvirt knows none that lies deeper."""
-_DRIVER = (
-    "(?:event_idx|ioeventfd|queue_size|copy_on_read|error_policy|rerror_policy|iommu|ats|page_per_vq|rotation_rate)"
-)
+_OF_VIRTIO = "event_idx|ioeventfd|queue_size|iommu|ats|page_per_vq"
+"""Attributes that the driver of a virtio disk alone has."""
+_DRIVER = f"(?:{_OF_VIRTIO}|copy_on_read|error_policy|rerror_policy)"
 _CARD = "(?:txmode|ioeventfd|event_idx|rx_queue_size|tx_queue_size|iommu|ats|page_per_vq|rss|rss_hash_report)"
 _ALLOWED = (
     _FEATURE,
@@ -66,6 +69,21 @@ def read_path(text: str) -> LibvirtPath:
     steps = tuple(Step(one["tag"], one["name"]) for one in found)
     device = _DEVICES.get(steps[0].tag)
     return LibvirtPath(device, steps[1:] if device else steps, attribute)
+
+
+def settings_conflict(guest: GuestAttributes) -> str | None:
+    """Why a path that is set can never be in force, for want of the device or the threads that it is of."""
+    for text in dict(guest.libvirt_settings):
+        path = read_path(text)
+        if text.startswith("cputune/iothread_") and not guest.iothreads:
+            return f"{text} is of iothreads, and the guest has none; set iothread or data_iothread"
+        if path.device != "data":
+            continue
+        if guest.data_bytes is None:
+            return f"{text} is of a data disk, which the guest does not have; give it one, such as data: 10 GiB"
+        if guest.data_bus != "virtio" and path.attribute in _OF_VIRTIO.split("|"):
+            return f"{text} is for data_bus: virtio, not {guest.data_bus}"
+    return None
 
 
 def as_mapping(pairs: Iterable[tuple[str, bool | str]]) -> dict[str, bool | str] | None:
