@@ -76,6 +76,14 @@ def test_pages_are_those_of_the_kernels_mapping(tmp_path: Path, page: int, eligi
     assert "of which 2 MiB are" in proof(tmp_path, mapping(RAM, RAM + SIZE), huge_pages="none")[0].by
 
 
+def test_transparent_pages_that_are_allowed_and_not_there_are_not_delivered(tmp_path: Path) -> None:
+    """A host whose memory is in small pieces gives none, and the kernel calls the RAM eligible all the same."""
+    text = mapping(RAM, RAM + SIZE).replace("AnonHugePages:    2048 kB", "AnonHugePages:       0 kB")
+    for asked in ("transparent", "none"):
+        (one,) = proof(tmp_path, text, huge_pages=asked)
+        assert (one.found, one.agrees) == ("transparent where the host has some, and it has none now", False)
+
+
 def test_all_parts_of_the_ram_count_and_nothing_else(tmp_path: Path) -> None:
     half = RAM + SIZE // 2
     text = mapping(RAM - 4096, RAM, 4, 0) + mapping(RAM, half) + mapping(half, RAM + SIZE, 4, 0)

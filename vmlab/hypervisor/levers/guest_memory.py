@@ -28,6 +28,7 @@ _RANGE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ")
 _AT = re.compile(r" is 0x([0-9a-f]+)")
 _FLAGS = (("ksm", "mg", "VmFlags mg (mergeable)"), ("memory_lock", "lo", "VmFlags lo (locked)"))
 """Of each key, the kernel's flag of a mapping, and where it is read."""
+_TRANSPARENT = "transparent"
 _PAGES_ON = re.compile(r" N([0-9]+)=[1-9]")
 _BOUND = re.compile(r"bind(?:=static|=relative)?:([0-9,-]+)")
 
@@ -90,9 +91,13 @@ class MemoryBackingLever(GuestLever):
         """By what the kernel says of the mappings of its RAM."""
         ram = ram_of(qemu)
         if qemu.asked.huge_pages is not None:
-            huge = format_bytes(1024 * sum(one.kib("AnonHugePages") for one in ram))
+            huge = 1024 * sum(one.kib("AnonHugePages") for one in ram)
             found = " and ".join(dict.fromkeys(map(_pages_of, ram)))
-            by = f"KernelPageSize and THPeligible in {SMAPS}, of which {huge} are transparent huge pages now"
+            if found == _TRANSPARENT and not huge:
+                # The host may have no memory in one piece, or sizes that count elsewhere.
+                found = "transparent where the host has some, and it has none now"
+            now = f"of which {format_bytes(huge)} are transparent huge pages now"
+            by = f"KernelPageSize and THPeligible in {SMAPS}, {now}"
             yield qemu.proof("huge_pages", qemu.asked.huge_pages, found, by)
         for key, flag, what in _FLAGS:
             asked = getattr(qemu.asked, key)
@@ -107,7 +112,7 @@ def _pages_of(mapping: RamMapping) -> str:
     known = next((name for name, bytes_ in RESERVED_BYTES.items() if bytes_ == size), None)
     if known is not None or size > 2**16:
         return known or format_bytes(size)
-    return "transparent" if mapping.kib("THPeligible") else "none"
+    return _TRANSPARENT if mapping.kib("THPeligible") else "none"
 
 
 class NumaLever(GuestLever):
