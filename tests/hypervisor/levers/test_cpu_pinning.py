@@ -14,15 +14,15 @@ from vmlab.hypervisor.levers.cpu_pinning import PinningLever
 from vmlab.hypervisor.levers.guest_lever import RunningQemu
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 
-MAIN, FIRST, SECOND, IOTHREAD, WORKER = 100, 101, 102, 103, 104
+MAIN, FIRST, SECOND, IOTHREAD, WORKER, OF_RING = 100, 101, 102, 103, 104, 105
 
 
 class Qemu:
-    """A dummy of a process with two virtual CPUs, an iothread and a worker of it; each may use all of four CPUs."""
+    """A dummy of a process with two virtual CPUs, an iothread and two workers of it; each may use all of four CPUs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.allowed = dict.fromkeys((MAIN, FIRST, SECOND, IOTHREAD, WORKER), "0-3")
+        self.allowed = dict.fromkeys((MAIN, FIRST, SECOND, IOTHREAD, WORKER, OF_RING), "0-3")
 
     def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any:
         answers = {
@@ -42,6 +42,7 @@ class Qemu:
             SECOND: "CPU 1/TCG",
             IOTHREAD: "IO iothread1",
             WORKER: "worker",
+            OF_RING: "iou-wrk-71103",
         }
         for number, cpus in self.allowed.items():
             task = self.folder / "task" / str(number)

@@ -21,7 +21,8 @@ from vmlab.system.mounts import cpu_list, read_cpu_list
 _LAST_CPU = 39
 """Which field of /proc/PID/stat is the CPU that a thread was last on; the third is the first after its name."""
 _BY = "Cpus_allowed_list"
-_WORKER = "worker"
+_WORKERS = ("worker", "iou-wrk-")
+"""How the names of threads begin that work for another one: QEMU's, and the kernel's for an io_uring."""
 
 
 class PinningLever(GuestLever):
@@ -62,12 +63,15 @@ def _sets(asked: GuestResources) -> list[str]:
 
 
 def _emulator_threads(qemu: RunningQemu, vcpus: list[int]) -> Iterator[int]:
-    """Those that are no virtual CPUs and no iothreads; an iothread's own workers have its CPUs."""
+    """Those that are no virtual CPUs and no iothreads; an iothread's own workers have its CPUs.
+
+    The kernel's are named after the thread that they work for, by its id outside of the lab, which QEMU does not know.
+    """
     iothreads = [int(one["thread-id"]) for one in qemu.monitor("query-iothreads")]
     for task in (qemu.process / "task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):
             name, thread = (task / "comm").read_text().strip(), int(task.name)
-            if thread not in (*vcpus, *iothreads) and not (iothreads and name == _WORKER):
+            if thread not in (*vcpus, *iothreads) and not (iothreads and name.startswith(_WORKERS)):
                 yield thread
 
 
