@@ -83,13 +83,27 @@ def test_the_simpler_of_two_settings_wins_unless_the_other_is_proven_better(tmp_
     simple = tuned(first, told(tmp_path, CONFIRMATION, file, reading(6, 0.02, cache=1.5)))
     assert [one.better for one in simple.settings] == [True, True]
     assert simple.winner is not None and simple.winner.levers == ("cache",)
+    file = confirmation_file(found.text, SCREENING, [("cache", "allocation"), ("cache",)], 7)
+    last = tuned(first, told(tmp_path, f"{CONFIRMATION}a", file, reading(6, 0.02, cache=1.5)))
+    assert [one.better for one in last.settings] == [True, True]
+    assert last.winner is not None and last.winner.levers == ("cache",)
     file = confirmation_file(found.text, SCREENING, [("cache",), ("cache", "queues")], 7)
     more = tuned(first, told(tmp_path, f"{CONFIRMATION}b", file, reading(7, 0.02, cache=1.5, queues=1.3)))
     assert more.winner is not None and more.winner.levers == ("cache", "queues")
 
 
+def test_one_lost_cell_leaves_a_verdict(tmp_path: Path) -> None:
+    first = told(tmp_path, SCREENING, of_fio().file, usual := reading(1, queues=1.4))
+
+    def lost(levers: tuple[str, ...], repeat: int) -> float | None:
+        return None if (levers, repeat) == ((), 3) else usual(levers, repeat)
+
+    found = tuned(first, told(tmp_path, CONFIRMATION, confirmation(tuned(first)), lost))
+    assert found.winner is not None and found.winner.levers == ("queues",)
+
+
 def test_too_few_repeats_are_no_verdict(tmp_path: Path) -> None:
-    found = both(tmp_path, repeats=USUAL_REPEATS - 1, queues=1.4)
+    found = both(tmp_path, repeats=USUAL_REPEATS - 2, queues=1.4)
     assert (found.winner, found.undecided, found.exit_code) == (None, True, ExitCode.INVALID)
     assert "no verdict: a comparison has too few measurements" in tune_text(found)
 

@@ -29,8 +29,8 @@ CONFIRMED = 2
 """Settings that are compared with the default."""
 COMPARISONS = CONFIRMED + 1
 """Each of them with the default, and one with the other."""
-USUAL_REPEATS = readings_needed(COMPARISONS)
-"""Of a confirmation: the fewest that can prove all of its differences."""
+USUAL_REPEATS = readings_needed(COMPARISONS) + 1
+"""Of a confirmation: the fewest that can prove all of its differences, and one that may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,11 @@ class Tuned:
 
     @property
     def winner(self) -> TunedSetting | None:
-        """The setting that is proven better than the default; of two the first, unless the second is proven better."""
+        """The setting that is proven better than the default; of two the simpler one, unless one is proven better."""
         better = [one for one in self.settings if one.better]
-        if len(better) < CONFIRMED:
-            return better[0] if better else None
-        return better[self.against is not None and self.against.better is True]
+        if len(better) == CONFIRMED and self.against is not None and self.against.better is not None:
+            return better[self.against.better]
+        return min(better, key=lambda one: len(one.levers), default=None)
 
     @property
     def undecided(self) -> bool:
