@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import RefusedError, ScenarioError
+from vmlab.plan.host_lacks import LABS_CPU
 from vmlab.plan.hosting import check_fit
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
@@ -126,6 +127,13 @@ def test_a_processor_that_this_host_cannot_give_is_absent_or_refused() -> None:
     with pytest.raises(RefusedError, match=r"guest a has cpu: EPYC, but emulation \(TCG\) cannot give it svm"):
         check_fit(made(SCENARIO.replace("pin: spread", "cpu: EPYC", 1)), here)
     check_fit(made(SCENARIO.replace("pin: spread", "cpu: EPYC -svm", 1)), here)
+
+
+def test_a_processor_that_vmlabs_own_image_does_not_start_on_is_refused() -> None:
+    here = replace(host(SINGLE), lacking={f"{LABS_CPU}486": "vmlab's own image has 64 bits"})
+    text = SCENARIO.replace("pin: spread", "cpu: 486", 1)
+    with pytest.raises(RefusedError, match="guest a has cpu: 486, but vmlab's own image has 64 bits"):
+        check_fit(make_plan(read(Path("pins.yaml"), text), Overrides(), here), here)
 
 
 @pytest.mark.parametrize(("key", "usual", "other"), [("machine", "q35", "pc"), ("firmware", "bios", "uefi")])

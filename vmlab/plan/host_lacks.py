@@ -32,6 +32,8 @@ COPIED_BYTES = 128 * 2**20
 """
 CEPH = "vmlab.hypervisor.ceph.rbd"
 LVM = "vmlab.hypervisor.lvm.logical_volumes"
+LABS_CPU = "cpu of vmlab's own image "
+"""Before a value of ``cpu`` in the names of what a host lacks."""
 OVERLAY_NETWORK = "vmlab.hypervisor.overlay_network.guest_networks"
 EMULATED_DISK = "vmlab.hypervisor.emulated_disk.emulated_disk"
 """The module by which each is entered. `vmlab.workloads.registry` finds the kinds of suites, where they are."""
@@ -61,6 +63,9 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
             reason = _reason(("guests", guest.guest, key), getattr(guest.resources, key), host.lacking)
             if reason is not None:
                 return f"guest {guest.guest} has {key}: {getattr(guest.resources, key)}, but {reason}"
+        cpu = guest.resources.cpu if guest.resources.is_labs else None
+        if cpu is not None and (reason := host.lacking.get(f"{LABS_CPU}{cpu}")) is not None:
+            return f"guest {guest.guest} has cpu: {cpu}, but {reason}"
         if (reason := host.unsettable.get(f"huge_pages {guest.resources.huge_pages}")) is not None:
             return f"guest {guest.guest} has huge_pages: {guest.resources.huge_pages}, and {reason}"
         if guest.resources.memory_lock and host.no_locked_memory:

@@ -15,7 +15,7 @@ from tests.hypervisor.libvirt.test_domain_xml import FILES, FROZEN, IMAGE, SCHEM
 from vmlab.hypervisor.levers import qemu_offers
 from vmlab.hypervisor.levers.cpu_model import CPUINFO, CpuLever
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, files_inside
-from vmlab.hypervisor.levers.qemu_offers import lacking_cpu
+from vmlab.hypervisor.levers.qemu_offers import lacking_cpu, lacking_long_mode
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
 from vmlab.model.errors import HypervisorError
 
@@ -173,6 +173,28 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 )
 def test_what_this_host_cannot_give_is_known_before(asked: Asked, cpu: str, why: str | None) -> None:
     assert lacking_cpu(cpu, "tcg") == why
+
+
+@pytest.mark.parametrize(
+    ("cpu", "lm", "starts"),
+    [
+        ("486", False, False),
+        ("486 +lm", False, True),
+        ("qemu64", True, True),
+        ("qemu64 -lm", True, False),
+        ("max", False, True),
+        ("max -lm", True, False),
+        ("EPYC", None, True),
+    ],
+)
+def test_a_processor_without_long_mode_starts_no_image_of_64_bits(
+    asked: Asked, cpu: str, lm: bool | None, starts: bool
+) -> None:
+    answers = [{"return": {}}, {"return": {"model": {"props": {} if lm is None else {"lm": lm}}}}, {"return": {}}]
+    asked.stdout = "\n".join(map(json.dumps, answers))
+    qemu_offers._has_long_mode.cache_clear()
+    why = None if starts else "vmlab's own image has 64 bits, which this processor has not (lm)"
+    assert lacking_long_mode(cpu, "tcg") == why
 
 
 def test_a_qemu_that_is_not_understood_refuses_nothing(asked: Asked) -> None:

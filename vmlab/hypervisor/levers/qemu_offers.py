@@ -88,6 +88,25 @@ def lacking_cpu(text: str, accelerator: Accelerator) -> str | None:
     return None
 
 
+def lacking_long_mode(text: str, accelerator: Accelerator) -> str | None:
+    """Why vmlab's own image does not start with this value of ``cpu``; None where it does, or nobody says so."""
+    asked = read_cpu(text)
+    try:
+        has = "lm" in asked.added or ("lm" not in asked.removed and _has_long_mode(asked.model, accelerator))
+    except _NOTHING_SAID:
+        return None
+    return None if has else "vmlab's own image has 64 bits, which this processor has not (lm)"
+
+
+@cache
+def _has_long_mode(model: str, accelerator: Accelerator) -> bool:
+    if model in (HOST_CPU, MOST_CPU, LIKE_HOST_CPU):
+        return True
+    full = {"type": "full", "model": {"name": model}}
+    (said,) = _said(f"none,accel={accelerator}", {"execute": "query-cpu-model-expansion", "arguments": full})
+    return said["model"]["props"]["lm"] is not False
+
+
 @cache
 def _offers(accelerator: Accelerator) -> tuple[dict[str, list[str]], dict[str, bool]]:
     """By model the features that it cannot have here, and by feature whether the accelerator can give it."""

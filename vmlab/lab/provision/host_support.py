@@ -13,10 +13,17 @@ from functools import partial
 from vmlab.guests.image import added, catalog
 from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.guests.image.layers import current_bytes, lacking_packages
-from vmlab.hypervisor.levers.qemu_offers import lacking_cpu, lacking_io, lacking_machine, lacking_vhost
+from vmlab.hypervisor.levers.qemu_offers import (
+    lacking_cpu,
+    lacking_io,
+    lacking_long_mode,
+    lacking_machine,
+    lacking_vhost,
+)
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import LAB_IMAGE
+from vmlab.plan.host_lacks import LABS_CPU
 from vmlab.plan.image_layers import package_word
 from vmlab.plan.planning import make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -35,7 +42,8 @@ class Lacking(Mapping[str, str]):
     """The reasons, by ``vxlan``, ``nat``, ``bandwidth`` of networks, and ``native``, ``io_uring``, ``vhost``,
     ``machine pc``, ``firmware uefi`` of QEMU.
 
-    Those of processors are by their value, ``cpu EPYC -svm``, those of Debian's packages by their name, ``package
+    Those of processors are by their value, ``cpu EPYC -svm``, with `LABS_CPU` before it why vmlab's own image does not
+    start on one, those of Debian's packages by their name, ``package
     redis-server``. Empty until somebody asks; users who may not try find no network lacking.
     """
 
@@ -92,7 +100,9 @@ class Lacking(Mapping[str, str]):
 
 def _lacking_processor(name: str) -> dict[str, str]:
     accelerator: Accelerator = "kvm" if may_work() else "tcg"
-    why = lacking_cpu(name.removeprefix(_CPU), accelerator)
+    of_labs = name.startswith(LABS_CPU)
+    model = name.removeprefix(LABS_CPU if of_labs else _CPU)
+    why = lacking_long_mode(model, accelerator) if of_labs else lacking_cpu(model, accelerator)
     return {} if why is None else {name: why}
 
 
