@@ -56,6 +56,11 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "ksm": ({"ksm": False}, "<nosharepages/>", ""),
     "numa": ({"numa": 0}, 'mode="strict" nodeset="0"', 'mode="preferred" nodeset="0"'),
     "memory_lock": ({"memory_lock": True}, "<locked/>", ""),
+    "libvirt": (
+        {"libvirt_settings": (("disk/driver/@event_idx", "off"),)},
+        'event_idx="off"',
+        'event_idx="on"',
+    ),
 }
 """By lever what is asked for, and the words in the XML that are replaced behind the lab's back."""
 
