@@ -9,7 +9,7 @@ from vmlab.report.disk_lines import disk_lines
 
 
 def guest(**keys: Any) -> GuestAttributes:
-    return GuestAttributes(memory=2**30, data=2**30, **keys)
+    return GuestAttributes.model_validate({"memory": 2**30, "data": 2**30, **keys})
 
 
 def lines(where: str, one: GuestAttributes, *changed: str) -> list[str]:
