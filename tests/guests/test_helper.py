@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import vmlab
 from vmlab.guests.channel import payload_file
 from vmlab.guests.held_client import HeldClient
 from vmlab.guests.helper_shell import HelperShell
-from vmlab.guests.payload.helper_frames import MARK, MOST, packed, take
+from vmlab.guests.payload.helper_frames import HEAD, MARK, MOST, packed, take
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.workloads.workload_steps import Client
 
@@ -311,6 +313,17 @@ def test_frames_are_cut_anywhere_and_what_is_none_is_passed_over() -> None:
             buffer += stream[at : at + size]
             found += take(buffer)
         assert found == [*bodies, {"s": "last"}]
+
+
+@settings(max_examples=300, deadline=None, database=None, derandomize=True)
+@given(st.lists(st.sampled_from([MARK, b"-fffffff", b"+0000001", b"0x000001", b"0000_001", b"00000001", b"\n", b"7"])))
+@example([MARK, b"-fffffff", b"XX"])
+def test_what_is_left_of_a_stream_is_the_beginning_of_one_frame(pieces: list[bytes]) -> None:
+    buffer = bytearray(b"".join(pieces))
+    whole = buffer.count(MARK)
+    assert all(type(body) is dict for body in take(buffer))
+    assert buffer.count(MARK) <= min(1, whole)
+    assert not buffer or (buffer.startswith(MARK) and set(buffer[1:HEAD]) <= set(b"0123456789abcdef"))
 
 
 async def gone(pid: int) -> None:

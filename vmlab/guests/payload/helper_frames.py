@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MARK = b"\x1e"
 HEAD = 9
+_DIGITS = b"0123456789abcdef"
 MOST = 65536
 """Bytes of a body. A longer one is no frame."""
 PIECE = 32768
@@ -40,14 +41,15 @@ def take(buffer: bytearray) -> list[Body]:
             return found
         del buffer[:begin]
         another = buffer.find(MARK, 1)
-        try:
-            size = int(buffer[1:HEAD], 16) if len(buffer) >= HEAD else 0
-        except ValueError:
+        # Not all that int() reads is a length: with a sign it would be negative.
+        if buffer[1:HEAD].strip(_DIGITS):
             size = MOST + 1
+        else:
+            size = int(buffer[1:HEAD], 16) if len(buffer) >= HEAD else 0
         end = HEAD + size + 1
         if size > MOST or 0 < another < end:
             del buffer[:1]
-        elif len(buffer) < max(end, HEAD + 1):
+        elif len(buffer) < end:
             return found
         else:
             body = parsed(bytes(buffer[HEAD:end]))
