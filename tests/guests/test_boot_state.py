@@ -48,6 +48,12 @@ async def test_what_cannot_be_told_is_a_fault(said: str) -> None:
     assert (await look_at_boot(guest(said), "rescue")).fault() is not None
 
 
+@pytest.mark.parametrize("said", ["running" * 10, "running\n" + "a.service loaded active running A\n" * 20_000])
+async def test_units_that_no_record_can_hold_are_a_guests_error(said: str) -> None:
+    with pytest.raises(GuestError, match="what it says of its units is not understood"):
+        await look_at_boot(guest(said), "lab")
+
+
 async def test_a_guest_is_waited_for_and_told_by_name_where_it_is_elsewhere() -> None:
     shell = guest(SAID["lab"])
     with pytest.raises(GuestError, match=r"^vm: it was to boot as rescue, into rescue.target, and is in vmlab.target$"):

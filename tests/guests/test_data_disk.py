@@ -48,6 +48,8 @@ async def test_a_disk_as_it_was_asked_for_is_told_as_it_was_seen() -> None:
         ("write back", "write through", "write_cache no, not yes"),
         ("queues 2", "queues many", "not understood"),
         ("device /dev/vdb\n", "", "not understood"),
+        ("read_ahead_bytes 1048576", "read_ahead_bytes 1180591620717411303424", "not understood"),
+        ("\nbytes 1073741824", "\nbytes -1", "not understood"),
     ],
 )
 async def test_another_disk_is_refused(line: str, instead: str, why: str) -> None:

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from vmlab.model.errors import ExitCode
+from vmlab.model.errors import MOST_LETTERS, ExitCode, WorkloadError
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,8 @@ from vmlab.model.errors import ExitCode
 )
 def test_a_signal_that_asks_to_stop_has_its_code(number: int, code: int) -> None:
     assert ExitCode.of_signal(number) == code
+
+
+def test_an_error_has_so_many_letters_as_fit_a_record() -> None:
+    assert str(WorkloadError("a" * MOST_LETTERS)) == "a" * MOST_LETTERS
+    assert str(WorkloadError("a" * 5 * 2**20)) == "a" * (MOST_LETTERS - 1) + "…"

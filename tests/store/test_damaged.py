@@ -28,6 +28,7 @@ from vmlab.model.results import CacheProof, LeverProof, Measurement, NeighbourUs
 from vmlab.model.run import HIGHEST_SEED, MOST_NUMBERED, MOST_OF_EACH, MOST_REPEATS, MOST_TILES
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
+from vmlab.store.writer import UnreadableEventError, event_row
 from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.feed.run_facts import rows_of
@@ -136,6 +137,20 @@ def test_a_field_holds_what_its_type_says_or_the_event_is_refused(kind: type[Eve
         assert from_json(json.dumps(body)) is not None
     except ValueError as error:
         assert str(error) == f"{kind.__name__}: {name} is missing"
+
+
+@pytest.mark.parametrize(("kind", "name"), FIELDS, ids=[f"{kind.__name__}.{name}" for kind, name in FIELDS])
+def test_what_the_writer_takes_every_reader_takes(kind: type[Event], name: str) -> None:
+    refused = 0
+    for value in HOSTILE:
+        event = dataclasses.replace(example(kind), **{name: value})
+        try:
+            body = event_row(event)[-1]
+        except UnreadableEventError:
+            refused += 1
+        else:
+            assert from_json(body) is not None
+    assert refused
 
 
 def _type(kind: type[Event], name: str) -> str:

@@ -10,8 +10,9 @@ import pytest
 
 from tests.fakes.store import FULL, FillableWriter
 from tests.waiting import until
+from vmlab.model.cell_event import PhaseEnded
 from vmlab.model.errors import StoreError
-from vmlab.model.event import Notice
+from vmlab.model.event import Event, Notice
 from vmlab.model.results import RawOutput
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
@@ -159,14 +160,25 @@ def test_an_end_is_bounded_while_a_write_hangs(tmp_path: Path) -> None:
     outbox.writer.close()
 
 
-async def test_an_event_that_can_never_be_written_does_not_hold_up_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (Notice(level="info", text=cast("str", b"no text")), "must be called with a dataclass"),
+        (Notice(level="info", text="a" * 2**22), "cannot be recorded: is larger than 4 MiB"),
+        (PhaseEnded(cell=1, phase="execute", seconds=1e150), r"PhaseEnded: seconds cannot be 1e\+150"),
+    ],
+    ids=["bytes", "large", "number"],
+)
+async def test_an_event_that_can_never_be_written_does_not_hold_up_the_others(
+    event: Event, why: str, tmp_path: Path
+) -> None:
     outbox = Outbox(FillableWriter(tmp_path / "run.sqlite"))
-    outbox.append(Notice(level="info", text=cast("str", b"no text")))
+    outbox.append(event)
     outbox.append(note(1))
     await outbox.settled()
     assert kept(outbox.writer.path) == ["1"]
     async with asyncio.timeout(SOON):
-        with pytest.raises(StoreError, match="must be called with a dataclass"):
+        with pytest.raises(StoreError, match=why):
             await outbox.overdue()
     with pytest.raises(StoreError, match="1 event is lost"):
         outbox.close()

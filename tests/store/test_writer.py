@@ -48,6 +48,18 @@ def test_raw_output_is_compressed_and_comes_back_whole(tmp_path: Path) -> None:
     assert size < len(text) / 20
 
 
+def test_raw_output_that_no_reader_would_take_is_cut_off_or_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vmlab.store.writer.MOST_PRINTED", 7)
+    monkeypatch.setattr("vmlab.store.sql_schema.MOST_PRINTED", 7)
+    with closing(RunWriter(tmp_path / "run.sqlite")) as writer:
+        for text in ("\ufffd" * 3, "\ud800."):
+            writer.raw(1, RawOutput("web", 1, "front", "ab", text))
+    with RunReader(writer.path) as reader:
+        assert [output.text for _, output in reader.raw_outputs()] == ["\ufffd\ufffd\udcef", "\\ud800."]
+
+
 def test_a_layout_is_kept_once_and_documents_are_replaced(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path / "run.sqlite")
     first = writer.sample_layout(["a", "b"], ["s", "1"])

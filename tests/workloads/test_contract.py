@@ -31,6 +31,8 @@ def test_readings_have_the_units_of_the_declaration_in_its_order() -> None:
         ({"run_time": 1.0, "speed": 2.0}, "a metric that it does not declare: speed"),
         ({"run_time": 1.0, "events": float("nan")}, "gave nan for events"),
         ({"run_time": float("inf")}, "gave inf for run_time"),
+        ({"run_time": 1e150}, r"gave 1e\+150 for run_time"),
+        ({"run_time": 10**400}, "gave 10+ for run_time"),
         ({"events": 1.0}, "gave no run_time"),
     ],
 )

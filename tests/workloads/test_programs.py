@@ -1,13 +1,15 @@
 """Running programs in guests, and what becomes of steps that fail side by side."""
 
+import json
+
 import pytest
 
 from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import GuestError, WorkloadError
 from vmlab.workloads import registry
-from vmlab.workloads.programs import ask, command, install
+from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.verification import line_object, objects
-from vmlab.workloads.workload_steps import Workload
+from vmlab.workloads.workload_steps import Progress, Workload
 
 
 async def test_a_program_is_installed_where_its_command_looks_for_it(source: FakeShell) -> None:
@@ -38,6 +40,17 @@ async def test_a_program_that_fails_is_the_guests_error(source: FakeShell) -> No
 def test_lines_that_are_no_objects_are_passed_over() -> None:
     assert objects('cp: word\n{"a": 1}\n{"b"\n[2]\n') == [{"a": 1}]
     assert line_object("{}") == {}
+
+
+@pytest.mark.parametrize("line", ['{"done": 1e150, "total": 1}', '{"done": 1, "total": -1e150}'])
+def test_a_progress_that_no_record_can_hold_is_none(line: str) -> None:
+    with pytest.raises(ValueError, match=r"^a progress of \S+ of \S+$"):
+        told_progress(line, "files")
+
+
+def test_the_stage_of_a_progress_is_a_few_words() -> None:
+    told = told_progress(json.dumps({"done": 1, "total": 2, "stage": "a" * 2**22}), "files")
+    assert told == Progress(1, 2, "files", "a" * 79 + "…")
 
 
 def test_every_kind_is_found_with_its_words() -> None:

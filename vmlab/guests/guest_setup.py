@@ -11,6 +11,7 @@ from typing import Any
 from vmlab.guests.channel import payload_file
 from vmlab.model.errors import GuestError
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
+from vmlab.model.quantities import LARGEST_BYTES
 from vmlab.model.roles import ROLES
 from vmlab.model.run import has_write_cache
 from vmlab.model.scenarios.disk_levers import DATA_TARGETS, TRIMMED_BYTES, DataBus
@@ -36,6 +37,9 @@ LOOKS_BY = ("sh", "systemctl")
 """The programs that it runs."""
 
 _WORDS_AT_LEAST = 4
+_MOST_STATE = 40
+_MOST_UNITS = 2**17
+"""Letters of all units' names; some hundred units of a guest have 2**13."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ async def look_at_boot(shell: Shell, mode: Boot) -> BootState:
     """The present state of a guest that should have booted in this `mode`. Raises GuestError where that is unknown."""
     state, _, listed = (await shell.run(["sh", "-c", _LOOK])).stdout.partition("\n")
     units = [(words[0], words[2]) for words in map(str.split, listed.splitlines()) if len(words) >= _WORDS_AT_LEAST]
+    if len(state) > _MOST_STATE or sum(len(name) for name, _ in units) > _MOST_UNITS:
+        raise GuestError(f"{shell.name}: what it says of its units is not understood")
     active = tuple(name for name, state_of in units if state_of == "active")
     return BootState(
         mode=mode,
@@ -150,9 +156,9 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
     try:
         found = {
             "device": seen["device"],
-            "bytes": int(seen["bytes"]),
-            "queues": int(seen["queues"]),
-            "read_ahead_bytes": int(seen["read_ahead_bytes"]),
+            "bytes": _whole(seen["bytes"]),
+            "queues": _whole(seen["queues"]),
+            "read_ahead_bytes": _whole(seen["read_ahead_bytes"]),
             "write_cache": seen["write_cache"] == "write back",
         }
         expected = _expected(given, int(seen["cpus"]))
@@ -170,6 +176,14 @@ async def set_up_data_disk(shell: Shell, given: GuestResources) -> dict[str, Any
     if found["device"] != f"/dev/{DATA_TARGETS[given.data_bus]}":
         raise GuestError(f"{shell.name}: its data disk is {found['device']}, not on {given.data_bus} as was asked")
     return found
+
+
+def _whole(text: str) -> int:
+    """Raises ValueError for what no record can hold."""
+    value = int(text)
+    if not 0 <= value <= LARGEST_BYTES:
+        raise ValueError(f"{text} is beyond all bounds")
+    return value
 
 
 def _expected(given: GuestResources, cpus: int) -> dict[str, Any]:

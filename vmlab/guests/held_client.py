@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,10 +15,13 @@ from vmlab.guests.channel import GUEST_STOPS, PAGE_CACHE, START_LINE, Channel, L
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
-from vmlab.model.results import MOST_PRINTED
+from vmlab.model.results import MOST_PRINTED, stored
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import UNREADABLE
 from vmlab.workloads.workload_steps import Client, Finished
+
+_LARGEST = 1e12
+"""Of a clock, of seconds and of a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ class HeldClient:
                     return
 
     def _count(self, message: dict[str, Any]) -> None:
-        self._printed += sum(len(message[stream]) for stream in ("out", "err") if stream in message)
+        self._printed += sum(len(stored(message[stream])) for stream in ("out", "err") if stream in message)
         if self._printed > MOST_PRINTED:
             name = self.client.argv[0]
             raise GuestError(f"{self.place}: client {name} printed more than {format_bytes(MOST_PRINTED)}")
@@ -206,7 +208,7 @@ def _check(message: dict[str, Any]) -> None:
         numbers += [ended["clock"], ended["seconds"], ended["status"], ended.get("stopped", 0.0)]
         if type(ended["status"]) is not int or ended["seconds"] < 0:
             raise ValueError("a client ends with a status, after some seconds")
-    if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
+    if not all(type(one) in (int, float) and abs(one) <= _LARGEST for one in numbers):
         raise ValueError("a number is none")
     if not all(isinstance(message[stream], str) for stream in ("out", "err") if stream in message):
         raise ValueError("output is text")

@@ -16,7 +16,7 @@ Check = Callable[[Any], bool]
 """Whether a value is right."""
 
 _LARGEST = 2**63
-_LARGEST_FLOAT = 1e100
+LARGEST_FIGURE = 1e100
 """Far beyond any figure of a host; its square is still a finite float."""
 _MOST_NESTING = 20
 _LONGEST_SHOWN = 40
@@ -197,7 +197,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _is_float(value: Any) -> bool:
-    return abs(value) <= _LARGEST_FLOAT if type(value) is float else _is_int(value)
+    return abs(value) <= LARGEST_FIGURE if type(value) is float else _is_int(value)
 
 
 def _is_plain(value: Any, depth: int = 0) -> bool:

@@ -60,10 +60,18 @@ OF_THIS_PROCESS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAC
 """Errors of the system that say something of the process that reads a file, and nothing of the file's content."""
 
 
+MOST_LETTERS = 4096
+"""Of an error; a guest may have said much more."""
+
+
 class VmlabError(Exception):
-    """Base of all errors that a user is meant to read; `str()` is one clear line."""
+    """Base of all errors that a user is meant to read; `str()` is one clear line, of `MOST_LETTERS` at most."""
 
     exit_code: ExitCode = ExitCode.FAILED
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"
 
     def lines(self) -> tuple[str, ...]:
         """The lines of the message: one, unless several things are wrong."""

@@ -43,6 +43,16 @@ class RawOutput:
     text: str
 
 
+def stored(text: str) -> bytes:
+    """The bytes of what a tool printed, as they are kept. Bytes that were not UTF-8, lone surrogates in the text, come
+    back; any other lone surrogate, which JSON of a guest may have, is kept as its escape.
+    """
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
 @dataclass(frozen=True, slots=True)
 class CacheProof:
     """What QEMU's open file shows of the cache mode, against what was asked.

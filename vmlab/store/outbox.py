@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from vmlab.model.errors import StoreError
 from vmlab.model.event import Event
 from vmlab.model.results import RawOutput
-from vmlab.store.writer import RunWriter
+from vmlab.store.writer import RunWriter, UnreadableEventError
 from vmlab.system.held_folder import FolderLostError, why_lost
 
 PATIENCE_SECONDS = 10.0
@@ -116,6 +116,10 @@ class Outbox:
             self._begun = time.monotonic()
             try:
                 step()
+                return
+            except UnreadableEventError as error:
+                self._alarm(error)
+                self._unwritten += 1
                 return
             except StoreError as error:
                 if time.monotonic() - since >= self._patience:

@@ -25,8 +25,8 @@ from vmlab.model.event import (
     RunEnded,
     RunnerFinished,
 )
-from vmlab.model.event_json import to_json
-from vmlab.model.results import RawOutput
+from vmlab.model.event_json import from_json, to_json
+from vmlab.model.results import MOST_PRINTED, RawOutput, stored
 from vmlab.store.reader import SampleRow
 from vmlab.store.sql_schema import APPLICATION_ID, FLEET_TABLES, TABLES, VERSION
 from vmlab.system.held_folder import demand, forget, is_held, need, opened, suspect
@@ -46,14 +46,25 @@ INSERT_EVENT = "INSERT INTO events (wall, mono, kind, cell, body) VALUES (?, ?, 
 INSERT_RAW = "INSERT INTO raw_outputs (cell, workload, tile, guest, name, body) VALUES (?, ?, ?, ?, ?, ?)"
 
 
+class UnreadableEventError(StoreError):
+    """An event that no reader would take, such as one with a number beyond all bounds. It is not written, as no other
+    event could be read any more then.
+    """
+
+
 def event_row(event: Event) -> tuple[float, float, str, int | None, str]:
-    """What `INSERT_EVENT` takes of an event."""
-    return event.wall, event.mono, type(event).__name__, getattr(event, "cell", None), to_json(event)
+    """What `INSERT_EVENT` takes of an event. Raises UnreadableEventError."""
+    body = to_json(event)
+    try:
+        from_json(body)
+    except ValueError as error:
+        raise UnreadableEventError(f"an event cannot be recorded: {error}") from error
+    return event.wall, event.mono, type(event).__name__, getattr(event, "cell", None), body
 
 
 def raw_row(cell: int | None, output: RawOutput) -> tuple[int | None, str, int, str, str, bytes]:
-    """What `INSERT_RAW` takes of an output."""
-    body = zlib.compress(output.text.encode("utf-8", "surrogateescape"))
+    """What `INSERT_RAW` takes of an output; more than a reader would take of it is cut off."""
+    body = zlib.compress(stored(output.text)[:MOST_PRINTED])
     return cell, output.workload, output.tile, output.guest, output.name, body
 
 

@@ -16,10 +16,12 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, IN_MEMORY, WORKLOADS_FOLDER
+from vmlab.model.visible import cut
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import is_amount, last_object, line_object
 from vmlab.workloads.workload_steps import Progress, WorkloadContext
 
+_LONGEST_STAGE = 80
 _PYTHON = ("/usr/bin/python3", "-I", "-S")
 
 
@@ -51,9 +53,8 @@ def told_progress(
     told = line_object(line)
     if told is None or done not in told:
         return None
-    return Progress(
-        float(told[done]), float(told[total] if isinstance(total, str) else total), unit, str(told.get(stage, ""))
-    )
+    whole = float(told[total] if isinstance(total, str) else total)
+    return Progress(float(told[done]), whole, unit, cut(str(told.get(stage, "")), _LONGEST_STAGE))
 
 
 @dataclass(frozen=True, slots=True)

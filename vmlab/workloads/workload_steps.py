@@ -18,7 +18,6 @@ a smaller figure.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from pydantic import ConfigDict
 
 from vmlab.model.asset import Asset, AssetForm
+from vmlab.model.checked import LARGEST_FIGURE
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.scenario_part import Described
@@ -114,12 +114,19 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done` of `total` in `unit`, within a stage such as ``there`` or ``back``."""
+    """`done` of `total` in `unit`, within a stage such as ``there`` or ``back``.
+
+    Raises ValueError for numbers that no record can hold.
+    """
 
     done: float
     total: float
     unit: str
     stage: str = ""
+
+    def __post_init__(self) -> None:
+        if not all(abs(number) <= LARGEST_FIGURE for number in (self.done, self.total)):
+            raise ValueError(f"a progress of {self.done!s:.20} of {self.total!s:.20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,15 +343,15 @@ class Workload(ABC, Generic[P]):
     def readings(self, collected: Collected) -> tuple[Reading, ...]:
         """What was collected as readings, in the order in which they are declared.
 
-        Raises WorkloadError for a metric that the kind does not declare, a value that is not finite, and where
-        ``run_time`` is missing.
+        Raises WorkloadError for a metric that the kind does not declare, a value that no record can hold, and
+        where ``run_time`` is missing.
         """
         metrics = self.declared(dict(self.params))
         for name, value in collected.values.items():
             if name not in metrics:
                 raise WorkloadError(f"kind {self.kind} gave a metric that it does not declare: {name}")
-            if not math.isfinite(value):
-                raise WorkloadError(f"kind {self.kind} gave {value} for {name}")
+            if not abs(value) <= LARGEST_FIGURE:
+                raise WorkloadError(f"kind {self.kind} gave {value!s:.20} for {name}")
         if RUN_TIME not in collected.values:
             raise WorkloadError(f"kind {self.kind} gave no run_time")
         return tuple(

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.one_cell import Lab, scenario_plan
+from tests.lab.one_cell import Lab, Raw, scenario_plan
 from vmlab.guests import held_client
-from vmlab.model.cell_event import MeasurementTaken
+from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.model.cell_event import CellEnded, MeasurementTaken
+from vmlab.model.errors import MOST_LETTERS, WorkloadError
+from vmlab.model.event import Event
+from vmlab.model.event_json import from_json, to_json
+from vmlab.model.results import Provision
 from vmlab.model.run import Outcome
 
 SCRIPTS = {
@@ -33,3 +38,14 @@ async def test_it_fails_its_own_cell(what: str, tmp_path: Path, monkeypatch: pyt
     assert ended.outcome == "failed" and ended.reasons
     assert lab.of(MeasurementTaken) == [] and lab.hypervisor.running == {}
     assert all(len(reason) < 1000 for reason in ended.reasons)
+
+
+def test_the_reasons_of_a_cell_fit_an_event() -> None:
+    said: list[Event] = []
+    events = CellEvents(scenario_plan().cells[0], said.append, Raw())
+    events.invalidate(str(WorkloadError("\N{ADHESIVE BANDAGE}" * 5 * 2**20)) for _ in range(256))
+    events.ended(None, None, Provision())
+    (ended,) = said
+    assert isinstance(ended, CellEnded)
+    assert ended.reasons[-1] == "and 224 more" and len(ended.reasons[0]) == MOST_LETTERS
+    assert from_json(to_json(ended)) == ended

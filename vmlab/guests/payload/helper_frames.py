@@ -42,12 +42,10 @@ def take(buffer: bytearray) -> list[Body]:
         del buffer[:begin]
         another = buffer.find(MARK, 1)
         # Not all that int() reads is a length: with a sign it would be negative.
-        if buffer[1:HEAD].strip(_DIGITS):
-            size = MOST + 1
-        else:
-            size = int(buffer[1:HEAD], 16) if len(buffer) >= HEAD else 0
+        is_length = not buffer[1:HEAD].strip(_DIGITS)
+        size = int(buffer[1:HEAD], 16) if is_length and len(buffer) >= HEAD else 0
         end = HEAD + size + 1
-        if size > MOST or 0 < another < end:
+        if not is_length or size > MOST or 0 < another < end:
             del buffer[:1]
         elif len(buffer) < end:
             return found

@@ -24,6 +24,7 @@ from vmlab.model.cell_event import (
     Switched,
     TilesChanged,
 )
+from vmlab.model.errors import MOST_LETTERS
 from vmlab.model.event import (
     CommandReceived,
     Event,
@@ -32,11 +33,25 @@ from vmlab.model.event import (
 )
 from vmlab.model.results import CacheProof, LeverProof, Measurement, Provision, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
+from vmlab.model.visible import cut
 from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 Emit = Callable[[Event], object]
+_MOST_REASONS = 2**17
+"""Letters of all reasons of a cell."""
 _SWITCHED = {"cache": "the cache mode", "ksm": "the host's KSM"}
+
+
+def _held(reasons: Sequence[str]) -> list[str]:
+    """As many reasons as an event can hold: hostile guests may have said much in each."""
+    held, letters = list[str](), 0
+    for reason in reasons:
+        letters += min(len(reason), MOST_LETTERS)
+        if letters > _MOST_REASONS:
+            return [*held, f"and {len(reasons) - len(held)} more"]
+        held.append(cut(reason, MOST_LETTERS))
+    return held
 
 
 class KeepsRaw(Protocol):
@@ -198,7 +213,7 @@ class CellEvents:
             CellEnded(
                 cell=self.cell,
                 outcome=self.outcome,
-                reasons=list(self._reasons),
+                reasons=_held(self._reasons),
                 wall_seconds=wall_seconds,
                 start_skew_ms=None if skew is None else skew.seconds * 1e3,
                 skew_uncertainty_ms=None if skew is None else skew.uncertainty * 1e3,
