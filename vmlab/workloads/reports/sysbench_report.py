@@ -13,7 +13,7 @@ _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
 _INTERVAL = re.compile(rf"\[ {_NUMBER}s \] thds: [0-9]+ (?:tps|eps): {_NUMBER} ")
 _QUEUE = re.compile(r"\[ [0-9]+s \] queue length: ([0-9]+), concurrency: ([0-9]+)")
-_MARKS = (r"^General statistics:", r"\bsysbench [0-9]+\.[0-9]+\.[0-9]+\S* \(using ")
+_MARKS = (r"^General statistics:", r"\bsysbench [0-9]++\.[0-9]++\.\S++ \(using ")
 """What stands once in each report: its end, and the version at its beginning."""
 _FEWEST_LINES = 10
 _SLACK = 1.01

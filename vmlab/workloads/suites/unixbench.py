@@ -82,7 +82,7 @@ else:
     TestName = Literal[*TESTS]
 
 _SCORE = re.compile(
-    r"(?P<title>\S.*?) +(?P<score>\d+\.\d) (?P<label>\S+) +\((?P<time>\d+\.\d) s, (?P<kept>\d+) samples\)"
+    r"(?P<title>\S++(?: \S+)*) +(?P<score>\d+\.\d) (?P<label>\S+) +\((?P<time>\d+\.\d) s, (?P<kept>\d+) samples\)"
 )
 _COPIES = re.compile(r"\d+ CPUs? in system; running (?P<copies>\d+) parallel (?:copy|copies) of tests")
 _INDEX = re.compile(r"System Benchmarks Index Score(?: \(Partial Only\))? +(?P<index>\d+\.\d)")
