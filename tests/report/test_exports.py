@@ -389,6 +389,14 @@ def test_other_text_is_left_as_it_is_in_csv(text: str) -> None:
     assert tidy_tables._guarded(text) == text
 
 
+@pytest.mark.parametrize("end", ["", "\N{BULLET}", "x", "e5"])
+@pytest.mark.parametrize("begin", ["", "1", "1 jan", "0x"])
+@pytest.mark.parametrize("letters", ["1", " ", "-", "e", "a", "1 ", "jan"])
+def test_no_text_takes_the_square_of_its_length(begin: str, letters: str, end: str) -> None:
+    text = f"{begin}{letters * 400_000}{end}"
+    assert tidy_tables._guarded(text) in (text, f"'{text}")
+
+
 def test_units_are_left_as_they_are_in_csv() -> None:
     file = BytesIO()
     tidy_tables.write_csv(Tidy({"unit": "text"}, iter([("1",), ("s",)])), file)

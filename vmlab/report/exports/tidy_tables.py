@@ -15,7 +15,7 @@ from vmlab.report.exports.tidy import Cell, Tidy
 
 _UNIT = "unit"
 _TYPED = re.compile(
-    r"[-+\s.,:/_%$€£TZ()0-9]*[0-9][-+\s.,:/_%$€£TZ()0-9]*"
+    r"(?=[^0-9]*+[0-9])[-+\s.,:/_%$€£TZ()0-9]++"
     r"|[-+.\s0-9]*[0-9]\.?e[-+]?[0-9]+\s*|[-+]?0[xob][0-9a-f]+"
     r"|(?=.*[0-9])[-\s.,:/0-9]*(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-\s.,:/0-9]*"
     r"|[-+]?(?:nan|inf|infinity)|true|false|yes|no|[tfyn]|null|<?na>?|n/a|#n/?a|(?-i:None)",
