@@ -6,13 +6,14 @@ import gzip
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import Image, find, list_images, pack, unpack
 from vmlab.guests.image.recipe import current
-from vmlab.integrity.digests import describe, seal
+from vmlab.integrity.digests import describe, seal, unseal
 from vmlab.model.errors import ImageError, UsageError
 from vmlab.system.removal import make_marked
 
@@ -130,6 +131,44 @@ def test_what_is_no_image_is_one_line(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(ImageError, match=str(file)):
         unpack(file, told)
     assert list_folders() == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"id": None},
+        {"id": 7},
+        {"command_line": None},
+        {"packages": ["systemd"]},
+        {"licences": {"systemd": "GPL"}},
+        {"files": {}},
+        {"recipe": None},
+        {"recipe": "bookworm"},
+    ],
+    ids=str,
+)
+def test_a_sealed_manifest_of_another_form_is_one_line(changed: dict[str, Any], exported: Path) -> None:
+    image = find()
+    assert image is not None
+    values = {**unseal(image.manifest.read_bytes()), **changed}
+    refused(exported, {name: value for name, value in values.items() if value is not None})
+
+
+@pytest.mark.parametrize("size", [-1, True])
+def test_a_size_that_is_none_is_one_line(size: int, exported: Path) -> None:
+    image = find()
+    assert image is not None
+    values = unseal(image.manifest.read_bytes())
+    values["files"]["root.raw"] |= {"size": size, "chunks": values["files"]["root.raw"]["chunks"][: max(0, size)]}
+    refused(exported, values)
+
+
+def refused(file: Path, values: dict[str, Any]) -> None:
+    """A file with this manifest is."""
+    text = seal(values).encode()
+    file.write_bytes(gzip.compress(b"VMI1" + len(text).to_bytes(4) + text))
+    with pytest.raises(ImageError, match=r"^\S+ is damaged: its manifest is not what was written$"):
+        unpack(file, told)
 
 
 def test_an_incomplete_file_leaves_nothing(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:

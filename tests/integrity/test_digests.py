@@ -37,6 +37,9 @@ def test_an_empty_file_has_digests_too(tmp_path: Path) -> None:
     [
         {"size": CHUNK + 1},
         {"size": "1"},
+        {"size": -1, "chunks": []},
+        {"size": True},
+        {"chunk_bytes": True},
         {"sha256": "abc"},
         {"chunk_bytes": 0},
         {"chunk_bytes": 1000},

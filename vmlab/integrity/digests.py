@@ -71,9 +71,10 @@ class FileDigests:
             size, whole, every, chunks = (fields[name] for name in ("size", "sha256", "chunk_bytes", "chunks"))
         except (KeyError, TypeError) as error:
             raise ValueError("digests of a file are missing") from error
-        if not isinstance(size, int) or not isinstance(every, int) or not isinstance(chunks, list):
+        # True is an int to Python.
+        if type(size) is not int or type(every) is not int or not isinstance(chunks, list):
             raise ValueError("digests of a file are not numbers and a list")
-        if not 0 < every <= _LARGEST_CHUNK or every % _BLOCK or len(chunks) != -(-size // every):
+        if size < 0 or not 0 < every <= _LARGEST_CHUNK or every % _BLOCK or len(chunks) != -(-size // every):
             raise ValueError("digests of a file do not fit its size")
         if not all(_is_digest(one) for one in (whole, *(chunk for chunk in chunks if chunk is not None))):
             raise ValueError("digests of a file are not SHA-256")

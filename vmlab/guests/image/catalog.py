@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from vmlab.guests.cached.collection import Collection, Kept, Notice
 from vmlab.guests.cached.manifest import MANIFEST, Fault, digests_in, require_sizes
@@ -25,6 +25,7 @@ from vmlab.guests.image.recipe import ImageRecipe, LayerRecipe, current, running
 from vmlab.guests.image.steps import stoppable
 from vmlab.integrity.digests import FileDigests, describe, unseal
 from vmlab.integrity.long_work import PIECE, LongWork, pieces
+from vmlab.model.checked import Condition, Keys, check_of
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
 from vmlab.system.file_system import demand_usable
@@ -249,6 +250,10 @@ _HEAD = struct.Struct(">4sI")
 _MAGIC = b"VMI1"
 _MOST_MANIFEST = 16 * 2**20
 _MOST_BYTES = 64 * 2**30
+_KEYS = {"id": str, "command_line": str, "packages": dict[str, str], "licences": dict[str, list[str]]}
+_is_whole = check_of(
+    Annotated[dict[str, Any], Keys(_KEYS), Condition(lambda values: values.keys() >= {"id", "command_line"})]
+)
 _LEVEL = 1
 """Of gzip: a disk image shrinks to less than half at the rate of a disk."""
 
@@ -338,7 +343,8 @@ def _manifest(packed: gzip.GzipFile, source: Path) -> dict[str, Any]:
     text = _exactly(packed, length)
     try:
         values = unseal(text)
-        digests_in(values)
+        if not _is_whole(values) or not digests_in(values).keys() >= set(FILES):
+            raise Fault("it lacks what every image has")
         catalog.recipe_of(values)
         LayerRecipe.of(values)
     except (Fault, ValueError, KeyError, TypeError, RecursionError) as error:
