@@ -19,6 +19,7 @@ import pytest
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
 from vmlab.model import checked as checking
+from vmlab.model.checked import MOST_VALUES
 from vmlab.model.domain import Domain, DomainDisk
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event
@@ -185,6 +186,11 @@ def _fits(value: Any, name: str) -> bool:
         ("HostProbed", {"host": {"disk": {"emulated": True}}}),
         ("CellStarted", {"settings": {"guests": {"db": {"vcpus": "2"}}}}),
         ("CommonStartSet", {"moments": [1e20]}),
+        ("CellStarted", {"settings": {"x": [{}] * MOST_VALUES}}),
+        ("CellStarted", {"settings": {"x": {"y": [[[]] * (MOST_VALUES // 2)] * 2}}}),
+        ("CellStarted", {"axes": {f"a{number}": 1 for number in range(MOST_VALUES + 1)}}),
+        ("HostProbed", {"host": {"x": {f"a{number}": [] for number in range(MOST_VALUES)}}}),
+        ("RunStarted", {"assets": {f"a{number}": "" for number in range(MOST_VALUES + 1)}}),
         ("DiskLatencyRead", {"counts": {f"disk{number}": {} for number in range(65)}}),
         ("DiskLatencyRead", {"counts": {"root": {f"kind{number}": [1, 1] for number in range(9)}}}),
         ("DiskLatencyRead", {"counts": {"root": {"read": [0] * 2003}}}),

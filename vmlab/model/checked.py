@@ -19,6 +19,8 @@ _LARGEST = 2**63
 LARGEST_FIGURE = 1e100
 """Far beyond any figure of a host; its square is still a finite float."""
 _MOST_NESTING = 20
+MOST_VALUES = 20_000
+"""Of an object whose keys are open; a guest or a cell has some hundred. Each takes far more memory than its text."""
 _LONGEST_SHOWN = 40
 
 
@@ -145,8 +147,10 @@ def check_of(hint: Any) -> Check:
         inner = check_of(arguments[0])
         return lambda value: type(value) is list and all(map(inner, value))
     if origin is dict and arguments[0] is str:
+        if arguments[1] is Any:
+            return lambda value: type(value) is dict and _is_plain(value)
         inner = check_of(arguments[1])
-        return lambda value: type(value) is dict and all(map(inner, value.values()))
+        return lambda value: type(value) is dict and len(value) <= MOST_VALUES and all(map(inner, value.values()))
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return functools.partial(_is_object, hint)
     if origin is Literal:
@@ -200,12 +204,21 @@ def _is_float(value: Any) -> bool:
     return abs(value) <= LARGEST_FIGURE if type(value) is float else _is_int(value)
 
 
-def _is_plain(value: Any, depth: int = 0) -> bool:
-    """Any value that JSON can hold, nested no deeper than a document for people is."""
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return depth < _MOST_NESTING and all(_is_plain(one, depth + 1) for one in inner)
-    return not isinstance(value, float | int) or isinstance(value, bool) or _PLAIN[float](value)
+def _is_plain(value: Any) -> bool:
+    """Any value that JSON can hold, nested no deeper than a document for people is, and with so many others in it."""
+    level, count = [value], 0
+    for _ in range(_MOST_NESTING + 2):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict | list):
+                count += len(one)
+                if count > MOST_VALUES:
+                    return False
+                inner += one.values() if isinstance(one, dict) else one
+            elif isinstance(one, float | int) and not isinstance(one, bool) and not _is_float(one):
+                return False
+        level = inner
+    return not level
 
 
 _PLAIN: dict[Any, Check] = {
