@@ -26,6 +26,7 @@ from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.results import RawOutput
 from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tidy, tidy_tables
 from vmlab.report.exports.export_format import export_formats, format_names, of_ending
+from vmlab.report.exports.openmetrics_names import FamilyNames, labels_text
 from vmlab.report.exports.tidy import Exported, Tidy
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -192,6 +193,15 @@ def test_metrics_whose_names_end_up_alike_have_families_of_their_own(tmp_path: P
     assert {name: found[name] for _, _, name in NAMED_ALIKE.values()} == {
         name: [value] for value, _, name in NAMED_ALIKE.values()
     }
+
+
+def test_thousands_of_names_that_end_up_alike_have_families_of_their_own() -> None:
+    names, metrics = FamilyNames(), [f"a{chr(0x4E00 + number)}" for number in range(20_000)]
+    found = [names.of(metric, "1")[0] for metric in metrics]
+    assert found[:3] == ["vmlab_a_", "vmlab_a__2", "vmlab_a__3"] and len(set(found)) == len(metrics)
+    assert [names.of(metric, "1")[0] for metric in metrics] == found
+    labels = labels_text(dict.fromkeys(metrics, ""))
+    assert labels.startswith('{a_="",a__2=""') and labels.count("=") == len(metrics)
 
 
 def test_junit_has_a_case_for_each_workload_and_cell(tmp_path: Path) -> None:

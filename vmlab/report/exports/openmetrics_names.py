@@ -34,15 +34,20 @@ class FamilyNames:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
         self._taken = {RUN_INFO}
+        self._numbers: dict[tuple[str, str], int] = {}
+        """The last number of those that are called alike: a stranger's store may have thousands."""
 
     def of(self, metric: str, unit: str) -> tuple[str, str]:
         """Name and unit of a metric's family; its name ends with its unit, as the format demands."""
         if (metric, unit) not in self._known:
-            suffix, number = _SUFFIXES.get(unit, ""), 1
-            name = _family(metric, suffix)
+            suffix = _SUFFIXES.get(unit, "")
+            alike = _safe(metric), suffix
+            number = self._numbers.get(alike, 1)
+            name = _family(metric if number == 1 else f"{metric}_{number}", suffix)
             while name in self._taken:
                 number += 1
                 name = _family(f"{metric}_{number}", suffix)
+            self._numbers[alike] = number
             self._taken.add(name)
             self._known[metric, unit] = name, suffix
         return self._known[metric, unit]
@@ -61,11 +66,13 @@ def head_of(family: str, unit: str) -> str:
 def labels_text(labels: Mapping[str, str]) -> str:
     """Labels in braces; nothing for none. Where two names are one after what Prometheus forbids, they are numbered."""
     pairs: dict[str, str] = {}
+    numbers: dict[str, int] = {}
     for name, value in labels.items():
-        free, number = _safe(name), 1
+        free, number = _safe(name), numbers.get(_safe(name), 1)
         while free in pairs:
             number += 1
             free = f"{_safe(name)}_{number}"
+        numbers[_safe(name)] = number
         pairs[free] = visible(value).translate(_ESCAPES)
     return "{" + ",".join(f'{name}="{value}"' for name, value in pairs.items()) + "}" if labels else ""
 
