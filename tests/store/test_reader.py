@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from tests.store.stories import WALL, Story
-from vmlab.model.cell_event import CellEnded
+from vmlab.analysis.record.host_means import signs_of_stages
+from vmlab.model.cell_event import CellEnded, PhaseEnded, WorkloadProgressed
 from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.event import (
     Notice,
     RunEnded,
     RunStarted,
 )
+from vmlab.model.results import RawOutput
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.sql_schema import FLEET_TABLES
 from vmlab.store.writer import RunWriter
@@ -48,6 +50,68 @@ def test_many_pages_of_events_come_in_order(story: Story) -> None:
     with RunReader(story.end()) as reader:
         said = [event.text for _, event in reader.events(kinds=(Notice,)) if isinstance(event, Notice)]
     assert said == [str(number) for number in range(2500)]
+
+
+def test_the_events_of_all_kinds_have_one_bound(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(10):
+        story.note(str(number))
+        story.writer.append(PhaseEnded(cell=1, phase="execute", seconds=1.0))
+    path = story.end()
+    monkeypatch.setattr("vmlab.store.reader.MOST_AT_ONCE", 1500)
+    with RunReader(path) as reader:
+        assert len(list(reader.events(kinds=(Notice,)))) == 10
+        with pytest.raises(StoreError, match="holds more than"):
+            list(reader.events(kinds=(Notice, PhaseEnded)))
+
+
+def test_a_long_run_is_read_however_often_its_workloads_told_their_progress(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        stage = "there" if number >= 50 else ""
+        story.writer.append(
+            WorkloadProgressed(cell=1, workload="web", tile=1, done=number, total=100, unit="requests", stage=stage)
+        )
+    path = story.end()
+    monkeypatch.setattr("vmlab.store.reader.MOST_AT_ONCE", 2000)
+    with RunReader(path) as reader:
+        assert sum(isinstance(event, WorkloadProgressed) for _, event in reader.events()) == 100
+        assert [sign.stage for sign in signs_of_stages(reader)[1]] == ["there"]
+        with pytest.raises(StoreError, match="holds more than"):
+            list(reader.events(all_kept=True))
+
+
+def test_rows_without_a_text_are_bounded_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(30):
+        story.writer.raw(1, RawOutput("", 1, "", "", ""))
+    path = story.end()
+    monkeypatch.setattr("vmlab.store.reader.MOST_AT_ONCE", 2000)
+    with RunReader(path) as reader, pytest.raises(StoreError, match="holds more than"):
+        reader.raw_outputs()
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], []], ids=["names", "without names"])
+def test_all_layouts_of_samples_have_one_bound(names: list[str], story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = story.end()
+    with closing(sqlite3.connect(path)) as changed, changed:
+        rows = [(json.dumps(names), json.dumps(names)) for _ in range(30)]
+        changed.executemany("INSERT INTO layouts (names, units) VALUES (?, ?)", rows)
+    monkeypatch.setattr("vmlab.store.reader._MOST_NAMES", 25)
+    with RunReader(path) as reader, pytest.raises(StoreError, match="have more than 25 names"):
+        reader.sample_layouts()
+
+
+def test_a_layout_is_read_once(story: Story) -> None:
+    first, last = (story.writer.sample_layout([name], ["s"]) for name in ("a", "b"))
+    with RunReader(story.writer.path) as reader:
+        asked: list[str] = []
+        reader._connection.set_trace_callback(asked.append)
+        for _ in range(3):
+            assert reader.sample_layouts().keys() == {first, last}
+        assert sum("names" in statement for statement in asked) == 2
+        later = story.writer.sample_layout(["c"], ["s"])
+        assert reader.sample_layouts()[later].position == {"c": 0}
+    story.end()
 
 
 def test_a_closed_store_is_read_without_a_trace(story: Story) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.model.sample import Sample, SampleNames
+from vmlab.model.sample import GUESTS_READ, Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter, read_samples, samples, series
 from vmlab.store.writer import RunWriter
@@ -95,3 +95,14 @@ def timed(reader: RunReader) -> float:
     began = time.thread_time()
     assert len(series(reader, "value_ms[150]").values) == 600
     return time.thread_time() - began
+
+
+@pytest.mark.parametrize("offset", [math.inf, -math.inf, 1e30, 1e6])
+def test_an_offset_that_none_can_be_is_passed_over(offset: float, tmp_path: Path) -> None:
+    """As guests' values of a stranger's store may have it: no time of day follows from it."""
+    layout = SampleNames.of([*OWN, *GUESTS_READ, "guest_cpu_percent[t1-web]"])
+    keep(tmp_path / "run.db", [Sample(1000.0, 7.0, 1.0, 0.0, layout, (1.0, 0.0, offset, 1.0, 50.0))])
+    with RunReader(tmp_path / "run.db") as reader:
+        ((_, back),) = samples(reader)
+        assert back.span_of("guest_cpu_percent") == (6.0, 7.0)
+        assert list(series(reader, "guest_cpu_percent[t1-web]").mono) == [7.0]

@@ -31,6 +31,7 @@ from vmlab.lab.process.prepared import RunRequest, plan_of, write_beginning
 from vmlab.lab.process.run_ending import Verdict, failure, with_leftovers, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import STOPPING, hold_back, released
+from vmlab.model.cell_event import WorkloadProgressed
 from vmlab.model.concurrency import run_with_alarm
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import (
@@ -88,7 +89,7 @@ class Controller(Obeying):
     def _record(self) -> tuple[CellBook, dict[str, Source], list[Event]]:
         """What was recorded so far: cells, the hosts' runs, and events. Begins the record where there is none."""
         with RunReader(self._folder.store) as reader:
-            events = [event for _, event in reader.events()]
+            events = [event for _, event in reader.events() if not isinstance(event, WorkloadProgressed)]
         if not events:
             self._begin(self._plan)
             return CellBook(), {}, []

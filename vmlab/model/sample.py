@@ -78,6 +78,14 @@ def unit_of(name: str) -> str:
     return next((unit for ending, unit in _UNITS if metric.endswith(ending)), "1")
 
 
+_LONGEST_OFFSET = 86400.0
+
+
+def is_offset(seconds: float) -> bool:
+    """Whether values may have been read so long after a tick: of a stranger's store they may be infinite."""
+    return abs(seconds) <= _LONGEST_OFFSET
+
+
 class SampleNames:
     """The names of a sample's values in order; many samples share one. `units` is parallel to `names`."""
 
@@ -158,7 +166,7 @@ class Sample(NamedTuple):
         places = None if source is None else self.layout.read.get(source)
         if places is not None:
             offset, length = self.values[places[0]], self.values[places[1]]
-            if offset == offset and length == length:
+            if is_offset(offset) and is_offset(length):
                 return self.mono + offset - length, self.mono + offset
         return self.mono - self.length, self.mono
 

@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 from urllib.parse import quote
 
 from vmlab.integrity.long_work import beside, current
+from vmlab.model.cell_event import WorkloadProgressed
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json
@@ -21,7 +22,17 @@ from vmlab.model.names import MOST_HOSTS, is_host_name
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import RawOutput
 from vmlab.store.life import is_alive
-from vmlab.store.sql_schema import APPLICATION_ID, VERSION, names_of, number, packed, raw_output, text, whole
+from vmlab.store.sql_schema import (
+    APPLICATION_ID,
+    VERSION,
+    SampleLayout,
+    moment,
+    number,
+    packed,
+    raw_output,
+    text,
+    whole,
+)
 from vmlab.system.file_system import has_record_locks
 from vmlab.system.given_file import demand_given
 
@@ -35,6 +46,10 @@ _MOST_VALUE = 64 * 2**20
 """Bytes of the largest text or blob that is read; what a run writes is far smaller."""
 MOST_AT_ONCE = 256 * 2**20
 """Bytes of one table's texts that are read: of all events, of all that tools printed, of all documents."""
+_ROW_BYTES = 100
+"""What a row takes in memory beside its texts."""
+_MOST_NAMES = 2**20
+"""Of all layouts of samples. Each change of a run's guests makes a layout, of some hundred or thousand names."""
 _OF_ANY_KIND = f"SELECT id, body FROM events WHERE id > ? ORDER BY id LIMIT {_PAGE}"
 _OF_KIND = f"SELECT id, body FROM events WHERE id > ? AND kind = ? AND id <= ? ORDER BY id LIMIT {_PAGE}"
 # The plus keeps SQLite from collecting rows by the index on time of older stores, and sorting them, bodies and all.
@@ -55,14 +70,6 @@ class SampleRow:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SampleLayout:
-    """Names of a sample's values in their order, and the unit of each."""
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-
-
 class NotBegunError(UsageError):
     """The store has nothing in it yet: the run that writes it has just begun, or it is no store at all."""
 
@@ -78,8 +85,9 @@ class RunReader:
         self.path = path
         self.host = host
         """The one of a fleet whose view this is; None where it is that of the whole run."""
-        self._layouts = dict[tuple[Any, ...], SampleLayout]()
-        """By the rows that they were read from: each cell asks for them, and a run may have hundreds."""
+        self._layouts = dict[int, SampleLayout]()
+        """Each is read once: every cell asks for all, and a run may have hundreds."""
+        self._names_left = _MOST_NAMES
         try:
             there = path.is_file()
         except OSError as error:
@@ -161,7 +169,7 @@ class RunReader:
             found: list[tuple[Any, ...]] = []
             held = 0
             for row in self._connection.execute(statement, values):
-                held = _within(held + _bytes_of(row))
+                held = _within(held + _ROW_BYTES + _bytes_of(row))
                 found.append(row)
             return found
 
@@ -182,18 +190,30 @@ class RunReader:
         (verdict,) = beside(lambda: self._rows("PRAGMA integrity_check(1)"), self._connection.interrupt)[0]
         return None if verdict == "ok" else str(verdict)
 
-    def events(self, after: int = 0, kinds: tuple[type[Event], ...] = ()) -> Iterator[tuple[int, Event]]:
+    def events(
+        self, after: int = 0, kinds: tuple[type[Event], ...] = (), *, all_kept: bool = False
+    ) -> Iterator[tuple[int, Event]]:
         """Row id and event of all that came after row `after`, in order; of some `kinds` only, when given.
 
         Ends with the last event that is there; ask again with the last row id to follow a live run. Kinds of a newer
-        version are skipped.
+        version are skipped. StoreError for more than `MOST_AT_ONCE`, of which a workload's progress is one event in
+        each stage, as no fold of events keeps more of it; or where `all_kept` each.
         """
+        stages, held = set[object](), 0
         for row, body in self._chosen(after, kinds) if kinds else self._bodies(_OF_ANY_KIND, after):
             event = self._event(row, body)
             if event is not None and kinds and not isinstance(event, kinds):
                 raise StoreError(f"cannot read {self.path}: event {row}: is a {type(event).__name__}")
-            if event is not None:
-                yield row, event
+            if event is None:
+                continue
+            place = None
+            if isinstance(event, WorkloadProgressed) and not all_kept:
+                place = event.cell, event.workload, event.tile, event.stage
+            if place is None or place not in stages:
+                stages.add(place)
+                with self._store_errors():
+                    held = _within(held + len(body))
+            yield row, event
 
     def _chosen(self, after: int, kinds: Sequence[type[Event]]) -> Iterator[tuple[int, str]]:
         """Row ids and texts of some kinds, in order.
@@ -212,11 +232,9 @@ class RunReader:
 
     def _bodies(self, statement: str, after: int, *values: str | int) -> Iterator[tuple[int, str]]:
         """Row ids and texts, a page at a time: a long read would keep the writer from folding its log in."""
-        more, held = True, 0
+        more = True
         while more:
             rows, more = self._page(statement, after, *values)
-            with self._store_errors():
-                held = _within(held + sum(map(_bytes_of, rows)))
             yield from cast(list[tuple[int, str]], rows)
             after = rows[-1][0] if rows else after
 
@@ -246,12 +264,16 @@ class RunReader:
 
     def sample_layouts(self) -> dict[int, SampleLayout]:
         """All layouts of samples by their id."""
-        rows = self._held_rows("SELECT id, names, units FROM layouts")
         with self._store_errors():
-            for row in rows:
+            for (row,) in self._connection.execute("SELECT id FROM layouts"):
                 if row not in self._layouts:
-                    self._layouts[row] = SampleLayout(*map(names_of, row[1:]))
-            return {row[0]: self._layouts[row] for row in rows}
+                    (said,) = self._rows("SELECT names, units FROM layouts WHERE id = ?", row)
+                    layout = self._layouts[row] = SampleLayout.of(*said)
+                    # One without names takes memory, too.
+                    self._names_left -= 1 + len(layout.names)
+                if self._names_left < 0:
+                    raise ValueError(f"its layouts of samples have more than {_MOST_NAMES} names")
+            return dict(self._layouts)
 
     def sample_count(self) -> int:
         """How many samples there are, those without a time among them, which no other method gives."""
@@ -274,7 +296,7 @@ class RunReader:
 
     def _sample(self, row: int, layout: Any, wall: Any, mono: Any, body: Any) -> SampleRow:
         with self._store_errors():
-            return SampleRow(row, whole(layout), number(wall), number(mono), packed(body))
+            return SampleRow(row, whole(layout), moment(wall), number(mono), packed(body))
 
     def sample_slices(
         self, layout: int, offset: int, size: int, since: float, until: float, after: int = 0

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import TracebackType
 from typing import Self
 
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import StoreError
-from vmlab.model.sample import Sample, SampleNames, Series, read_with, split_name, unit_of
-from vmlab.store.reader import RunReader, SampleLayout
+from vmlab.model.sample import Sample, SampleNames, Series, is_offset, read_with, split_name, unit_of
+from vmlab.store.reader import RunReader
+from vmlab.store.sql_schema import SampleLayout
 from vmlab.store.writer import RunWriter
 
 _VALUE = struct.Struct("<f")
@@ -106,19 +107,18 @@ def series(
     """
     source = read_with(split_name(name)[0])
     rows, times, values = array("q"), array("d"), array("f")
-    layouts = {key: one.names for key, one in reader.sample_layouts().items() if name in one.names}
-    for key, names in layouts.items():
-        late = _sliced(reader, key, names, source[0], since, until, after) if source and source[0] in names else None
-        for page in _sliced(reader, key, names, name, since, until, after):
+    layouts = {key: one.position for key, one in reader.sample_layouts().items() if name in one.position}
+    for key, places in layouts.items():
+        late = _sliced(reader, key, places[source[0]], since, until, after) if source and source[0] in places else None
+        for page in _sliced(reader, key, places[name], since, until, after):
             rows.extend(row for row, _, _ in page)
             times.extend(mono for _, mono, _ in page)
             values.extend(_unpacked(page))
             if late is not None:
                 # Of a store that is written to, the later page may have more.
-                for place, offset in zip(
-                    range(len(times) - len(page), len(times)), _unpacked(next(late)), strict=False
-                ):
-                    times[place] += offset if offset == offset else 0.0
+                begun = len(times) - len(page)
+                for place, offset in enumerate(_unpacked(next(late))[: len(page)], begun):
+                    times[place] += offset if is_offset(offset) else 0.0
     if len(layouts) > 1:
         order = sorted(range(len(rows)), key=rows.__getitem__)
         times, values = array("d", map(times.__getitem__, order)), array("f", map(values.__getitem__, order))
@@ -128,10 +128,8 @@ def series(
 _Page = list[tuple[int, float, bytes]]
 
 
-def _sliced(
-    reader: RunReader, layout: int, names: Sequence[str], name: str, since: float, until: float, after: int
-) -> Iterator[_Page]:
-    return reader.sample_slices(layout, names.index(name) * _VALUE.size, _VALUE.size, since, until, after)
+def _sliced(reader: RunReader, layout: int, place: int, since: float, until: float, after: int) -> Iterator[_Page]:
+    return reader.sample_slices(layout, place * _VALUE.size, _VALUE.size, since, until, after)
 
 
 def _unpacked(page: _Page) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.model.quantities import format_bytes
@@ -91,7 +92,15 @@ added to its clocks to give the controller's, ``seen`` is the last of its events
 that an event or a sample has in the host's own store."""
 
 
-_LARGEST = 1e100
+_LARGEST = 253402300800
+"""Seconds: the year 10000, as of an event's clocks."""
+_LAST_WALL = _LARGEST - 366 * 86400
+"""What is counted from the time of a sample is within the year 9999 as well."""
+_MOST_NAMES = 20_000
+"""Of one layout of samples; a host with hundreds of CPUs and guests has fewer."""
+_LONGEST_NAME = 500
+_MOST_LAYOUT = 4 * 2**20
+"""Letters of its names."""
 
 
 def whole(value: Any) -> int:
@@ -102,10 +111,17 @@ def whole(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """A number that a clock may show: finite, and below a generous limit."""
+    """A number that a monotonic clock may show: finite, and below a generous limit."""
     if not isinstance(value, float | int) or not abs(value) < _LARGEST:
         raise ValueError(f"a {_kind(value)} instead of a number")
     return value
+
+
+def moment(value: Any) -> float:
+    """A time of day in seconds since the epoch, before the year 9999."""
+    if not 0 <= number(value) < _LAST_WALL:
+        raise ValueError(f"a {_kind(value)} instead of a time")
+    return float(value)
 
 
 def text(value: Any) -> str:
@@ -135,15 +151,39 @@ def raw_output(workload: Any, tile: Any, guest: Any, name: Any, body: Any) -> Ra
     return RawOutput(text(workload), whole(tile), text(guest), text(name), printed.decode("utf-8", "surrogateescape"))
 
 
-def names_of(body: Any) -> tuple[str, ...]:
+def _names_of(body: Any) -> tuple[str, ...]:
     """A JSON list of names, none of them empty."""
+    if len(text(body)) > _MOST_LAYOUT:
+        raise ValueError("a layout of samples is too large")
     try:
-        names = json.loads(text(body))
+        names = json.loads(body)
     except RecursionError:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         raise ValueError("a layout of samples is no list of names")
+    if len(names) > _MOST_NAMES or any(len(name) > _LONGEST_NAME for name in names):
+        raise ValueError("a layout of samples is too large")
     return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleLayout:
+    """Names of a sample's values in their order, and the unit of each."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    position: dict[str, int] = field(init=False, repr=False, compare=False)
+    """Where each name stands."""
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.units):
+            raise ValueError(f"a layout of samples has {len(self.names)} names with {len(self.units)} units")
+        object.__setattr__(self, "position", {name: place for place, name in enumerate(self.names)})
+
+    @classmethod
+    def of(cls, names: Any, units: Any) -> SampleLayout:
+        """That of a row of the table."""
+        return cls(_names_of(names), _names_of(units))
 
 
 def _kind(value: object) -> str:

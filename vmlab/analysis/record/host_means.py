@@ -51,14 +51,17 @@ def host_of(
 
 
 def signs_of_stages(reader: RunReader) -> Signs:
-    """All progress events of a run that name a stage, of cells that count. Raises StoreError for a damaged store."""
-    found: dict[int, list[WorkloadProgressed]] = {}
+    """The first progress of each workload in each stage that it names, of cells that count.
+
+    Raises StoreError for a damaged store.
+    """
+    found: dict[int, dict[tuple[str, int, str], WorkloadProgressed]] = {}
     for _, event in reader.events(kinds=(WorkloadProgressed, CellWithdrawn)):
         if isinstance(event, CellWithdrawn):
             found.pop(event.cell, None)
         elif isinstance(event, WorkloadProgressed) and event.stage:
-            found.setdefault(event.cell, []).append(event)
-    return found
+            found.setdefault(event.cell, {}).setdefault((event.workload, event.tile, event.stage), event)
+    return {cell: list(signs.values()) for cell, signs in found.items()}
 
 
 def stages_of(reader: RunReader, cell: CellTimeline, signs: Sequence[WorkloadProgressed]) -> Iterator[StageDocument]:

@@ -42,6 +42,7 @@ from vmlab.lab.run.other_runs import noted_others
 from vmlab.lab.run.parts import REAL, HostPlaces, RunnerParts, disk_places, lower_weight, ordered_host, standstills
 from vmlab.lab.run.recording import HostRecording
 from vmlab.lab.run.repeating import Repeating
+from vmlab.model.cell_event import WorkloadProgressed
 from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, HypervisorError, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import (
@@ -362,7 +363,7 @@ async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox
     hypervisor = parts.hypervisor(folder, prepared.plan, prepared.image, _notices(outbox), ordered)
     others = partial(others_measuring, place, folder.id)
     with RunReader(folder.store) as reader:
-        recorded = [event for _, event in reader.events()]
+        recorded = [event for _, event in reader.events() if not isinstance(event, WorkloadProgressed)]
     runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered, others, recorded)
     loop = asyncio.get_running_loop()
     for number in STOPPING:

@@ -47,7 +47,7 @@ class RecordedRun:
             self.host = host if host in self.hosts else self.hosts[0] if self.hosts else ""
             reader = readers.of(self.host)
             self._host_events = [event for _, event in whole.events(0, HOST_EVENTS)] if self.hosts else []
-            self.events = [event for _, event in reader.events()]
+            self.events = [event for _, event in reader.events(all_kept=True)]
             self.samples = [sample for _, sample in samples(reader)]
             self.intent = intent_of(reader)
             self._figures = {name: figures(readers.of(name)) for name in self.hosts}
