@@ -12,7 +12,7 @@ import asyncssh
 import pytest
 
 from tests.fakes.windows_guest import SOON, windows_guest
-from vmlab.guests import windows_shell
+from vmlab.guests import held_client, windows_shell
 from vmlab.guests.added_guest import missing_on_windows
 from vmlab.guests.held_client import HeldClient, TrueStart
 from vmlab.guests.windows_shell import WindowsShell, windows_command
@@ -127,6 +127,30 @@ async def test_a_client_starts_at_the_moment_and_its_lines_come_one_by_one(
     assert held.finished.status == 0 and held.finished.stderr == "remark\n"
     span = await held.host_span(SOON)
     assert span.seconds == pytest.approx(held.finished.seconds, abs=0.5) and span.uncertainty < 0.5
+    await held.close()
+
+
+async def test_a_client_that_prints_without_an_end_of_line_is_an_error(
+    shell: WindowsShell, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_client, "MOST_PRINTED", 100_000)
+    monkeypatch.setattr(windows_shell, "MOST_PRINTED", 100_000)
+    commands.out = b"a" * 500_000
+    commands.go.clear()
+    held = await _held(shell)
+    await held.start_at(time.time())
+    with pytest.raises(GuestError, match=r"^win: client fio printed more than 97\.7 KiB$"):
+        async for _ in held.follow(lambda _start: None, SOON):
+            pass
+    await held.close()
+
+
+async def test_a_long_line_comes_whole(shell: WindowsShell, commands: Commands) -> None:
+    commands.out = b"a" * 500_000 + b"\nb\n" + b"c" * 300_000
+    held = await _held(shell)
+    await held.start_at(time.time())
+    lines = [line async for line in held.follow(lambda _start: None, SOON)]
+    assert lines == ["a" * 500_000, "b", "c" * 300_000]
     await held.close()
 
 

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from io import StringIO
 from typing import Any
 
 import asyncssh
@@ -174,13 +175,18 @@ class HostStartLine:
             await self._said.put(GuestError(f"{self._name}: {self._argv[0]}: {error}"))
 
     async def _relay(self, stream: asyncssh.SSHReader[str], key: str) -> None:
-        rest = ""
-        while piece := await stream.read(_PIECE):
-            *lines, rest = _LINE_END.split(rest + piece)
+        begun = StringIO()
+        # Who follows refuses a line that is longer.
+        while begun.tell() <= MOST_PRINTED and (piece := await stream.read(_PIECE)):
+            *lines, rest = _LINE_END.split(piece)
+            if lines:
+                lines[0] = begun.getvalue() + lines[0]
+                begun = StringIO()
+            begun.write(rest)
             for line in filter(None, lines):
                 await self._said.put({key: line})
-        if rest:
-            await self._said.put({key: rest})
+        if line := begun.getvalue():
+            await self._said.put({key: line})
 
     async def receive(self) -> str:
         """The next message. Raises GuestError where the guest did not run the client, or has gone."""
