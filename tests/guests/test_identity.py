@@ -103,6 +103,15 @@ async def test_the_most_certain_reading_counts_and_its_bound_holds() -> None:
     assert abs(reading.offset - 1e9) <= reading.uncertainty
 
 
+@pytest.mark.parametrize("clock", ["noon", None, [], 2**63, -(10**400)], ids=range(5))
+async def test_a_clock_that_is_none_is_a_guests_error(clock: object) -> None:
+    async def told(command: str, arguments: object = None, *, deadline: float) -> object:
+        return clock
+
+    with pytest.raises(GuestError, match=r"^the guest told a clock that is none: "):
+        await read_clock(told)
+
+
 @pytest.mark.parametrize(
     ("offset", "uncertainty", "close", "off"),
     [(0, 1, True, False), (29, 1, True, False), (29, 2, False, False), (-32, 1, False, True), (40, 20, False, False)],

@@ -203,8 +203,13 @@ class ClockReading:
         return abs(self.offset) - self.uncertainty > CLOSE_ENOUGH
 
 
+_LARGEST_CLOCK = 2**63
+"""Nanoseconds; as floats, which seconds are, larger numbers may have no value."""
+
+
 async def read_clock(call: AgentCall) -> ClockReading:
-    """The most certain of a few readings. Raises HypervisorError where the agent does not answer.
+    """The most certain of a few readings. Raises HypervisorError where the agent does not answer, GuestError where what
+    it answers is no clock.
 
     The guest read its clock at some moment between question and answer, as in Cristian's algorithm: the middle is
     wrong by half of the time between them at most.
@@ -212,7 +217,12 @@ async def read_clock(call: AgentCall) -> ClockReading:
     best: ClockReading | None = None
     for _ in range(_READINGS):
         asked = time.time_ns()
-        guest = int(await call("guest-get-time", None, deadline=_ANSWER))
+        try:
+            guest = int(await call("guest-get-time", None, deadline=_ANSWER))
+            if not abs(guest) < _LARGEST_CLOCK:
+                raise ValueError("it is beyond all bounds")
+        except UNREADABLE as error:
+            raise GuestError(f"the guest told a clock that is none: {error!r:.200}") from error
         answered = time.time_ns()
         reading = ClockReading(guest - (asked + answered) // 2, (answered - asked + 1) // 2)
         if best is None or reading.uncertainty < best.uncertainty:

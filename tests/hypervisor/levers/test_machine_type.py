@@ -17,7 +17,9 @@ from vmlab.hypervisor.levers.guest_lever import MISSING, RunningQemu
 from vmlab.hypervisor.levers.machine_type import EFI, PRODUCT, VENDOR, MachineLever
 from vmlab.hypervisor.levers.qemu_offers import lacking_machine, uefi_loader
 from vmlab.hypervisor.libvirt.domain_xml import domain_xml
-from vmlab.model.errors import HypervisorError
+from vmlab.model.cell_event import LeverProved
+from vmlab.model.errors import MOST_LETTERS, HypervisorError
+from vmlab.model.event_json import from_json, to_json
 
 Q35, PC = "Standard PC (Q35 + ICH9, 2009)\n", "Standard PC (i440FX + PIIX, 1996)\n"
 FLASH = Path("/usr/share/OVMF/CODE.fd")
@@ -55,6 +57,14 @@ def test_the_board_is_qemus_machine_and_the_name_that_the_guest_reads(
     inside = {PRODUCT: product, VENDOR: "SeaBIOS\n", EFI: ""}
     proofs = [one for one in found(inside, machine, "", machine=asked) if one[0] == "machine"]
     assert tuple(agrees for _, _, agrees in proofs) == right
+
+
+def test_of_a_long_name_that_the_guest_reads_a_part_is_kept() -> None:
+    inside = {PRODUCT: "a" * 2**22, VENDOR: "b" * 2**22, EFI: ""}
+    qemu = RunningQemu("web", 1, spec().resources, Path("/proc/1"), lambda _command, _arguments: "", inside=inside)
+    proofs = list(MachineLever().prove(qemu))
+    assert any(len(one.found) == MOST_LETTERS for one in proofs)
+    assert all(from_json(to_json(LeverProved(cell=1, proof=one))) for one in proofs)
 
 
 @pytest.mark.parametrize(("asked", "flash", "efi"), [("bios", "", ""), ("uefi", "libvirt-pflash0-format", "64\n")])

@@ -19,10 +19,11 @@ from typing import Any, Protocol
 from lxml import etree
 
 from vmlab.hypervisor.open_files import opened_by
-from vmlab.model.errors import HypervisorError
+from vmlab.model.errors import MOST_LETTERS, HypervisorError
 from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.disk_levers import DiskPlace
 from vmlab.model.scenarios.guest import GuestResources
+from vmlab.model.visible import cut
 
 SCSI_CONTROLLER = "scsi0"
 _DEVICES = {"root": "virtio-disk0", "data": "virtio-disk1"}
@@ -69,10 +70,12 @@ class RunningQemu:
         return own if disk == "data" and (own := f"data_{key}") in self.keys else self.asked.key_of(key, disk)
 
     def proof(self, lever: str, expected: str, found: str, by: str, *, agrees: bool | None = None) -> LeverProof:
-        """A proof for it, which agrees where the words are equal unless `agrees` is given."""
-        return LeverProof(
-            self.guest, self.tile, lever, expected, found, expected == found if agrees is None else agrees, by
-        )
+        """A proof for it, which agrees where the words are equal unless `agrees` is given. Of what a guest's files
+        hold it has a part only, where that is long.
+        """
+        is_right = expected == found if agrees is None else agrees
+        shown, where = (cut(text, MOST_LETTERS) for text in (found, by))
+        return LeverProof(self.guest, self.tile, lever, expected, shown, is_right, where)
 
     def device_of(self, disk: DiskPlace) -> str:
         """The id of a disk's device."""
