@@ -61,7 +61,7 @@ def test_the_board_is_qemus_machine_and_the_name_that_the_guest_reads(
 
 def test_of_a_long_name_that_the_guest_reads_a_part_is_kept() -> None:
     inside = {PRODUCT: "a" * 2**22, VENDOR: "b" * 2**22, EFI: ""}
-    qemu = RunningQemu("web", 1, spec().resources, Path("/proc/1"), lambda _command, _arguments: "", inside=inside)
+    qemu = RunningQemu("web", 1, spec().resources, Path("/proc/1"), lambda command, arguments=None: "", inside=inside)
     proofs = list(MachineLever().prove(qemu))
     assert any(len(one.found) == MOST_LETTERS for one in proofs)
     assert all(from_json(to_json(LeverProved(cell=1, proof=one))) for one in proofs)
