@@ -69,6 +69,7 @@ class StandstillWatch:
         self._outside = ProcessStates(host_proc, only=outside) if inside and tuple(outside()) else None
         self._states = ProcessStates(proc) if inside else None
         self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
+        self._bridge, self._links_taken = bridge, False
         self._links = LinkStates(bridge) if inside else None
         # Every wait can be ended. An event's would cost more.
         self._waits = HostClocks(plain=0.0)
@@ -77,19 +78,24 @@ class StandstillWatch:
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._watch, name="standstill", daemon=True)
 
-    def begin(self) -> None:
+    def begin(self, *, links: bool = True) -> None:
         """Take all values as they are now: what is changed from here on was changed, also before `start`.
 
-        Raises OSError where /proc cannot be read.
+        Without `links` they are taken at the start, as some are still made. Raises OSError where /proc cannot be read.
         """
         if self._states is not None and self._values is not None and self._links is not None:
             now, first = self._clock(), ProcessStates(self._proc, self._states.mounts)
             first.list_all(now)
             self._values.look(now, first.threads())
-            self._links.look(now)
+            if links:
+                self._links.look(now)
+                self._links_taken = True
 
     def start(self) -> None:
         """Watch from now on; must be called once."""
+        if self._links is not None and not self._links_taken:
+            self._links.close()
+            self._links = LinkStates(self._bridge)
         self._thread.start()
 
     def stop(self) -> Seen:

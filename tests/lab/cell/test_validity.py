@@ -133,8 +133,8 @@ class Watch:
         self.seen = seen
         self.started = False
 
-    def begin(self) -> None:
-        assert not self.started
+    def begin(self, *, links: bool) -> None:
+        assert links and not self.started
 
     def start(self) -> None:
         self.started = True

@@ -75,8 +75,8 @@ class Execution:
         return self._undisturbed.lost_seconds
 
     async def prepare(self) -> None:
-        """Take what must not change from now on."""
-        await self._undisturbed.prepare()
+        """Take what must not change from now on. Places on the host have no links yet."""
+        await self._undisturbed.prepare(links=not self._plan.works_on_host)
 
     async def stop(self) -> None:
         """End what `prepare` has opened, whatever has failed."""

@@ -12,6 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from vmlab.lab.cell.disturbance import Finding
 from vmlab.lab.cell.surroundings import CellSurroundings
@@ -86,10 +87,10 @@ class Undisturbed:
         self._limited: frozenset[int] = frozenset()
         self._early: list[tuple[str, object, object]] = []
 
-    async def prepare(self) -> None:
-        """Take all values as they are, with the guests up and their settings made."""
+    async def prepare(self, *, links: bool) -> None:
+        """Take all values as they are, with the guests up and their settings made; the `links` as well, if they are."""
         self._watch = self._around.host.standstills()
-        await asyncio.to_thread(self._watch.begin)
+        await asyncio.to_thread(partial(self._watch.begin, links=links))
 
     async def begin(self, recorded: Mapping[str, object]) -> None:
         """Get ready, before the common start is announced. The cell has `recorded` these settings of the host."""
