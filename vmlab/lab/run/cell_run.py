@@ -185,7 +185,6 @@ class CellRun:
     async def _prepare_and_execute(self, *, staged: bool) -> None:
         try:
             with self._events.phase(Phase.PREPARE):
-                await self._execution.prepare()
                 await self._prepare(staged=staged)
             self._provision = replace(self._provision, seconds=time.monotonic() - self._began)
             await self._silent_disks.begin()
@@ -200,6 +199,7 @@ class CellRun:
         self._host.make()
         await self._bare.start()
         self._instances.add(self._instances.made(self.plan.workloads))
+        await self._execution.prepare()
         # What is frozen was staged and rehearsed before; the host never is.
         await run_all(instance.stage(host_alone=staged) for instance in self._instances)
         if self._around.guests.snapshot_provider is not None:
