@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import shutil
 import signal
@@ -375,18 +376,27 @@ def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -
 
 
 @pytest.mark.parametrize("started", [True, False])
-def test_a_watch_that_has_ended_has_no_file_open_whoever_keeps_it(
-    tmp_path: Path, sleeper: subprocess.Popen[bytes], started: bool
-) -> None:
-    show(tmp_path / "proc", sleeper.pid)
-    (tmp_path / "proc/self").symlink_to("/proc/self")
-    before = open_files()
-    watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
-    assert len(open_files()) > len(before) + 10
-    if started:
-        watch.start()
-    watch.stop()
-    assert open_files() == before
+def test_a_watch_that_has_ended_has_no_file_open_whoever_keeps_it(tmp_path: Path, started: bool) -> None:
+    sleep = shutil.which("sleep")
+    assert sleep is not None
+    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
+    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu:
+        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
+        show(tmp_path / "proc", qemu)
+        (tmp_path / "proc/self").symlink_to("/proc/self")
+        gc.collect()
+        before = open_files()
+        watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
+        assert len(open_files()) > len(before) + 10
+        watch.begin()
+        if started:
+            watch.start()
+        gc.disable()
+        try:
+            watch.stop()
+            assert open_files() == before
+        finally:
+            gc.enable()
 
 
 def open_files() -> list[str]:

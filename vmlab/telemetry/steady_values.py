@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -251,7 +252,8 @@ class LabValues:
                 name = (task / "comm").read_text(errors="replace").strip()
                 self._steady.add(f"{name} ({tid})", lambda: _given(tid), pid)
                 self._cgroups[tid], self._moved[tid] = cgroups, _OWN
-                self._steady.add(f"cgroup of {name} ({tid})", lambda: self._moved[tid], pid)
+                # Without this object, whose files are to be closed with it.
+                self._steady.add(f"cgroup of {name} ({tid})", partial(self._moved.__getitem__, tid), pid)
 
 
 def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:
