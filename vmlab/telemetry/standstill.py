@@ -69,8 +69,8 @@ class StandstillWatch:
         self._outside = ProcessStates(host_proc, only=outside) if inside and tuple(outside()) else None
         self._states = ProcessStates(proc) if inside else None
         self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
-        self._bridge, self._links_taken = bridge, False
-        self._links = LinkStates(bridge) if inside else None
+        self._bridge = bridge
+        self._links: LinkStates | None = None
         # Every wait can be ended. An event's would cost more.
         self._waits = HostClocks(plain=0.0)
         self._compared_as = -1
@@ -83,18 +83,17 @@ class StandstillWatch:
 
         Without `links` they are taken at the start, as some are still made. Raises OSError where /proc cannot be read.
         """
-        if self._states is not None and self._values is not None and self._links is not None:
+        if self._states is not None and self._values is not None:
             now, first = self._clock(), ProcessStates(self._proc, self._states.mounts)
             first.list_all(now)
             self._values.look(now, first.threads())
             if links:
+                self._links = LinkStates(self._bridge)
                 self._links.look(now)
-                self._links_taken = True
 
     def start(self) -> None:
         """Watch from now on; must be called once."""
-        if self._links is not None and not self._links_taken:
-            self._links.close()
+        if self._states is not None and self._links is None:
             self._links = LinkStates(self._bridge)
         self._thread.start()
 

@@ -134,7 +134,6 @@ class Execution:
             opening.cancel()
             await shielded(self._end_changes(end_tiles))
             await self.latency.stop()
-            await self._undisturbed.stop()
             await self.inside.stop()
             for task in self._following:
                 task.cancel()
