@@ -40,20 +40,7 @@ def sweep(
 
     Raises CleanupIncomplete, naming what could not be removed, after everything else was.
     """
-    mark = loop_devices.mark_of(owner)
-    removers: dict[Kind, Callable[[JournalEntry], list[str]]] = {
-        "cgroups": lambda one: cgroups.remove_everywhere(one.what),
-        "partition": lambda one: _remove_partition(one.what),
-        "folder": lambda one: _remove_folder(Path(one.what), owner, disks) if Path(one.what) != disks.parent else [],
-        "file": lambda one: _remove_file(Path(one.what), disks),
-        "outside": lambda one: [one.what] if user_folder.remove(one, owner) else [],
-        "rbd": lambda one: _remove_image(one.what, owner),
-        "volume": lambda one: _remove_volume(one.what, owner),
-        "libvirt": lambda one: _undo_in_libvirt(one.what) if one.what == owner else [],
-        "log": lambda one: hosts_places().forget(one.what) if _is_domain_of(owner, one.what) else [],
-        "trace": lambda one: trace_instance.remove(one.what, owner, roots),
-        "loop": lambda one: loop_devices.marked(one.what, clear=True) if one.what == mark else [],
-    }
+    removers = _removers(disks, owner, roots)
     journal = Journal(journal_path)
     removed: list[str] = []
     failed: list[str] = []
@@ -77,6 +64,24 @@ def sweep(
     if failed:
         raise CleanupIncomplete("left behind: " + "; ".join(failed))
     return removed
+
+
+def _removers(disks: Path, owner: str, roots: Roots) -> dict[Kind, Callable[[JournalEntry], list[str]]]:
+    """What removes what an entry of each kind but settings names, and gives it as paths."""
+    mark = loop_devices.mark_of(owner)
+    return {
+        "cgroups": lambda one: cgroups.remove_everywhere(one.what),
+        "partition": lambda one: _remove_partition(one.what),
+        "folder": lambda one: _remove_folder(Path(one.what), owner, disks) if Path(one.what) != disks.parent else [],
+        "file": lambda one: _remove_file(Path(one.what), disks),
+        "outside": lambda one: [one.what] if user_folder.remove(one, owner) else [],
+        "rbd": lambda one: _remove_image(one.what, owner),
+        "volume": lambda one: _remove_volume(one.what, owner),
+        "libvirt": lambda one: _undo_in_libvirt(one.what) if one.what == owner else [],
+        "log": lambda one: hosts_places().forget(one.what) if _is_domain_of(owner, one.what) else [],
+        "trace": lambda one: trace_instance.remove(one.what, owner, roots),
+        "loop": lambda one: loop_devices.marked(one.what, clear=True) if one.what == mark else [],
+    }
 
 
 def _put_back(
