@@ -29,6 +29,15 @@ def test_latencies_that_contradict_each_other_are_refused(captured: Path, quicke
         parse_sysbench(Report, text)
 
 
+def test_a_percentile_in_the_last_class_may_be_far_below_the_average(captured: Path) -> None:
+    """As where each event waits for minutes until it is begun."""
+    text = (captured / "sysbench-cpu.txt").read_text()
+    longer = {"4.03": "150000.00", "6.67": "100000.00", "28.54": "200000.00", "10075.34": "375000000.00"}
+    for old, new in longer.items():
+        text = text.replace(f" {old}\n", f" {new}\n")
+    assert parse_sysbench(Report, text.replace("5.0390s", "300.0000s")).latency_p95 == 100.0
+
+
 def test_a_report_of_transactions_is_read(captured: Path) -> None:
     text = (captured / "oltp-deadlocks.txt").read_text()
     report, counts = parse_sysbench(Report, text), parse_sysbench(DatabaseReport, text)
