@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,16 +32,6 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.wait()
-
-
-@contextmanager
-def running(argv: list[str]) -> Iterator[int]:
-    """The process id of a program that is killed in the end."""
-    with subprocess.Popen(argv) as process:
-        try:
-            yield process.pid
-        finally:
-            process.kill()
 
 
 def show(proc: Path, *pids: int) -> None:
@@ -352,19 +341,14 @@ def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_o
     assert sum(one.seconds for one in found) == pytest.approx(seconds)
 
 
-def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Path) -> None:
-    sleep = shutil.which("sleep")
-    assert sleep is not None
-    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
-    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu:
-        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
-        show(tmp_path / "proc", qemu)
-        (tmp_path / "proc/self").symlink_to("/proc/self")
-        watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
-        watch.begin()
-        os.sched_setscheduler(qemu, os.SCHED_BATCH, os.sched_param(0))
-        watch.start()
-        (found,) = watch.stop().changed
+def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Path, qemu: int) -> None:
+    show(tmp_path / "proc", qemu)
+    (tmp_path / "proc/self").symlink_to("/proc/self")
+    watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
+    watch.begin()
+    os.sched_setscheduler(qemu, os.SCHED_BATCH, os.sched_param(0))
+    watch.start()
+    (found,) = watch.stop().changed
     assert found.pid == qemu and "policy 3" in found.became
 
 
@@ -376,27 +360,22 @@ def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -
 
 
 @pytest.mark.parametrize("started", [True, False])
-def test_a_watch_that_has_ended_has_no_file_open_whoever_keeps_it(tmp_path: Path, started: bool) -> None:
-    sleep = shutil.which("sleep")
-    assert sleep is not None
-    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
-    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu:
-        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
-        show(tmp_path / "proc", qemu)
-        (tmp_path / "proc/self").symlink_to("/proc/self")
-        gc.collect()
-        before = open_files()
-        watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
-        assert len(open_files()) > len(before) + 10
-        watch.begin()
-        if started:
-            watch.start()
-        gc.disable()
-        try:
-            watch.stop()
-            assert open_files() == before
-        finally:
-            gc.enable()
+def test_a_watch_that_has_ended_has_no_file_open_whoever_keeps_it(tmp_path: Path, qemu: int, started: bool) -> None:
+    show(tmp_path / "proc", qemu)
+    (tmp_path / "proc/self").symlink_to("/proc/self")
+    gc.collect()
+    before = open_files()
+    watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
+    assert len(open_files()) > len(before) + 10
+    watch.begin()
+    if started:
+        watch.start()
+    gc.disable()
+    try:
+        watch.stop()
+        assert open_files() == before
+    finally:
+        gc.enable()
 
 
 def open_files() -> list[str]:

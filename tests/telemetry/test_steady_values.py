@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.lab.faked import until
-from tests.telemetry.test_standstill import running
+from tests.telemetry.conftest import running
 from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.steady_values import LabValues, SteadyValues, Throttled, setting_files
@@ -121,12 +120,8 @@ def _removed(group: Path) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
-def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_program_is_not(tmp_path: Path) -> None:
-    sleep = shutil.which("sleep")
-    assert sleep is not None
-    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
-    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu, running([sleep, "600"]) as other:
-        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
+def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_program_is_not(qemu: int) -> None:
+    with running(["sleep", "600"]) as other:
         threads = [(pid, pid, b"") for pid in (qemu, other)]
         values = LabValues([], ())
         values.look(0.0, threads)
@@ -143,12 +138,8 @@ def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_progra
         assert f"nice {usual}" in found.was and f"nice {low}" in found.became
 
 
-def test_a_qemu_that_is_moved_to_another_cgroup_is_a_change_and_another_program_is_none(tmp_path: Path) -> None:
-    sleep = shutil.which("sleep")
-    assert sleep is not None
-    (tmp_path / "qemu-system-x86_64").symlink_to(sleep)
-    with running([str(tmp_path / "qemu-system-x86_64"), "600"]) as qemu, running([sleep, "600"]) as other:
-        until(lambda: b"(qemu-system" in Path(f"/proc/{qemu}/stat").read_bytes(), "that it has its name")
+def test_a_qemu_that_is_moved_to_another_cgroup_is_a_change_and_another_program_is_none(qemu: int) -> None:
+    with running(["sleep", "600"]) as other:
         values, own = LabValues([], ()), b"5:blkio:/machine\n4:cpu:/machine\n"
         for now, cgroups in ((0.0, own), (1.0, b"5:blkio:/slow\n4:cpu:/machine\n"), (3.0, own)):
             values.look(now, [(qemu, qemu, cgroups), (other, other, cgroups)])
