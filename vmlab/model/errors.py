@@ -29,6 +29,8 @@ from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
 
+from vmlab.model.visible import cut
+
 
 class ExitCode(IntEnum):
     """The exit code of the process; part of the command line's interface.
@@ -70,8 +72,7 @@ class VmlabError(Exception):
     exit_code: ExitCode = ExitCode.FAILED
 
     def __str__(self) -> str:
-        said = super().__str__()
-        return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"
+        return cut(super().__str__(), MOST_LETTERS)
 
     def lines(self) -> tuple[str, ...]:
         """The lines of the message: one, unless several things are wrong."""
