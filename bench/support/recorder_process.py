@@ -1,7 +1,7 @@
 """The recorder as a process of its own: ``python -m bench.support.recorder_process INTERVAL STORE GUESTS``.
 
-Its guests are synthetic: figures of the form that libvirt's bulk call gives, and idle processes of as many threads in
-place of QEMUs. The watch of what carries a figure runs beside it, as while workloads run.
+Its guests are synthetic: figures of the form that libvirt's bulk call gives, and idle processes of QEMU's name and as
+many threads. The watch of what carries a figure runs beside it, as while workloads run.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ def main(
     wait: Callable[[], None] = _until_told,
 ) -> None:
     """Record into `store` until `wait` returns, by default at SIGTERM; `make` makes the recorder."""
-    stand_ins = [subprocess.Popen([sys.executable, "-ISc", _IDLE]) for _ in range(guests)]
+    named = store.parent / "qemu-system-x86_64"
+    named.unlink(missing_ok=True)
+    named.symlink_to(sys.executable)
+    stand_ins = [subprocess.Popen([named, "-ISc", _IDLE]) for _ in range(guests)]
     writer = RunWriter(store)
     inside = Path("/proc/self").readlink().name == "1"
     made_up = SyntheticGuests(guests)

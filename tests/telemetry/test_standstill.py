@@ -20,7 +20,7 @@ import pytest
 from tests.lab.faked import until
 from vmlab.lab.cell.undisturbed import longest
 from vmlab.system.mounts import Mount, hierarchies, mount_of
-from vmlab.telemetry.process_states import EVERY, ProcessStates, Standstill
+from vmlab.telemetry.process_states import EVERY, Pids, ProcessStates, Standstill
 from vmlab.telemetry.standstill import Seen, StandstillWatch
 
 
@@ -241,10 +241,22 @@ def test_one_that_is_idle_is_seen_as_well(
     assert found.seconds >= 1.5
 
 
+@pytest.mark.parametrize(
+    ("only", "files"),
+    [
+        (lambda _pid: None, ["schedstat", "stat"]),
+        # The clock of a process in no PID namespace of this one cannot be asked for.
+        (lambda pid: lambda: [pid], ["schedstat", "stat", "schedstat", "schedstat", "schedstat"]),
+    ],
+)
 def test_the_state_of_one_that_does_not_run_is_not_read_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sleeper: subprocess.Popen[bytes]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    sleeper: subprocess.Popen[bytes],
+    only: Callable[[int], Pids | None],
+    files: list[str],
 ) -> None:
-    """It costs three times as much as what it has run."""
+    """It costs three times as much as what it has run, and what each thread has run more than what all have."""
     until(lambda: state(sleeper.pid) == "S", "the state")
     read: list[str] = []
 
@@ -252,10 +264,11 @@ def test_the_state_of_one_that_does_not_run_is_not_read_again(
         return lambda: read.append(path.name) or path.read_bytes()  # type: ignore[func-returns-value]
 
     monkeypatch.setattr("vmlab.telemetry.process_states.reader", counted)
-    states = states_of(tmp_path, sleeper.pid)
+    show(tmp_path / "proc", sleeper.pid)
+    states = ProcessStates(tmp_path / "proc", only=only(sleeper.pid))
     for at in range(4):
         states.look(at * EVERY)
-    assert read == ["schedstat", "stat", "schedstat", "schedstat", "schedstat"]
+    assert read == files
 
 
 def test_of_the_hosts_processes_only_the_labs_are_looked_at(

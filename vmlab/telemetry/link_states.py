@@ -57,6 +57,8 @@ class LinkStates:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
         self._socket.bind((0, _GROUPS))
         self._socket.setblocking(False)
+        # Most looks hear of nothing, and to have so much memory for each would cost more than to ask.
+        self._piece = memoryview(bytearray(_PIECE))
         self._links: dict[int, _Link] = {}
         self._gone: dict[int, _Link] = {}
         self._listed = False
@@ -70,7 +72,7 @@ class LinkStates:
         """Take what the kernel has told; it happened before `now`, in seconds of the monotonic clock."""
         while True:
             try:
-                told = self._socket.recv(_PIECE)
+                length = self._socket.recv_into(self._piece)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -79,7 +81,7 @@ class LinkStates:
                 # There was more than the kernel keeps: what is so now is known again from a new list.
                 self._ask()
                 continue
-            for kind, family, body in _messages(told):
+            for kind, family, body in _messages(bytes(self._piece[:length])):
                 if kind == _DONE and family == 0:
                     self._listed = True
                     self._ask(_BRIDGE_FAMILY)

@@ -2,26 +2,29 @@
 
 Each thread's state is read from ``/proc/PID/task/TID/stat`` (T stopped, t traced); of one that sleeps the freezers of
 its cgroups are read too. To be stopped a thread has to run: one that has not run since it was seen asleep
-(``schedstat``) still sleeps, and its state is not read, as that costs three times as much. A stop counts for the time
-between samples, so that many short ones add up to what they took together, however short each is. More than
-`_MOST_AT_ONCE` threads are sampled in turn, each less often.
+(``schedstat``) still sleeps, and its state is not read, as that costs three times as much; a process whose CPU clock
+has not advanced since all its threads were seen asleep is not looked at further. A stop counts for the time between
+samples, so that many short ones add up to what they took together, however short each is. More than `_MOST_AT_ONCE`
+threads are sampled in turn, each less often.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmlab.system.mounts import Mount, cgroups_in, hierarchies, mount_of
+from vmlab.telemetry.lab_cpu import cpu_clock_of
 from vmlab.telemetry.source import KernelFile, reader
 
 EVERY = 0.2
 """Seconds between two samples on average."""
-_LIST_SECONDS = 1.0
-"""Processes and threads are listed, and the cgroups of those that have run are read, this seldom."""
+_LIST_SECONDS, _MOST_LIST_SECONDS = 1.0, 2.5
+"""Processes and threads are listed, and the cgroups of those that have run are read, this seldom; and at the most."""
 _LISTS = 8
 """The cgroups of threads that do not run are read at one listing of so many."""
 _MOST_AT_ONCE = 64
@@ -55,8 +58,23 @@ class Standstill:
 
 
 @dataclass(slots=True)
-class _Thread:
+class _Process:
     pid: int
+    clock: int | None
+    """That of its CPU time; None where nothing tells it."""
+    threads: int = 0
+    used: int = -1
+    """What the clock said last; -1 where its threads may be others since then."""
+    awake: int = 0
+    """Of its threads those that were not seen asleep since then."""
+    seen: float = float("-inf")
+    """When it was known to sleep last."""
+    sleeps: bool = False
+
+
+@dataclass(slots=True)
+class _Thread:
+    process: _Process
     tid: int
     folder: Path
     stat: Callable[[], bytes]
@@ -64,6 +82,8 @@ class _Thread:
     seen: float
     asleep_at: bytes = b""
     """What it had run when it was seen asleep; empty where it was not, or where nothing counts that."""
+    asleep_with: int = -1
+    """What its process had run when it was seen asleep."""
     has_run: bool = True
     """Whether it has run since its cgroups were read."""
     cgroups: bytes = b""
@@ -89,6 +109,7 @@ class ProcessStates:
         self._only = only
         self._last_pid = KernelFile(proc / "loadavg")
         self._listed_as, self._listed_at, self._listings = b"", float("-inf"), 0
+        self._processes: dict[int, _Process] = {}
         self._threads: dict[int, _Thread] = {}
         self._turn: list[_Thread] = []
         self._names: dict[int, str] = {}
@@ -105,27 +126,37 @@ class ProcessStates:
             )
             if mount is not None
         ]
-        self.changes = 0
-        """Grows whenever `threads` may give something else."""
+        self._news: dict[int, _Thread] = {}
         self._places: dict[bytes, list[tuple[Path, bytes]]] = {}
+        self._frozen: dict[bytes, bool] = {}
         self._files: dict[Path, KernelFile] = {}
         self._ended: list[_Thread] = []
 
     def look(self, now: float, seldom: float = 1.0) -> None:
         """Take a sample at `now`, in seconds of the monotonic clock; processes are listed so many times less often."""
-        if now - self._listed_at >= _LIST_SECONDS * seldom:
+        if now - self._listed_at >= min(_LIST_SECONDS * seldom, _MOST_LIST_SECONDS):
             self.list_all(now)
+        self._frozen.clear()
+        # Version 1 freezes what sleeps without running it.
+        some_are_frozen = any(map(self._is_frozen, list(self._places)))
+        for process in self._processes.values():
+            used = _used(process.clock)
+            process.sleeps = used == process.used != -1 and not process.awake and not some_are_frozen
+            if process.sleeps:
+                process.seen = now
+            elif used != process.used:
+                process.used, process.awake = used, process.threads
         if not self._turn:
-            self._turn = list(self._threads.values())
+            self._turn = [one for one in self._threads.values() if not one.process.sleeps]
         some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
-        frozen: dict[bytes, bool] = {}
         for thread in some:
             try:
                 ran = thread.ran()
-                if ran and ran == thread.asleep_at and not thread.how and not self._is_frozen(thread.cgroups, frozen):
+                if ran and ran == thread.asleep_at and not thread.how and not self._is_frozen(thread.cgroups):
                     thread.seen = now
+                    self._asleep(thread)
                     continue
-                how = self._how(thread, ran, frozen)
+                how = self._how(thread, ran)
             except OSError:
                 self._forget(thread)
             else:
@@ -140,19 +171,22 @@ class ProcessStates:
         most: dict[tuple[int, str], _Thread] = {}
         for thread in (*self._threads.values(), *self._ended):
             for how, seconds in thread.stopped.items():
-                known = most.get((thread.pid, how))
+                known, pid = most.get((thread.process.pid, how)), thread.process.pid
                 # Of threads that were stopped together, the first one stands for the process.
                 longer = known is None or seconds > known.stopped[how] + 4 * EVERY
-                if known is None or longer or (thread.tid == thread.pid and seconds > known.stopped[how] - 4 * EVERY):
-                    most[thread.pid, how] = thread
+                if known is None or longer or (thread.tid == pid and seconds > known.stopped[how] - 4 * EVERY):
+                    most[pid, how] = thread
         return [
             Standstill(pid, self._names[pid], how, one.stopped[how], "" if one.tid == pid else one.name)
             for (pid, how), one in most.items()
         ]
 
-    def threads(self) -> Iterator[tuple[int, int, bytes]]:
-        """Each thread that there is: the id of its process, its own, and its cgroups as the kernel lists them."""
-        return ((one.pid, one.tid, one.cgroups) for one in self._threads.values())
+    def threads(self, *, every: bool = False) -> list[tuple[int, int, bytes]]:
+        """The threads that have run or come since the call before: the id of the process, the thread's, and its
+        cgroups as the kernel lists them. Of `every` thread that there is where that is asked for.
+        """
+        some, self._news = self._threads if every else self._news, {}
+        return [(one.process.pid, one.tid, one.cgroups) for one in some.values()]
 
     def list_all(self, now: float) -> None:
         """List processes and threads, and read the cgroups of those that have run."""
@@ -160,27 +194,42 @@ class ProcessStates:
         last_pid = self._last_pid.read().rsplit(None, 1)[-1]
         if last_pid != self._listed_as:
             self._listed_as = last_pid
-            for pid in self._processes():
+            for pid in self._list_processes():
                 with suppress(OSError):
                     self._list_threads(pid, self._proc / str(pid) / "task", now)
         self._listings += 1
-        self.changes += 1
         for place, thread in enumerate(list(self._threads.values())):
             # A thread may be put into another cgroup at any time.
             if thread.has_run or (place + self._listings) % _LISTS == 0:
                 thread.has_run = False
                 try:
-                    thread.cgroups = _read(thread.folder / "cgroup")
+                    self._read_cgroups(thread)
                 except OSError:
                     self._forget(thread)
 
-    def _processes(self) -> Iterable[int]:
+    def _read_cgroups(self, thread: _Thread) -> None:
+        cgroups = _read(thread.folder / "cgroup")
+        if cgroups != thread.cgroups:
+            thread.cgroups = cgroups
+            if cgroups not in self._places:
+                self._places[cgroups] = list(self._freezers_of(cgroups))
+            self._news[thread.tid] = thread
+
+    def _asleep(self, thread: _Thread) -> None:
+        """Note that a thread was seen asleep after its process's clock was read."""
+        if thread.asleep_with != thread.process.used:
+            thread.asleep_with = thread.process.used
+            thread.process.awake -= 1
+
+    def _list_processes(self) -> Iterable[int]:
         if self._only is not None:
             return self._only()
         names = os.listdir(self._proc)  # noqa: PTH208 - half of iterdir's cost
         return (pid for name in names if name.isdigit() and (pid := int(name)) not in (_INIT, self._own))
 
     def _list_threads(self, pid: int, tasks: Path, now: float) -> None:
+        # Outside of this PID namespace its number is another process's here.
+        clock = cpu_clock_of(pid) if self._only is None else None
         for name in os.listdir(tasks):  # noqa: PTH208
             if (tid := int(name)) not in self._threads:
                 with suppress(OSError):
@@ -189,48 +238,57 @@ class ProcessStates:
                     # Some kernels have none.
                     with suppress(OSError):
                         ran = reader(tasks / name / "schedstat", 2 * len(self._threads))
-                    self._threads[tid] = _Thread(pid, tid, tasks / name, stat, ran, seen=now)
+                    process = self._processes.setdefault(pid, _Process(pid, clock))
+                    process.threads, process.used = process.threads + 1, -1
+                    self._threads[tid] = _Thread(process, tid, tasks / name, stat, ran, seen=now)
 
     def _forget(self, thread: _Thread) -> None:
-        if self._threads.pop(thread.tid, None) is not None and thread.stopped:
+        if self._threads.pop(thread.tid, None) is None:
+            return
+        process = thread.process
+        process.threads, process.used = process.threads - 1, -1
+        if not process.threads:
+            self._processes.pop(process.pid, None)
+        if thread.stopped:
             self._ended.append(thread)
 
-    def _how(self, thread: _Thread, ran: bytes, frozen: dict[bytes, bool]) -> str:
+    def _how(self, thread: _Thread, ran: bytes) -> str:
         """How the thread is stopped that has `ran` so long; empty where it is not. Raises OSError where it has gone."""
         stat = thread.stat()
         # proc(5): the text after the closing bracket of comm begins with the state.
         state = stat[(at := stat.rindex(b")") + 2) : at + 1]
         how = _STATES.get(state, "")
         thread.has_run = True
+        self._news[thread.tid] = thread
         thread.asleep_at = ran if state == _ASLEEP and ran != _NEVER_RAN else b""
         if state == _WAITS:
             # Seldom, and it may have been put into another cgroup just now.
-            thread.cgroups = _read(thread.folder / "cgroup")
-            self.changes += 1
+            self._read_cgroups(thread)
             with suppress(OSError):
                 how = _FILE_SYSTEM if _BY_FREEZE in _read(thread.folder / "wchan") else ""
-        if state in (_WAITS, _ASLEEP) and self._is_frozen(thread.cgroups, frozen):
+        if state in (_WAITS, _ASLEEP) and self._is_frozen(thread.cgroups):
             how = _FROZEN
+        if state == _ASLEEP and not how:
+            self._asleep(thread)
         if how and not thread.name:
             thread.name = stat[stat.index(b"(") + 1 : at - 2].decode("utf-8", "replace")
-            self._names.setdefault(thread.pid, _command(self._proc / str(thread.pid)))
+            pid = thread.process.pid
+            self._names.setdefault(pid, _command(self._proc / str(pid)))
         return how
 
     def _take(self, thread: _Thread, how: str, now: float) -> None:
         """Between two samples of which one found it stopped, it was stopped for half of the time."""
         if how or thread.how:
+            passed = now - max(thread.seen, thread.process.seen)
             for one in {how, thread.how} - {""}:
-                whole = how == thread.how
-                thread.stopped[one] = thread.stopped.get(one, 0.0) + (now - thread.seen) * (1.0 if whole else 0.5)
+                thread.stopped[one] = thread.stopped.get(one, 0.0) + passed * (1.0 if how == thread.how else 0.5)
         thread.how, thread.seen = how, now
 
-    def _is_frozen(self, cgroups: bytes, frozen: dict[bytes, bool]) -> bool:
-        """Whether one of the `cgroups`, as the kernel lists those of a thread, is frozen; `frozen` is for one look."""
-        known = frozen.get(cgroups)
+    def _is_frozen(self, cgroups: bytes) -> bool:
+        """Whether one of the `cgroups`, as the kernel lists those of a thread, is frozen in this look."""
+        known = self._frozen.get(cgroups)
         if known is None:
-            if cgroups not in self._places:
-                self._places[cgroups] = list(self._freezers_of(cgroups))
-            known = frozen[cgroups] = any(self._has(path, word) for path, word in self._places[cgroups])
+            known = self._frozen[cgroups] = any(self._has(path, word) for path, word in self._places.get(cgroups, ()))
         return known
 
     def _freezers_of(self, cgroups: bytes) -> Iterator[tuple[Path, bytes]]:
@@ -248,6 +306,14 @@ class ProcessStates:
         except OSError:
             self._files.pop(path, None)
             return False
+
+
+def _used(clock: int | None) -> int:
+    """Nanoseconds of CPU time by this clock; -1 where it tells nothing."""
+    try:
+        return -1 if clock is None else time.clock_gettime_ns(clock)
+    except OSError:
+        return -1
 
 
 def _read(path: Path) -> bytes:

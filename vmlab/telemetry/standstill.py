@@ -1,8 +1,8 @@
 """Notices what of the lab stands still while the workloads of a cell run.
 
 Everything that carries a figure is watched, each thread by itself: QEMU's virtual CPUs, I/O threads and workers, the
-emulated disk's server, programs on the host. Five times a second, at moments that follow no period, `process_states`
-looks at all of them.
+emulated disk's server, programs on the host. Five times a second, in long cells less often, at moments that follow no
+period, `process_states` looks at all of them.
 
 None of this says anything of this process, in which the watch runs: it was stopped while no sample was taken, it used
 no CPU and the watch did not wait for one. Such gaps add up from a quarter of a second on, below which a host below this
@@ -27,10 +27,10 @@ from vmlab.telemetry.recorder_clock import HostClocks, take_precedence
 from vmlab.telemetry.source import KernelFile
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
-_LONG, _SELDOM = 5.0, 2.5
-"""After so many seconds there are enough samples for a share of 2 %, and all is read so many times less often."""
-_COMPARE_SECONDS = 0.5
-"""The same for values that must not change."""
+_SELDOM = ((20.0, 5.0), (5.0, 2.5))
+"""After so many seconds there are enough samples for a share of 2 %, and samples are so many times less often."""
+_COMPARE_SECONDS = (0.5, 2.5)
+"""Seconds between two readings of what must not change, and those after so many seconds."""
 _OWN_GAP, _OWN_LEAST = 0.25, 1.0
 """Seconds from which a gap between samples is a stop of this process, and from which all of them count."""
 
@@ -73,7 +73,6 @@ class StandstillWatch:
         self._links: LinkStates | None = None
         # Every wait can be ended. An event's would cost more.
         self._waits = HostClocks(plain=0.0)
-        self._compared_as = -1
         self._seen = Seen()
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._watch, name="standstill", daemon=True)
@@ -125,9 +124,9 @@ class StandstillWatch:
         own, stopped = _OwnTimes(self._proc), 0.0
         going, seldom = True, 1.0
         while going:
-            seldom = 1.0 if now - began < _LONG else _SELDOM
+            seldom = next((times for after, times in _SELDOM if now - began >= after), 1.0)
             self._look(states, now, seldom)
-            if now == began or now - compared >= _COMPARE_SECONDS * seldom:
+            if now == began or now - compared >= _COMPARE_SECONDS[seldom > 1.0]:
                 compared = now
                 self._compare(states, values, links, now)
             wait = random.uniform(0.5, 1.5) * EVERY * seldom
@@ -136,7 +135,7 @@ class StandstillWatch:
             gap = now - before - wait - own.since()
             stopped += gap if gap >= _OWN_GAP else 0.0
         self._look(states, now, seldom)
-        self._compare(states, values, links, now)
+        self._compare(states, values, links, now, every=True)
         # Numbers of the host's are other processes here.
         others = [] if self._outside is None else self._outside.end(now)
         outside = [replace(one, pid=-one.pid) for one in others]
@@ -149,9 +148,11 @@ class StandstillWatch:
         if self._outside is not None:
             self._outside.look(now, seldom)
 
-    def _compare(self, states: ProcessStates, values: LabValues, links: LinkStates, now: float) -> None:
-        values.look(now, states.threads() if states.changes != self._compared_as else ())
-        self._compared_as = states.changes
+    def _compare(
+        self, states: ProcessStates, values: LabValues, links: LinkStates, now: float, *, every: bool = False
+    ) -> None:
+        # What is changed of a thread that does not run changes nothing.
+        values.look(now, states.threads(every=every))
         if self._outside is not None:
             values.look_at_groups(self._outside.threads())
         links.look(now)

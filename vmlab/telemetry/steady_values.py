@@ -2,9 +2,9 @@
 
 Each value is read before, every half second or so, and after, and compared with the first. Beside settings these are
 what the cgroups of the lab's threads, and all above them, are given (weights, quotas, CPUs, limits of memory and
-disks), and what each thread of a QEMU is given itself: its cgroups, CPUs, scheduling policy and nice value. For how
-long a quota kept a cgroup from running the kernel counts itself; the groups above this process are left out of that:
-`host_counters` has them.
+disks), and what each thread of a QEMU that runs is given itself: its cgroups, CPUs, scheduling policy and nice value.
+For how long a quota kept a cgroup from running the kernel counts itself; the groups above this process are left out of
+that: `host_counters` has them.
 """
 
 from __future__ import annotations
@@ -164,7 +164,8 @@ class LabValues:
         self._steady = SteadyValues()
         self._groups: dict[bytes, list[Path]] = {}
         self._quotas: dict[Path, _Quota] = {}
-        self._given: set[int] = set()
+        self._given: dict[int, SteadyValues] = {}
+        """By thread."""
         self._cgroups: dict[int, bytes] = {}
         """Of threads of a QEMU, when they were seen first."""
         self._moved: dict[int, bytes] = {}
@@ -174,15 +175,16 @@ class LabValues:
             self._add_file(path)
 
     def look(self, now: float, threads: Iterable[tuple[int, int, bytes]]) -> None:
-        """Read all at `now`; `threads` that may be new have the id of their process, their own, and their cgroups."""
+        """Read all at `now`, of threads those of `threads`: the id of their process, their own, and their cgroups."""
         for pid, tid, cgroups in threads:
             self._take_groups(pid, cgroups)
             if tid not in self._given:
-                self._given.add(tid)
-                self._add_thread(pid, tid, cgroups)
+                self._given[tid] = SteadyValues()
+                self._add_thread(self._given[tid], pid, tid, cgroups)
             elif (first := self._cgroups.get(tid)) is not None:
                 others = [line for line in cgroups.splitlines() if line not in first.splitlines()]
                 self._moved[tid] = b" ".join(others) or _OWN
+            self._given[tid].look(now)
         self._steady.look(now)
         for quota in self._quotas.values():
             # One that was removed keeps what it counted last.
@@ -209,7 +211,7 @@ class LabValues:
 
     def changed(self, now: float) -> list[Changed]:
         """What was changed so far."""
-        return self._steady.changed(now)
+        return [one for values in (self._steady, *self._given.values()) for one in values.changed(now)]
 
     def throttled(self) -> list[Throttled]:
         """The groups that a quota kept from running since they were seen first."""
@@ -243,17 +245,17 @@ class LabValues:
         with suppress(OSError):
             self._steady.add(str(path), reader(path, len(self._steady)))
 
-    def _add_thread(self, pid: int, tid: int, cgroups: bytes) -> None:
+    def _add_thread(self, values: SteadyValues, pid: int, tid: int, cgroups: bytes) -> None:
         """Programs on the host may change their own; QEMU does not."""
         with suppress(OSError, ValueError):
             task = self._roots.proc / str(pid) / "task" / str(tid)
             stat = (task.parents[1] / "stat").read_bytes()
             if _QEMU in stat:
                 name = (task / "comm").read_text(errors="replace").strip()
-                self._steady.add(f"{name} ({tid})", lambda: _given(tid), pid)
+                values.add(f"{name} ({tid})", lambda: _given(tid), pid)
                 self._cgroups[tid], self._moved[tid] = cgroups, _OWN
                 # Without this object, whose files are to be closed with it.
-                self._steady.add(f"cgroup of {name} ({tid})", partial(self._moved.__getitem__, tid), pid)
+                values.add(f"cgroup of {name} ({tid})", partial(self._moved.__getitem__, tid), pid)
 
 
 def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:
