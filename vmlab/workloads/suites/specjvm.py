@@ -286,6 +286,7 @@ def figures_of(report: Report, benchmarks: Sequence[str], iterations: int) -> di
         raise WorkloadError(f"SPECjvm2008 ran {odd[0]}, which was not asked for")
     if lacking := sorted(groups_of(benchmarks) - set(report.groups)):
         raise WorkloadError(f"SPECjvm2008's report has no score of {lacking[0]}")
+    _demand_within(report)
     timed = [one for every in report.iterations.values() for one in every]
     return {
         RUN_TIME: sum(one.seconds for one in timed),
@@ -293,3 +294,18 @@ def figures_of(report: Report, benchmarks: Sequence[str], iterations: int) -> di
         **{score_name(group): score for group, score in report.groups.items()},
         "operations": sum(one.operations for one in timed),
     }
+
+
+def _demand_within(report: Report) -> None:
+    """Raises WorkloadError where a group's score is none that its iterations can have, or the whole none of its groups.
+
+    Whichever mean is taken, or the best one: it is between the least and the largest.
+    """
+    parts = [("result", report.score, list(report.groups.values()))]
+    for group, score in report.groups.items():
+        ran = [every for name, every in report.iterations.items() if group in groups_of([name])]
+        parts.append((group, score, [one.score for every in ran for one in every]))
+    for what, score, among in parts:
+        if not among or not min(among) - _ROUNDED <= score <= max(among) + _ROUNDED:
+            least, most = (f"{bound:g}" for bound in (min(among, default=0.0), max(among, default=0.0)))
+            raise WorkloadError(f"SPECjvm2008's {what} is {score:g}, and what it is made of {least} to {most}")

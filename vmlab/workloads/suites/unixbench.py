@@ -6,6 +6,7 @@ Its programs are compiled on the host: guests have no compiler, and other ones w
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ _KIB = 1024.0
 class Test:
     """A test of ``Run``: the name in reports, the unit there, and the metric with that unit's factor.
 
-    `seconds` is what one pass takes; a `long` test has as many passes as there are iterations, others a third.
+    `seconds` is what one pass takes; a `long` test has as many passes as there are iterations, others a third. The
+    score of the machine whose index is 10 is `base` (UnixBench's pgms/index.base).
     """
 
     title: str
@@ -46,34 +48,35 @@ class Test:
     unit: Unit
     factor: float
     seconds: float
+    base: float
     long: bool = False
 
 
-def _rate(title: str, metric: str, seconds: float, *, long: bool = False) -> Test:
-    return Test(title, "lps", metric, "1/s", 1.0, seconds, long)
+def _rate(title: str, metric: str, seconds: float, base: float, *, long: bool = False) -> Test:
+    return Test(title, "lps", metric, "1/s", 1.0, seconds, base, long)
 
 
-def _copy(block: int, blocks: int) -> Test:
+def _copy(block: int, blocks: int, base: float) -> Test:
     title = f"File Copy {block} bufsize {blocks} maxblocks"
     # A copy of 30 s comes after 2 s of writing and 2 s of reading, which make the file.
-    return Test(title, "KBps", f"copy_{block}_throughput", "B/s", _KIB, 34.0)
+    return Test(title, "KBps", f"copy_{block}_throughput", "B/s", _KIB, 34.0, base)
 
 
 TESTS: Mapping[str, Test] = {
-    "dhry2reg": _rate("Dhrystone 2 using register variables", "dhrystones_per_second", 10.0, long=True),
+    "dhry2reg": _rate("Dhrystone 2 using register variables", "dhrystones_per_second", 10.0, 116700.0, long=True),
     "whetstone-double": Test(
-        "Double-Precision Whetstone", "MWIPS", "whetstones_per_second", "1/s", 1e6, 10.0, long=True
+        "Double-Precision Whetstone", "MWIPS", "whetstones_per_second", "1/s", 1e6, 10.0, 55.0, long=True
     ),
-    "execl": _rate("Execl Throughput", "execs_per_second", 30.0),
-    "fstime": _copy(1024, 2000),
-    "fsbuffer": _copy(256, 500),
-    "fsdisk": _copy(4096, 8000),
-    "pipe": _rate("Pipe Throughput", "pipe_messages_per_second", 10.0, long=True),
-    "context1": _rate("Pipe-based Context Switching", "context_switches_per_second", 10.0, long=True),
-    "spawn": _rate("Process Creation", "processes_per_second", 30.0),
-    "syscall": _rate("System Call Overhead", "system_calls_per_second", 10.0, long=True),
-    "shell1": Test("Shell Scripts (1 concurrent)", "lpm", "shell_1_per_second", "1/s", 1 / 60, 60.0),
-    "shell8": Test("Shell Scripts (8 concurrent)", "lpm", "shell_8_per_second", "1/s", 1 / 60, 60.0),
+    "execl": _rate("Execl Throughput", "execs_per_second", 30.0, 43.0),
+    "fstime": _copy(1024, 2000, 3960.0),
+    "fsbuffer": _copy(256, 500, 1655.0),
+    "fsdisk": _copy(4096, 8000, 5800.0),
+    "pipe": _rate("Pipe Throughput", "pipe_messages_per_second", 10.0, 12440.0, long=True),
+    "context1": _rate("Pipe-based Context Switching", "context_switches_per_second", 10.0, 4000.0, long=True),
+    "spawn": _rate("Process Creation", "processes_per_second", 30.0, 126.0),
+    "syscall": _rate("System Call Overhead", "system_calls_per_second", 10.0, 15000.0, long=True),
+    "shell1": Test("Shell Scripts (1 concurrent)", "lpm", "shell_1_per_second", "1/s", 1 / 60, 60.0, 42.4),
+    "shell8": Test("Shell Scripts (8 concurrent)", "lpm", "shell_8_per_second", "1/s", 1 / 60, 60.0, 6.0),
 }
 """The tests of UnixBench's index, by the names that ``Run`` takes."""
 if TYPE_CHECKING:
@@ -260,8 +263,17 @@ def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: in
         values[test.metric] = found.score * test.factor
         values[RUN_TIME] += found.seconds * found.kept
     if report.index is not None:
+        ran = [(report.scores[test.title].score, test.base) for test in (TESTS[name] for name in tests)]
+        index = 10 * math.exp(math.fsum(math.log(score / base) for score, base in ran) / len(ran))
+        rounded = _ROUNDED * (1 + index * math.fsum(1 / score for score, _ in ran) / len(ran))
+        if abs(index - report.index) > rounded:
+            raise WorkloadError(f"UnixBench has the index {report.index:g}, and its scores make {index:.1f}")
         values["index"] = report.index
     return values
+
+
+_ROUNDED = 0.051
+"""The index has one decimal, and so have the scores that it is made of."""
 
 
 _SHORTEST = 0.8
