@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import accumulate, count
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from vmlab.lab.cell.undisturbed import longest
 from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.process_states import EVERY, Pids, ProcessStates, Standstill
 from vmlab.telemetry.standstill import Seen, StandstillWatch
+from vmlab.telemetry.steady_values import LabValues
 
 
 @pytest.fixture
@@ -328,15 +329,16 @@ def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_o
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gaps: list[float], used: float, waited: float, seconds: float
 ) -> None:
     (tmp_path / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
-    moments, samples = accumulate([0.0, *(EVERY + gap for gap in gaps)]), [False] * (len(gaps) - 1) + [True]
-    passed, ended = count(), iter(samples)
-    own: list[Path] = []
+    now, own = 0.0, list[Path]()
+    left = enumerate(gaps, start=1)
 
-    def waits(_seconds: float) -> bool:
-        at = next(passed) + 1
+    def waits(seconds: float) -> bool:
+        nonlocal now
+        at, gap = next(left)
+        now += seconds + gap
         (own[0] / "schedstat").write_text(f"0 {int(at * waited * 1e9)} {at}\n")
         monkeypatch.setattr(time, "process_time", lambda: at * used)
-        return next(ended)
+        return at == len(gaps)
 
     def started() -> None:
         own.append(tmp_path / "self/task" / str(threading.get_native_id()))
@@ -346,12 +348,33 @@ def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_o
     monkeypatch.setattr(time, "process_time", lambda: 0.0)
     monkeypatch.setattr("random.uniform", lambda _least, _most: 1.0)
     monkeypatch.setattr("vmlab.telemetry.standstill.take_precedence", started)
-    watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: next(moments))
+    watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: now)
     monkeypatch.setattr(watch._waits, "sleep", waits)
     watch.start()
     found = watch.stop().stood
     assert [one.pid for one in found] == [os.getpid()] * bool(seconds)
     assert sum(one.seconds for one in found) == pytest.approx(seconds)
+
+
+def test_a_long_cell_is_looked_at_less_often_and_never_seldom(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A change that lasts for two seconds is in one comparison at least, and a stop of one and a half in one sample."""
+    (tmp_path / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
+    now, looked, compared = 0.0, list[float](), list[float]()
+
+    def waits(seconds: float) -> bool:
+        nonlocal now
+        now += seconds
+        return now >= 60.0
+
+    monkeypatch.setattr(ProcessStates, "look", lambda _self, at, _seldom: looked.append(at))
+    monkeypatch.setattr(LabValues, "look", lambda _self, at, _threads: compared.append(at))
+    watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: now)
+    monkeypatch.setattr(watch._waits, "sleep", waits)
+    watch.start()
+    watch.stop()
+    for times, most in ((looked, 1.5), (compared, 2.0)):
+        assert max(later - before for before, later in pairwise(times)) <= most + 1e-9
+    assert len([at for at in looked if at < 5.0]) >= 16 and len(looked) < 150 and len(compared) < 45
 
 
 def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Path, qemu: int) -> None:

@@ -29,8 +29,8 @@ from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
 _SELDOM = ((20.0, 5.0), (5.0, 2.5))
 """After so many seconds there are enough samples for a share of 2 %, and samples are so many times less often."""
-_COMPARE_SECONDS = (0.5, 2.5)
-"""Seconds between two readings of what must not change, and those after so many seconds."""
+_COMPARE_SECONDS = (0.5, 2.0)
+"""The most seconds between two readings of what must not change, and those in a long cell."""
 _OWN_GAP, _OWN_LEAST = 0.25, 1.0
 """Seconds from which a gap between samples is a stop of this process, and from which all of them count."""
 
@@ -126,10 +126,11 @@ class StandstillWatch:
         while going:
             seldom = next((times for after, times in _SELDOM if now - began >= after), 1.0)
             self._look(states, now, seldom)
-            if now == began or now - compared >= _COMPARE_SECONDS[seldom > 1.0]:
+            if now == began or now >= compared + _COMPARE_SECONDS[seldom > 1.0]:
                 compared = now
                 self._compare(states, values, links, now)
-            wait = random.uniform(0.5, 1.5) * EVERY * seldom
+            due = compared + _COMPARE_SECONDS[seldom > 1.0] - now
+            wait = min(random.uniform(0.5, 1.5) * EVERY * seldom, due)
             going = not self._waits.sleep(wait)
             before, now = now, self._clock()
             gap = now - before - wait - own.since()
