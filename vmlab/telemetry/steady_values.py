@@ -252,10 +252,10 @@ class LabValues:
             stat = (task.parents[1] / "stat").read_bytes()
             if _QEMU in stat:
                 name = (task / "comm").read_text(errors="replace").strip()
-                values.add(f"{name} ({tid})", lambda: _given(tid), pid)
+                values.add(f"its thread {name} ({tid})", lambda: _given(tid), pid)
                 self._cgroups[tid], self._moved[tid] = cgroups, _OWN
                 # Without this object, whose files are to be closed with it.
-                values.add(f"cgroup of {name} ({tid})", partial(self._moved.__getitem__, tid), pid)
+                values.add(f"the cgroup of its thread {name} ({tid})", partial(self._moved.__getitem__, tid), pid)
 
 
 def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:

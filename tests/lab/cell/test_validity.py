@@ -52,7 +52,7 @@ def test_what_stood_still_for_long_or_for_much_of_the_time_spoils_a_cell_and_les
 
 
 def test_what_was_changed_is_told_once_for_the_threads_of_a_process_and_the_rest_is_counted() -> None:
-    own = [Changed(f"CPU {number}/TCG", "CPUs 0,1", "CPUs 0", 2.0, pid=7) for number in range(4)]
+    own = [Changed(f"its thread CPU {number}/TCG", "CPUs 0,1", "CPUs 0", 2.0, pid=7) for number in range(4)]
     strangers = Changed("sysbench", "nice 0", "nice 5", 2.0, pid=8)
     settings = [Changed(f"/sys/{name}", "0", "1", 1.5) for name in "abc"]
     findings = list(told_of([*own, strangers, *settings], {7: "web: its QEMU"}))

@@ -193,7 +193,7 @@ def told_of(changed: Sequence[Changed], known: Mapping[int, str]) -> Iterator[Fi
         if one.pid is None or one.pid in known:
             first.setdefault(one.what if one.pid is None else one.pid, one)
     for one in list(first.values())[:_MOST_TOLD]:
-        what = one.what if one.pid is None else f"{known[one.pid]}: its thread {one.what}"
+        what = one.what if one.pid is None else f"{known[one.pid]}: {one.what}"
         yield Finding(
             f"{what} was changed from {one.was} to {one.became} for {one.seconds:.3g} s {_WHILE}", breaks=True
         )
