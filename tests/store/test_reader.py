@@ -21,6 +21,7 @@ from vmlab.model.event import (
     RunStarted,
 )
 from vmlab.model.results import RawOutput
+from vmlab.store import reader
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.sql_schema import FLEET_TABLES
 from vmlab.store.writer import RunWriter
@@ -169,6 +170,25 @@ def test_what_is_no_store_is_wrong_usage(tmp_path: Path) -> None:
         assert caught.value.exit_code == ExitCode.USAGE
     with pytest.raises(UsageError, match="no such store"):
         RunReader(tmp_path / "gone.sqlite")
+
+
+@pytest.mark.parametrize("after", ["_is_log", "has_record_locks"])
+def test_a_store_whose_writer_ends_while_it_is_opened_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    """Its log is there for one question and gone for the next."""
+    path = tmp_path / "run.sqlite"
+    writer = RunWriter(path)
+    asks = getattr(reader, after)
+
+    def asked(log: Path) -> bool:
+        answer = bool(asks(log))
+        writer.close()
+        assert not log.exists()
+        return answer
+
+    monkeypatch.setattr(reader, after, asked)
+    RunReader(path).close()
 
 
 def test_a_store_that_is_made_while_it_is_opened_is_not_called_another_file(

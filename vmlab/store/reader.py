@@ -57,6 +57,7 @@ _SPAN = "id > ? AND +mono <= ?"
 _LOG_BEGINS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 """The last bit says in which order of bytes checksums were made: https://www.sqlite.org/fileformat2.html#walformat"""
 _LOCKLESS = "&vfs=unix-none"
+_COMPLETE = "&immutable=1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,21 +379,27 @@ def _uri(path: Path) -> str:
     from a read-only folder too, and no ``-shm`` file is made. On a file system without locks no process of this host
     can write, and SQLite would take what it cannot lock for locked, so it reads file and log without. A log that is not
     SQLite's is somebody else's, and so is the file. (The file itself must not be opened beside SQLite: closing it would
-    give up this process's locks on it.)
+    give up this process's locks on it.) The log goes when its writer ends, at any time.
     """
-    log = path.with_name(path.name + "-wal")
-    has_log = log.exists()
-    if (has_log and not _is_log(log)) or (not has_log and not is_alive(path.parent)):
-        rest = "&immutable=1"
-    else:
-        rest = "" if not has_log or has_record_locks(log) else _LOCKLESS
+    log, rest = path.with_name(path.name + "-wal"), ""
+    try:
+        if not _is_log(log):
+            rest = _COMPLETE
+        elif not has_record_locks(log):
+            rest = _LOCKLESS
+    except FileNotFoundError:
+        rest = "" if is_alive(path.parent) else _COMPLETE
+    except OSError:
+        pass  # SQLite says what is wrong with it.
     return f"file:{quote(str(path.absolute()))}?mode=ro{rest}"
 
 
 def _is_log(log: Path) -> bool:
-    """Whether it begins as SQLite's do, or is empty; also where nobody can know."""
+    """Whether it begins as SQLite's do, or is empty; also where nobody can know. Raises FileNotFoundError."""
     try:
         with log.open("rb") as file:
             return file.read(len(_LOG_BEGINS[0])) in (b"", *_LOG_BEGINS)
+    except FileNotFoundError:
+        raise
     except OSError:
         return True
