@@ -23,8 +23,8 @@ from vmlab.telemetry.source import KernelFile, reader
 
 EVERY = 0.2
 """Seconds between two samples on average."""
-_LIST_SECONDS, _MOST_LIST_SECONDS = 1.0, 2.5
-"""Processes and threads are listed, and the cgroups of those that have run are read, this seldom; and at the most."""
+_LIST_SECONDS = 1.0
+"""Processes and threads are listed, and the cgroups of those that have run are read, this seldom."""
 _LISTS = 8
 """The cgroups of threads that do not run are read at one listing of so many."""
 _MOST_AT_ONCE = 64
@@ -62,9 +62,11 @@ class _Process:
     pid: int
     clock: int | None
     """That of its CPU time; None where nothing tells it."""
-    threads: int = 0
+    threads: set[int] = field(default_factory=set)
     used: int = -1
     """What the clock said last; -1 where its threads may be others since then."""
+    told: int = -1
+    """The same when its threads were given last."""
     awake: int = 0
     """Of its threads those that were not seen asleep since then."""
     seen: float = float("-inf")
@@ -126,7 +128,7 @@ class ProcessStates:
             )
             if mount is not None
         ]
-        self._news: dict[int, _Thread] = {}
+        self._gone: list[_Thread] = []
         self._places: dict[bytes, list[tuple[Path, bytes]]] = {}
         self._frozen: dict[bytes, bool] = {}
         self._files: dict[Path, KernelFile] = {}
@@ -134,7 +136,7 @@ class ProcessStates:
 
     def look(self, now: float, seldom: float = 1.0) -> None:
         """Take a sample at `now`, in seconds of the monotonic clock; processes are listed so many times less often."""
-        if now - self._listed_at >= min(_LIST_SECONDS * seldom, _MOST_LIST_SECONDS):
+        if now - self._listed_at >= _LIST_SECONDS * seldom:
             self.list_all(now)
         self._frozen.clear()
         # Version 1 freezes what sleeps without running it.
@@ -145,7 +147,7 @@ class ProcessStates:
             if process.sleeps:
                 process.seen = now
             elif used != process.used:
-                process.used, process.awake = used, process.threads
+                process.used, process.awake = used, len(process.threads)
         if not self._turn:
             self._turn = [one for one in self._threads.values() if not one.process.sleeps]
         some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
@@ -182,14 +184,18 @@ class ProcessStates:
         ]
 
     def threads(self, *, every: bool = False) -> list[tuple[int, int, bytes]]:
-        """The threads that have run or come since the call before: the id of the process, the thread's, and its
-        cgroups as the kernel lists them. Of `every` thread that there is where that is asked for.
+        """The threads of processes that have run since the call before, or of `every` one, and those that have ended:
+        the id of the process, the thread's, and its cgroups as the kernel lists them.
         """
-        some, self._news = self._threads if every else self._news, {}
-        return [(one.process.pid, one.tid, one.cgroups) for one in some.values()]
+        some, self._gone = self._gone, []
+        for process in self._processes.values():
+            if every or process.used == -1 or process.used != process.told:
+                process.told = process.used
+                some += map(self._threads.__getitem__, process.threads)
+        return [(one.process.pid, one.tid, one.cgroups) for one in some]
 
-    def list_all(self, now: float) -> None:
-        """List processes and threads, and read the cgroups of those that have run."""
+    def list_all(self, now: float, *, every: bool = False) -> None:
+        """List processes and threads, and read the cgroups of those that have run, or of `every` one."""
         self._listed_at = now
         last_pid = self._last_pid.read().rsplit(None, 1)[-1]
         if last_pid != self._listed_as:
@@ -200,7 +206,7 @@ class ProcessStates:
         self._listings += 1
         for place, thread in enumerate(list(self._threads.values())):
             # A thread may be put into another cgroup at any time.
-            if thread.has_run or (place + self._listings) % _LISTS == 0:
+            if every or thread.has_run or (place + self._listings) % _LISTS == 0:
                 thread.has_run = False
                 try:
                     self._read_cgroups(thread)
@@ -213,7 +219,7 @@ class ProcessStates:
             thread.cgroups = cgroups
             if cgroups not in self._places:
                 self._places[cgroups] = list(self._freezers_of(cgroups))
-            self._news[thread.tid] = thread
+            thread.process.told = -1
 
     def _asleep(self, thread: _Thread) -> None:
         """Note that a thread was seen asleep after its process's clock was read."""
@@ -239,14 +245,18 @@ class ProcessStates:
                     with suppress(OSError):
                         ran = reader(tasks / name / "schedstat", 2 * len(self._threads))
                     process = self._processes.setdefault(pid, _Process(pid, clock))
-                    process.threads, process.used = process.threads + 1, -1
+                    process.used = -1
+                    process.threads.add(tid)
                     self._threads[tid] = _Thread(process, tid, tasks / name, stat, ran, seen=now)
 
     def _forget(self, thread: _Thread) -> None:
         if self._threads.pop(thread.tid, None) is None:
             return
+        self._gone.append(thread)
         process = thread.process
-        process.threads, process.used = process.threads - 1, -1
+        process.threads.discard(thread.tid)
+        if thread.asleep_with != process.used:
+            process.awake -= 1
         if not process.threads:
             self._processes.pop(process.pid, None)
         if thread.stopped:
@@ -259,7 +269,6 @@ class ProcessStates:
         state = stat[(at := stat.rindex(b")") + 2) : at + 1]
         how = _STATES.get(state, "")
         thread.has_run = True
-        self._news[thread.tid] = thread
         thread.asleep_at = ran if state == _ASLEEP and ran != _NEVER_RAN else b""
         if state == _WAITS:
             # Seldom, and it may have been put into another cgroup just now.

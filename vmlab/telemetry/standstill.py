@@ -1,7 +1,7 @@
 """Notices what of the lab stands still while the workloads of a cell run.
 
 Everything that carries a figure is watched, each thread by itself: QEMU's virtual CPUs, I/O threads and workers, the
-emulated disk's server, programs on the host. Five times a second, in long cells less often, at moments that follow no
+emulated disk's server, programs on the host. Five times a second, in long cells twice, at moments that follow no
 period, `process_states` looks at all of them.
 
 None of this says anything of this process, in which the watch runs: it was stopped while no sample was taken, it used
@@ -27,7 +27,7 @@ from vmlab.telemetry.recorder_clock import HostClocks, take_precedence
 from vmlab.telemetry.source import KernelFile
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
-_SELDOM = ((20.0, 5.0), (5.0, 2.5))
+_LONG, _SELDOM = 5.0, 2.5
 """After so many seconds there are enough samples for a share of 2 %, and samples are so many times less often."""
 _COMPARE_SECONDS = (0.5, 2.0)
 """The most seconds between two readings of what must not change, and those in a long cell."""
@@ -85,7 +85,7 @@ class StandstillWatch:
         if self._states is not None and self._values is not None:
             now, first = self._clock(), ProcessStates(self._proc, self._states.mounts)
             first.list_all(now)
-            self._values.look(now, first.threads())
+            self._values.look(now, first.threads(every=True))
             if links:
                 self._links = LinkStates(self._bridge)
                 self._links.look(now)
@@ -120,17 +120,16 @@ class StandstillWatch:
             self._failure = error.with_traceback(None)
 
     def _look_on(self, states: ProcessStates, values: LabValues, links: LinkStates) -> None:
-        began = now = compared = self._clock()
+        began = now = due = self._clock()
         own, stopped = _OwnTimes(self._proc), 0.0
         going, seldom = True, 1.0
         while going:
-            seldom = next((times for after, times in _SELDOM if now - began >= after), 1.0)
+            seldom = 1.0 if now - began < _LONG else _SELDOM
             self._look(states, now, seldom)
-            if now == began or now >= compared + _COMPARE_SECONDS[seldom > 1.0]:
-                compared = now
+            if now >= due:
                 self._compare(states, values, links, now)
-            due = compared + _COMPARE_SECONDS[seldom > 1.0] - now
-            wait = min(random.uniform(0.5, 1.5) * EVERY * seldom, due)
+                due = now + random.uniform(0.5, 1.0) * _COMPARE_SECONDS[seldom > 1.0]
+            wait = min(random.uniform(0.5, 1.5) * EVERY * seldom, due - now)
             going = not self._waits.sleep(wait)
             before, now = now, self._clock()
             gap = now - before - wait - own.since()
@@ -152,7 +151,8 @@ class StandstillWatch:
     def _compare(
         self, states: ProcessStates, values: LabValues, links: LinkStates, now: float, *, every: bool = False
     ) -> None:
-        # What is changed of a thread that does not run changes nothing.
+        states.list_all(now, every=every)
+        # What is changed of a process that does not run changes nothing.
         values.look(now, states.threads(every=every))
         if self._outside is not None:
             values.look_at_groups(self._outside.threads())

@@ -118,8 +118,9 @@ class SteadyValues:
             with suppress(OSError):
                 self._values[name, pid] = _Value(read, read(), pid)
 
-    def look(self, now: float) -> None:
-        """Read all of them at `now`, in seconds of the monotonic clock."""
+    def look(self, now: float) -> bool:
+        """Read all of them at `now`, in seconds of the monotonic clock; whether some are not what they were first."""
+        others = False
         for key, value in list(self._values.items()):
             try:
                 text = value.read()
@@ -129,9 +130,11 @@ class SteadyValues:
             if text != value.first:
                 value.other = text
                 value.since = now if value.since is None else value.since
+                others = True
             elif value.since is not None:
                 value.seconds += now - value.since
                 value.since = None
+        return others
 
     def changed(self, now: float) -> list[Changed]:
         """What was changed so far."""
@@ -166,6 +169,8 @@ class LabValues:
         self._quotas: dict[Path, _Quota] = {}
         self._given: dict[int, SteadyValues] = {}
         """By thread."""
+        self._open = set[int]()
+        """Those that have other values now."""
         self._cgroups: dict[int, bytes] = {}
         """Of threads of a QEMU, when they were seen first."""
         self._moved: dict[int, bytes] = {}
@@ -184,7 +189,9 @@ class LabValues:
             elif (first := self._cgroups.get(tid)) is not None:
                 others = [line for line in cgroups.splitlines() if line not in first.splitlines()]
                 self._moved[tid] = b" ".join(others) or _OWN
-            self._given[tid].look(now)
+            self._open.add(tid)
+        # What is put back on a thread that sleeps is over then.
+        self._open = {tid for tid in self._open if self._given[tid].look(now)}
         self._steady.look(now)
         for quota in self._quotas.values():
             # One that was removed keeps what it counted last.
