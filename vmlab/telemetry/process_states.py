@@ -25,7 +25,7 @@ EVERY = 0.2
 """Seconds between two samples on average."""
 _LIST_SECONDS = 1.0
 """Processes and threads are listed, and the cgroups of those that have run are read, this seldom."""
-_LISTS = 8
+_LISTS = 12
 """The cgroups of threads that do not run are read at one listing of so many."""
 _MOST_AT_ONCE = 64
 STOPPED = "stopped"
