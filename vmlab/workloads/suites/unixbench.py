@@ -263,13 +263,17 @@ def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: in
         values[test.metric] = found.score * test.factor
         values[RUN_TIME] += found.seconds * found.kept
     if report.index is not None:
-        ran = [(report.scores[test.title].score, test.base) for test in (TESTS[name] for name in tests)]
-        index = 10 * math.exp(math.fsum(math.log(score / base) for score, base in ran) / len(ran))
-        rounded = _ROUNDED * (1 + index * math.fsum(1 / score for score, _ in ran) / len(ran))
-        if abs(index - report.index) > rounded:
-            raise WorkloadError(f"UnixBench has the index {report.index:g}, and its scores make {index:.1f}")
+        _demand_follows(report.index, [(report.scores[TESTS[name].title].score, TESTS[name].base) for name in tests])
         values["index"] = report.index
     return values
+
+
+def _demand_follows(said: float, ran: Sequence[tuple[float, float]]) -> None:
+    """Raises WorkloadError where the index is not ten times the geometric mean of each test's score over its base."""
+    index = 10 * math.exp(math.fsum(math.log(score / base) for score, base in ran) / len(ran))
+    rounded = _ROUNDED * (1 + index * math.fsum(1 / score for score, _ in ran) / len(ran))
+    if abs(index - said) > rounded:
+        raise WorkloadError(f"UnixBench has the index {said:g}, and its scores make {index:.1f}")
 
 
 _ROUNDED = 0.051
