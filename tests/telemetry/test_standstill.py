@@ -293,17 +293,23 @@ def test_threads_are_given_of_processes_that_have_run_and_once_where_they_ended(
 
 
 def test_a_thread_that_ends_does_not_keep_its_process_awake(tmp_path: Path) -> None:
-    code = "import threading as t, time; t.Thread(target=time.sleep, args=(1.0,)).start(); print(flush=True); input()"
+    code = "import threading as t, time; one = t.Thread(target=input); one.start(); print(flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stdout.readline()
-        states = states_of(tmp_path, process.pid)
+        assert process.stdin is not None and process.stdout is not None and process.stdout.readline()
+        states, tasks = states_of(tmp_path, process.pid), Path(f"/proc/{process.pid}/task")
 
         def is_asleep() -> bool:
             states.look(0.0)
             return all(one.sleeps for one in states._processes.values())
 
-        until(lambda: len([*Path(f"/proc/{process.pid}/task").iterdir()]) == 1 and is_asleep(), "that it sleeps")
-        process.communicate(b"\n")
+        try:
+            until(is_asleep, "that it sleeps with two threads")
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            until(lambda: len([*tasks.iterdir()]) == 1 and state(process.pid) == "S", "that one has ended")
+            until(is_asleep, "that it sleeps with one")
+        finally:
+            process.kill()
 
 
 def test_of_the_hosts_processes_only_the_labs_are_looked_at(

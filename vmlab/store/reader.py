@@ -383,7 +383,9 @@ def _uri(path: Path) -> str:
     """
     log, rest = path.with_name(path.name + "-wal"), ""
     try:
-        if not _is_log(log):
+        with log.open("rb") as file:
+            begins = file.read(len(_LOG_BEGINS[0]))
+        if begins not in (b"", *_LOG_BEGINS):
             rest = _COMPLETE
         elif not has_record_locks(log):
             rest = _LOCKLESS
@@ -392,14 +394,3 @@ def _uri(path: Path) -> str:
     except OSError:
         pass  # SQLite says what is wrong with it.
     return f"file:{quote(str(path.absolute()))}?mode=ro{rest}"
-
-
-def _is_log(log: Path) -> bool:
-    """Whether it begins as SQLite's do, or is empty; also where nobody can know. Raises FileNotFoundError."""
-    try:
-        with log.open("rb") as file:
-            return file.read(len(_LOG_BEGINS[0])) in (b"", *_LOG_BEGINS)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        return True

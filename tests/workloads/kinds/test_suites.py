@@ -152,8 +152,8 @@ def test_scores_of_specjvm_are_those_of_its_groups(java_report: str) -> None:
         ),
         ("compress                      warmup ", "compress                      warm ", "did not warm compress up"),
         ("494.85", "594.85", "compress, iteration 1, has the score 123.71, and its operations make 148.71 a minute"),
-        ("124.0 ", "36.5 ", "SPECjvm2008's crypto is 36.5, and what it is made of 123.71 to 124.75"),
-        ("124.09", "224.09", "SPECjvm2008's result is 224.09, and what it is made of 123.8 to 124.75"),
+        ("124.0 ", "36.5 ", "SPECjvm2008's crypto is 36.5, but its iterations have 123.71 to 124.75"),
+        ("124.09", "224.09", "SPECjvm2008's composite result is 224.09, but its groups have 123.8 to 124.75"),
         ("scimark.monte_carlo", "serial", "iterations of SPECjvm2008's scimark.monte_carlo: 0, but 2"),
     ],
 )

@@ -297,15 +297,15 @@ def figures_of(report: Report, benchmarks: Sequence[str], iterations: int) -> di
 
 
 def _demand_within(report: Report) -> None:
-    """Raises WorkloadError where a group's score is none that its iterations can have, or the whole none of its groups.
+    """Raises WorkloadError where a score lies outside of those that it summarizes: a group's iterations, all groups.
 
-    Whichever mean is taken, or the best one: it is between the least and the largest.
+    Any mean, and the best one, lies between the least and the largest.
     """
-    parts = [("result", report.score, list(report.groups.values()))]
+    parts = [("composite result", report.score, "groups", list(report.groups.values()))]
     for group, score in report.groups.items():
         ran = [every for name, every in report.iterations.items() if group in groups_of([name])]
-        parts.append((group, score, [one.score for every in ran for one in every]))
-    for what, score, among in parts:
+        parts.append((group, score, "iterations", [one.score for every in ran for one in every]))
+    for what, score, of_what, among in parts:
         if not among or not min(among) - _ROUNDED <= score <= max(among) + _ROUNDED:
             least, most = (f"{bound:g}" for bound in (min(among, default=0.0), max(among, default=0.0)))
-            raise WorkloadError(f"SPECjvm2008's {what} is {score:g}, and what it is made of {least} to {most}")
+            raise WorkloadError(f"SPECjvm2008's {what} is {score:g}, but its {of_what} have {least} to {most}")
