@@ -5,6 +5,7 @@ They are beside those of other labs, outside all namespaces, and remain after a 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -170,7 +171,7 @@ def lower_weight(partition: Path) -> bool:
         return False
     enabled = partition.parent / "cgroup.subtree_control"
     # Of version 2, which beside version 1 may be without this controller.
-    if "cpu" in _words(partition.parent / "cgroup.controllers") and "cpu" not in _words(enabled):
+    if "cpu" in _text(partition.parent / "cgroup.controllers").split() and "cpu" not in _text(enabled).split():
         enabled.write_text("+cpu")
     lowered = [name for name, values in _WEIGHTS.items() if _rewrite(partition / name, *values)]
     return bool(lowered)
@@ -186,13 +187,19 @@ def remove_partition(partition: Path) -> bool:
     return False
 
 
-def _words(file: Path) -> list[str]:
-    return file.read_text().split() if file.exists() else []
+def _text(file: Path) -> str:
+    """What is in a file of a cgroup; nothing where the cgroup or this file of it is not there, or is removed now."""
+    try:
+        return file.read_text()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            raise
+        return ""
 
 
 def _rewrite(file: Path, expected: str, value: str) -> bool:
     """Write `value` in the place of the `expected` one; False where the file is not there or has a third value."""
-    if not file.exists() or file.read_text().splitlines()[:1] != [expected]:
+    if _text(file).splitlines()[:1] != [expected]:
         return False
     file.write_text(value)
     return True
