@@ -30,7 +30,8 @@ from vmlab.store.samples import SampleWriter, samples, series
 from vmlab.store.writer import RunWriter
 
 GUESTS = 12
-WARM_UP = 4.0
+WARM_UP = 10.0
+"""Seconds; a cell is watched more often in its first five."""
 LATENESS_TICKS = 1000
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +22,7 @@ import pytest
 from tests.lab.faked import until
 from vmlab.lab.cell.undisturbed import longest
 from vmlab.system.mounts import Mount, hierarchies, mount_of
+from vmlab.telemetry.link_states import LinkStates
 from vmlab.telemetry.process_states import EVERY, Pids, ProcessStates, Standstill
 from vmlab.telemetry.standstill import Seen, StandstillWatch
 from vmlab.telemetry.steady_values import LabValues
@@ -269,7 +272,7 @@ def test_the_state_of_one_that_does_not_run_is_not_read_again(
     states = ProcessStates(tmp_path / "proc", only=only(sleeper.pid))
     for at in range(4):
         states.look(at * EVERY)
-    assert read == files
+    assert [name for name in read if name != "cgroup"] == files
 
 
 def test_threads_are_given_of_processes_that_have_run_and_once_where_they_ended(
@@ -372,13 +375,13 @@ def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_o
     now, own = 0.0, list[Path]()
     left = enumerate(gaps, start=1)
 
-    def waits(seconds: float) -> bool:
+    def wait(_waits: select.poll, until: float, _links: LinkStates) -> bool:
         nonlocal now
         at, gap = next(left)
-        now += seconds + gap
+        now = until + gap
         (own[0] / "schedstat").write_text(f"0 {int(at * waited * 1e9)} {at}\n")
         monkeypatch.setattr(time, "process_time", lambda: at * used)
-        return at == len(gaps)
+        return at < len(gaps)
 
     def started() -> None:
         own.append(tmp_path / "self/task" / str(threading.get_native_id()))
@@ -389,7 +392,7 @@ def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_o
     monkeypatch.setattr("random.uniform", lambda _least, _most: 1.0)
     monkeypatch.setattr("vmlab.telemetry.standstill.take_precedence", started)
     watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: now)
-    monkeypatch.setattr(watch._waits, "sleep", waits)
+    monkeypatch.setattr(watch, "_wait", wait)
     watch.start()
     found = watch.stop().stood
     assert [one.pid for one in found] == [os.getpid()] * bool(seconds)
@@ -401,21 +404,44 @@ def test_a_long_cell_is_looked_at_less_often_and_never_seldom(monkeypatch: pytes
     (tmp_path / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
     now, looked, compared = 0.0, list[float](), list[float]()
 
-    def waits(seconds: float) -> bool:
+    def wait(_waits: select.poll, until: float, _links: LinkStates) -> bool:
         nonlocal now
-        now += seconds
-        return now >= 60.0
+        now = until
+        return now < 60.0
 
     monkeypatch.setattr(ProcessStates, "look", lambda _self, at, _seldom: looked.append(at))
     monkeypatch.setattr(LabValues, "look", lambda _self, at, _threads: compared.append(at))
     watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: now)
-    monkeypatch.setattr(watch._waits, "sleep", waits)
+    monkeypatch.setattr(watch, "_wait", wait)
     watch.start()
     watch.stop()
     for times, most in ((looked, 0.75), (compared, 2.0)):
         waited = [later - before for before, later in pairwise(times)]
         assert max(waited) <= most + 1e-9 and len({round(one, 2) for one in waited}) > 20, "they follow no period"
     assert len([at for at in looked if at < 5.0]) >= 16 and len(looked) < 220 and len(compared) < 75
+
+
+def test_a_wait_hears_of_links_and_goes_on_until_it_is_over_or_the_watch_is_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To ask for news of links at each comparison would cost more than all that is compared."""
+    told, heard = socket.socketpair()
+    news: list[tuple[bytes, float]] = []
+    monkeypatch.setattr(LinkStates, "look", lambda _self, now: news.append((heard.recv(10), now)))
+    links, watch, waits = object.__new__(LinkStates), StandstillWatch(inside=True), select.poll()
+    watch._stopping = os.eventfd(0)
+    for descriptor in (watch._stopping, heard):
+        waits.register(descriptor, select.POLLIN)
+    told.send(b"a link")
+    until = time.monotonic() + 0.05
+    assert watch._wait(waits, until, links)
+    (one,) = news
+    assert one[0] == b"a link" and one[1] <= until <= time.monotonic()
+    os.eventfd_write(watch._stopping, 1)
+    assert not watch._wait(waits, time.monotonic() + 600, links)
+    for each in (told, heard):
+        each.close()
+    os.close(watch._stopping)
 
 
 def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Path, qemu: int) -> None:

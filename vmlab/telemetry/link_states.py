@@ -64,6 +64,10 @@ class LinkStates:
         self._listed = False
         self._ask()
 
+    def fileno(self) -> int:
+        """Readable once the kernel has told something."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Hear of nothing any more."""
         self._socket.close()

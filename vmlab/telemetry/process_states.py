@@ -81,6 +81,8 @@ class _Thread:
     folder: Path
     stat: Callable[[], bytes]
     ran: Callable[[], bytes]
+    placed: Callable[[], bytes]
+    """Reads its cgroups."""
     seen: float
     asleep_at: bytes = b""
     """What it had run when it was seen asleep; empty where it was not, or where nothing counts that."""
@@ -214,7 +216,7 @@ class ProcessStates:
                     self._forget(thread)
 
     def _read_cgroups(self, thread: _Thread) -> None:
-        cgroups = _read(thread.folder / "cgroup")
+        cgroups = thread.placed()
         if cgroups != thread.cgroups:
             thread.cgroups = cgroups
             if cgroups not in self._places:
@@ -239,15 +241,17 @@ class ProcessStates:
         for name in os.listdir(tasks):  # noqa: PTH208
             if (tid := int(name)) not in self._threads:
                 with suppress(OSError):
-                    stat = reader(tasks / name / "stat", 2 * len(self._threads))
+                    known = len(self._threads)
+                    stat = reader(tasks / name / "stat", 2 * known)
                     ran: Callable[[], bytes] = bytes
                     # Some kernels have none.
                     with suppress(OSError):
-                        ran = reader(tasks / name / "schedstat", 2 * len(self._threads))
+                        ran = reader(tasks / name / "schedstat", 2 * known)
+                    placed = reader(tasks / name / "cgroup", 3 * known)
                     process = self._processes.setdefault(pid, _Process(pid, clock))
                     process.used = -1
                     process.threads.add(tid)
-                    self._threads[tid] = _Thread(process, tid, tasks / name, stat, ran, seen=now)
+                    self._threads[tid] = _Thread(process, tid, tasks / name, stat, ran, placed, seen=now)
 
     def _forget(self, thread: _Thread) -> None:
         if self._threads.pop(thread.tid, None) is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,14 +24,16 @@ from pathlib import Path
 
 from vmlab.telemetry.link_states import LinkStates
 from vmlab.telemetry.process_states import EVERY, STOPPED, Pids, ProcessStates, Standstill
-from vmlab.telemetry.recorder_clock import HostClocks, take_precedence
+from vmlab.telemetry.recorder_clock import take_precedence
 from vmlab.telemetry.source import KernelFile
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
 _LONG, _SELDOM = 5.0, 2.5
 """After so many seconds there are enough samples for a share of 2 %, and samples are so many times less often."""
-_COMPARE_SECONDS = (0.5, 2.0)
-"""The most seconds between two readings of what must not change, and those in a long cell."""
+_COMPARE_SECONDS = (0.2, 1.25)
+"""After at most so many seconds the next sample compares what must not change, and those in a long cell: half a second
+and two seconds lie between two readings at most.
+"""
 _OWN_GAP, _OWN_LEAST = 0.25, 1.0
 """Seconds from which a gap between samples is a stop of this process, and from which all of them count."""
 
@@ -71,8 +74,7 @@ class StandstillWatch:
         self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
         self._bridge = bridge
         self._links: LinkStates | None = None
-        # Every wait can be ended. An event's would cost more.
-        self._waits = HostClocks(plain=0.0)
+        self._stopping = -1
         self._seen = Seen()
         self._failure: OSError | None = None
         self._thread = threading.Thread(target=self._watch, name="standstill", daemon=True)
@@ -94,13 +96,16 @@ class StandstillWatch:
         """Watch from now on; must be called once."""
         if self._states is not None and self._links is None:
             self._links = LinkStates(self._bridge)
+        self._stopping = os.eventfd(0, os.EFD_CLOEXEC)
         self._thread.start()
 
     def stop(self) -> Seen:
         """End, and give what was seen. A second call gives the same. Raises OSError where /proc cannot be read."""
-        self._waits.stop()
-        if self._thread.ident is not None:
+        if self._stopping >= 0:
+            os.eventfd_write(self._stopping, 1)
             self._thread.join()
+            os.close(self._stopping)
+            self._stopping = -1
         # Not left to the garbage collector: a watch has hundreds of files open, and a process may have 1,024.
         self._states = self._values = self._outside = None
         if self._links is not None:
@@ -121,21 +126,24 @@ class StandstillWatch:
 
     def _look_on(self, states: ProcessStates, values: LabValues, links: LinkStates) -> None:
         began = now = due = self._clock()
-        own, stopped = _OwnTimes(self._proc), 0.0
+        own, stopped, waits = _OwnTimes(self._proc), 0.0, select.poll()
+        for descriptor in (self._stopping, links):
+            waits.register(descriptor, select.POLLIN)
         going, seldom = True, 1.0
         while going:
             seldom = 1.0 if now - began < _LONG else _SELDOM
             self._look(states, now, seldom)
             if now >= due:
-                self._compare(states, values, links, now)
-                due = now + random.uniform(0.5, 1.0) * _COMPARE_SECONDS[seldom > 1.0]
-            wait = min(random.uniform(0.5, 1.5) * EVERY * seldom, due - now)
-            going = not self._waits.sleep(wait)
+                self._compare(states, values, now)
+                due = now + random.uniform(0.8, 1.0) * _COMPARE_SECONDS[seldom > 1.0]
+            wait = random.uniform(0.5, 1.5) * EVERY * seldom
+            going = self._wait(waits, now + wait, links)
             before, now = now, self._clock()
             gap = now - before - wait - own.since()
             stopped += gap if gap >= _OWN_GAP else 0.0
         self._look(states, now, seldom)
-        self._compare(states, values, links, now, every=True)
+        self._compare(states, values, now, every=True)
+        links.look(now)
         # Numbers of the host's are other processes here.
         others = [] if self._outside is None else self._outside.end(now)
         outside = [replace(one, pid=-one.pid) for one in others]
@@ -148,15 +156,21 @@ class StandstillWatch:
         if self._outside is not None:
             self._outside.look(now, seldom)
 
-    def _compare(
-        self, states: ProcessStates, values: LabValues, links: LinkStates, now: float, *, every: bool = False
-    ) -> None:
+    def _wait(self, waits: select.poll, until: float, links: LinkStates) -> bool:
+        """Wait, and hear of links meanwhile, which costs nothing so; False when `stop` ended the wait."""
+        while (left := until - self._clock()) > 0:
+            for descriptor, _ in waits.poll(1000 * left):
+                if descriptor == self._stopping:
+                    return False
+                links.look(self._clock())
+        return True
+
+    def _compare(self, states: ProcessStates, values: LabValues, now: float, *, every: bool = False) -> None:
         states.list_all(now, every=every)
         # What is changed of a process that does not run changes nothing.
         values.look(now, states.threads(every=every))
         if self._outside is not None:
             values.look_at_groups(self._outside.threads())
-        links.look(now)
 
 
 class _OwnTimes:
