@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.faults.row import Act, Rows
 from tests.faults.rows.b_kills import disk_server
-from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, TWO_CELLS, World, beside
+from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, TWO_CELLS, World, beside, on_a_disk
 from vmlab.system.mounts import hierarchies, mount_of
 
 ROWS = Rows()
@@ -265,6 +265,53 @@ ROWS.add(
         beside(f"sleep 1; {_FREEZE}; sleep 3; echo 0 >cgroup.freeze"),
     )
 )
+
+_SLOW = (
+    "cd /sys/fs/cgroup; echo +cpu >cgroup.subtree_control; mkdir slow; pgrep sysbench >slow/cgroup.procs;"
+    ' echo "15000 100000" >slow/cpu.max; sleep 4; echo max >slow/cpu.max'
+)
+ROWS.add(
+    "client-throttled",
+    "a CPU quota of 15 % on the client's cgroup inside its guest, for 4 s",
+    "cell 2 invalid, with the duration",
+    240,
+)(_act(lambda _world: None, "slow was throttled inside its guest for", beside(f"sleep 1; {_SLOW}")))
+
+_ONLINE = "/sys/devices/system/cpu/cpu1/online"
+ROWS.add(
+    "cpu-offline",
+    "a virtual CPU is taken offline inside its guest for 3 s",
+    "cell 2 invalid, with the duration",
+    240,
+)(
+    _act(
+        lambda _world: None,
+        "a processor was offline inside its guest for",
+        beside(f"sleep 1; echo 0 >{_ONLINE}; sleep 3; echo 1 >{_ONLINE}").replace("vcpus: 1", "vcpus: 2"),
+    )
+)
+
+
+@ROWS.add(
+    "file-system-frozen",
+    "fsfreeze of the file system of the guest's data disk for 3 s, while the guest writes to it",
+    "cell 2 invalid, with cause and duration",
+    240,
+)
+def file_system_frozen(world: World) -> str:
+    place = world.folder / "disks"
+    world.small_disk(place, 200)
+
+    def harm(_world: World) -> None:
+        # fio itself takes a while to start.
+        time.sleep(2)
+        subprocess.run(["fsfreeze", "--freeze", place], check=True)
+        time.sleep(3)
+        subprocess.run(["fsfreeze", "--unfreeze", place], check=True)
+
+    writing = on_a_disk("rw: randwrite, size: 16 MiB, time: 8 s").replace("data:", f'backing: "folder:{place}", data:')
+    return _act(harm, "stopped by a frozen file system for", writing)(world)
+
 
 _SERVED = f"""\
 name: struck
