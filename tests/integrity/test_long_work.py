@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
+from vmlab.integrity import long_work
 from vmlab.integrity.digests import describe
 from vmlab.integrity.disk_reading import verify
 from vmlab.integrity.long_work import (
@@ -123,6 +125,18 @@ def test_what_cannot_be_divided_gives_its_result_or_its_error() -> None:
 
     with pytest.raises(TimeoutError, match="its own"):
         beside(late)
+
+
+def test_what_ends_just_after_it_was_waited_for_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class JustLate(Future[int]):
+        def result(self, timeout: float | None = None) -> int:
+            found = super().result()
+            if timeout is not None:
+                raise TimeoutError
+            return found
+
+    monkeypatch.setattr(long_work, "Future", JustLate)
+    assert beside(lambda: 5) == 5
 
 
 def test_an_exception_of_a_signals_handler_ends_what_cannot_be_divided() -> None:

@@ -187,8 +187,9 @@ def beside(call: Callable[[], T], give_up: Callable[[], object] = _nothing) -> T
             try:
                 return result.result(_POLL_SECONDS)
             except NotYet:
+                # The call may have ended since, also with an error of this kind.
                 if result.done():
-                    raise
+                    return result.result()
             work.step()
     except BaseException:
         if not result.done():
