@@ -179,6 +179,12 @@ def test_settings_are_those_of_the_host_and_of_the_disk_below_the_lab(tmp_path: 
     number.symlink_to(roots.sys / "block/sda")
     found = {path.name for path in setting_files([tmp_path], roots) if "sda" in path.parts}
     assert {"read_ahead_kb", "scheduler", "read_expire", "suspended"} <= found
+    for below in ("sdb", "sdc"):
+        (roots.sys / "block" / below / "queue").mkdir(parents=True)
+        (roots.sys / "block/sda/slaves").mkdir(exist_ok=True)
+        (roots.sys / "block/sda/slaves" / below).symlink_to(roots.sys / "block" / below)
+    found = {path.parts[-3] for path in setting_files([tmp_path], roots) if path.name == "scheduler"}
+    assert found == {"sda", "sdb", "sdc"}, "an array has its scheduler on each of its disks"
 
 
 @pytest.mark.parametrize(("advisor", "compared"), [("[none] scan-time", True), ("none [scan-time]", False)])

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.system.mounts import Mount, cgroups_in, cpu_list, throttled_seconds
-from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.place import disks_under, lowest_disks_under
 from vmlab.telemetry.setting_files import KSM, THP, chosen_word, read_ahead_of, read_setting
 from vmlab.telemetry.source import THE_HOST, KernelFile, Roots, reader
 
@@ -273,7 +273,10 @@ def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[
         yield roots.sys / _SCANNED
     for folder in sorted((roots.sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq"))[:_MOST_CPUS]:
         yield from (folder / name for name in _OF_EACH_CPU)
-    for disk in disks_under(folders, roots, lambda _line: None):
+    disks = disks_under(folders, roots, lambda _line: None)
+    # A scheduler is that of the disks below a volume or an array.
+    disks += [one for folder in folders for one in lowest_disks_under(folder, roots)]
+    for disk in dict.fromkeys(disks):
         read_ahead = roots.sys / read_ahead_of(disk)
         yield read_ahead
         yield from (read_ahead.parent / name for name in _QUEUE)
