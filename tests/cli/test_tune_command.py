@@ -73,6 +73,9 @@ def test_the_plan_says_the_minutes_first_and_starts_nothing(capsys: pytest.Captu
     design = "4 settings and their mirror images in 3 blocks"
     for part in ("24 cells", design, "2 settings, 8 repeats", "cache=none, io=native"):
         assert part in out
+    assert "prove no difference" not in out
+    _, few, _ = said(capsys, *FIO, "--plan", "--repeats", "6")
+    assert "fewer than 7 repeats prove no difference between 3 settings" in few
     code, out, _ = said(capsys, "--rw", "randwrite", "--plan")
     assert code == 0 and "left out: read_ahead: " in out and "8 settings and their mirror images in 2 blocks" in out
     code, out, _ = said(capsys, "--rw", "randwrite", "--plan", "--json", "--levers", "cache,queues", "--repeats", "9")

@@ -258,7 +258,9 @@ def test_what_cannot_be_changed_here_is_known_before(host: Host, monkeypatch: py
     }
     (host.sys / "kernel/mm/ksm/run").unlink()
     (host.sys / "dev/block").rename(host.sys / "dev/gone")
+    host.write(setting_files.THP, "always madvise [never]")
     found = unsettable(host.run, host.roots)
+    assert found.pop(setting_files.NO_TRANSPARENT) == "on this host they are off; set host: {thp: madvise}"
     assert sorted(found) == ["ksm", "nr_requests", "read_ahead", "scheduler"]
     assert found["ksm"] == f"{host.sys}/kernel/mm/ksm/run is missing: this kernel has no such setting"
     assert in_force(host.run, host.roots)["ksm"] is None

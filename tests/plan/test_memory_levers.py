@@ -15,6 +15,7 @@ from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.system.host_size import read_nodes
 from vmlab.system.rights import why_no_locked_memory
+from vmlab.telemetry.setting_files import NO_TRANSPARENT
 
 HOST = HostFacts(2**40, 2**40, 2**44, 2, "kvm")
 WITHOUT = replace(HOST, unsettable={"huge_pages 1 GiB": "the file is missing: this kernel has no such setting"})
@@ -89,6 +90,14 @@ def test_sizes_that_this_host_has_not_are_absent_or_refused() -> None:
     with pytest.raises(RefusedError, match=f"guest vm has huge_pages: 1 GiB, and {why}"):
         check_fit(planned("huge_pages: 1 GiB", host=WITHOUT), WITHOUT)
     check_fit(planned("huge_pages: 2 MiB", host=WITHOUT), WITHOUT)
+
+
+def test_a_host_without_transparent_huge_pages_has_none_unless_the_scenario_sets_them() -> None:
+    without = replace(HOST, unsettable={NO_TRANSPARENT: "they are off"})
+    with pytest.raises(RefusedError, match=r"guest vm has huge_pages: transparent, and they are off"):
+        check_fit(planned("huge_pages: transparent", host=without), without)
+    check_fit(planned("huge_pages: transparent", host=HOST), HOST)
+    check_fit(planned("huge_pages: transparent", "host: {thp: madvise}\n", without), without)
 
 
 def test_the_hosts_own_libvirt_has_none_of_the_labs() -> None:

@@ -23,6 +23,7 @@ from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.terms import CellPlan, HostFacts, Plan
 from vmlab.system.host_size import Cores, lack_of_cpus, last_cpus
 from vmlab.system.mounts import cpu_list
+from vmlab.telemetry.setting_files import NO_TRANSPARENT
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.services import needed_programs, program_words
 from vmlab.workloads.workload_steps import WorkloadParams
@@ -68,6 +69,9 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
             return f"guest {guest.guest} has cpu: {cpu}, but {reason}"
         if (reason := host.unsettable.get(f"huge_pages {guest.resources.huge_pages}")) is not None:
             return f"guest {guest.guest} has huge_pages: {guest.resources.huge_pages}, and {reason}"
+        transparent = guest.resources.huge_pages == "transparent" and cell.host.thp is None
+        if transparent and (reason := host.unsettable.get(NO_TRANSPARENT)) is not None:
+            return f"guest {guest.guest} has huge_pages: transparent, and {reason}"
         if guest.resources.memory_lock and host.no_locked_memory:
             return f"guest {guest.guest} has memory_lock: true, and {host.no_locked_memory}"
         if (reason := _lack_of_node(guest.resources.numa, host.nodes)) is not None:

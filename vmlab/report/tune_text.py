@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from vmlab.analysis.comparison.tuned import CONFIRMED, LeverWorth, Tuned
+from vmlab.analysis.comparison.tuned import CONFIRMED, LEAST_REPEATS, LeverWorth, Tuned
 from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.quantities import about_seconds
@@ -26,6 +26,7 @@ from vmlab.system.text_width import WIDTH
 
 PLAN_SCHEMA = "vmlab.tune-plan/1"
 _GUIDE = "a guide: each interval is of one lever alone, and what is proposed was chosen by the same measurements"
+_TOO_FEW = f"              fewer than {LEAST_REPEATS} repeats prove no difference between {CONFIRMED + 1} settings"
 _NOTHING = f"no setting is proven better than the {DEFAULT}"
 
 
@@ -99,6 +100,7 @@ def tune_plan_text(plan: ScreeningPlan, time: TuneTime, width: int = WIDTH) -> s
             f"confirmation  {about_seconds(time.confirmation_seconds)}: {time.confirmation_cells} cells, the {DEFAULT} "
             f"and the best {CONFIRMED} settings, {time.repeats} repeats"
         ),
+        *([Text(_TOO_FEW)] if time.repeats < LEAST_REPEATS else []),
         Text(f"metric        {figure_name(note.workload, note.metric)}, of {plan.file.scenario.name}"),
         Section(
             "",

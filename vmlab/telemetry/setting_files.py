@@ -106,20 +106,32 @@ CANNOT_WRITE = "cannot be written by this user"
 """Ends the reason where permission is missing, as everybody but root may find it."""
 
 
+NO_TRANSPARENT = "thp as it is"
+"""Why no guest has transparent huge pages where a scenario does not set ``host.thp``."""
+
+
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all.
 
-    Sizes of huge pages stand beside them, as ``huge_pages 1 GiB``, and schedulers, as ``scheduler bfq``.
+    Sizes of huge pages are beside them, as ``huge_pages 1 GiB``, schedulers, as ``scheduler bfq``, and `NO_TRANSPARENT`.
     """
     found = {name: why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
     found["swappiness"] = found["swappiness"] or why_no_swappiness()
     found |= {f"{_SCHEDULER} {name}": _why_no_scheduler(name, folder, roots) for name in get_args(Scheduler)}
+    found[NO_TRANSPARENT] = _why_no_transparent(roots)
     found["disk"] = why_no_emulated_disk()
     found |= {
         f"huge_pages {name}": _why_no_file(path_of(roots, pool_of(size))) for name, size in RESERVED_BYTES.items()
     }
     found["cpus"], found["memory"] = why_no_ordered_host("cpuset"), why_no_ordered_host("memory")
     return {name: why for name, why in found.items() if why}
+
+
+def _why_no_transparent(roots: Roots) -> str:
+    found = _text(roots, THP)
+    if found is None:
+        return "this kernel has no transparent huge pages"
+    return "on this host they are off; set host: {thp: madvise}" if found == "never" else ""
 
 
 def why_no_swappiness(mounts: Sequence[Mount] | None = None) -> str:

@@ -29,8 +29,10 @@ CONFIRMED = 2
 """Settings that are compared with the default."""
 COMPARISONS = CONFIRMED + 1
 """Each of them with the default, and one with the other."""
-USUAL_REPEATS = readings_needed(COMPARISONS) + 1
-"""Of a confirmation: the fewest that can prove all of its differences, and one that may be lost."""
+LEAST_REPEATS = readings_needed(COMPARISONS)
+"""Of a confirmation: the fewest that can prove all of its differences."""
+USUAL_REPEATS = LEAST_REPEATS + 1
+"""One may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
