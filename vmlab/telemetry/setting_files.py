@@ -113,7 +113,8 @@ NO_TRANSPARENT = "thp as it is"
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all.
 
-    Sizes of huge pages are beside them, as ``huge_pages 1 GiB``, schedulers, as ``scheduler bfq``, and `NO_TRANSPARENT`.
+    Sizes of huge pages are beside them, as ``huge_pages 1 GiB``, schedulers, as ``scheduler bfq``, and
+    `NO_TRANSPARENT`.
     """
     found = {name: why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
     found["swappiness"] = found["swappiness"] or why_no_swappiness()

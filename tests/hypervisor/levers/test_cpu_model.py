@@ -48,7 +48,8 @@ class Monitor:
 
 
 def found(cpu: str | None, inside: str | None = None, **properties: Any) -> list[tuple[str, str, bool]]:
-    monitor = Monitor(**{name.replace("_", "-"): value for name, value in properties.items()})
+    # QEMU has both names of a feature.
+    monitor = Monitor(**{**properties, **{name.replace("_", "-"): value for name, value in properties.items()}})
     files = {} if inside is None else {CPUINFO: inside}
     qemu = RunningQemu("web", 1, spec(cpu=cpu).resources, Path("/proc/1"), monitor, inside=files)
     proofs = list(CpuLever().prove(qemu))
@@ -81,15 +82,16 @@ def test_what_qemu_has_left_out_of_a_model_is_found() -> None:
     kind: dict[str, Any] = {"type": "EPYC-x86_64-cpu", "svm": False, "unavailable_features": ["svm", "xsavec"]}
     assert found("EPYC -svm", **kind) == [("EPYC -svm", "EPYC -svm, without xsavec", False)]
     assert found("EPYC -svm", **{**kind, "unavailable_features": ["svm"]})[0][2] is True
+    assert found("EPYC -fxsr_opt", **{**kind, "fxsr_opt": False, "unavailable_features": ["fxsr-opt"]})[0][2] is True
 
 
 def test_the_guests_own_list_is_held_against_qemus_model() -> None:
-    kind = {"type": "EPYC-x86_64-cpu", "sse4_1": True, "lahf_lm": True, "avx2": False}
-    asked = "EPYC +lahf-lm -avx2"
-    wanted = "AMD EPYC Processor +lahf-lm -avx2"
+    kind = {"type": "EPYC-x86_64-cpu", "sse4.1": True, "lahf_lm": True, "avx2": False}
+    asked = "EPYC +lahf_lm -avx2"
+    wanted = "AMD EPYC Processor +lahf_lm -avx2"
     assert found(asked, INSIDE, **kind) == [(asked, asked, True), (wanted, wanted, True)]
     without = INSIDE.replace(" lahf_lm", "").replace("AMD EPYC Processor", "QEMU Virtual CPU")
-    assert found(asked, without, **kind)[1] == (wanted, "QEMU Virtual CPU -lahf-lm -avx2", False)
+    assert found(asked, without, **kind)[1] == (wanted, "QEMU Virtual CPU -lahf_lm -avx2", False)
     assert found(asked, INSIDE.replace("erms", "avx2"), **kind)[1][2] is False
     # Linux lists some by other names, and some not at all.
     assert found("EPYC +spec-ctrl", INSIDE, spec_ctrl=True, **kind)[1][2] is True
@@ -128,6 +130,9 @@ def test_libvirt_is_told_it_in_its_words(cpu: str, attributes: dict[str, str], w
             etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)
 
 
+_PROPS = {"avx2": True, "svm": False, "min-level": 13, "fxsr-opt": False, "fxsr_opt": False, "l3-cache": True}
+
+
 class Asked:
     """A QEMU that answers to what is asked without a guest."""
 
@@ -135,13 +140,15 @@ class Asked:
         answers: list[dict[str, Any]] = [
             {"QMP": {}},
             {"return": {}},
-            {"return": [{"name": "EPYC", "unavailable-features": ["svm", "topoext"]}, {"name": "base"}]},
-            {"return": {"model": {"name": "max", "props": {"avx2": True, "svm": False, "min-level": 13}}}},
+            {"return": [{"name": "EPYC", "unavailable-features": ["svm", "fxsr-opt"]}, {"name": "base"}]},
+            {"return": {"model": {"name": "max", "props": _PROPS}}},
             {"timestamp": {}, "event": "SHUTDOWN"},
             {"return": {}},
         ]
         self.stdout = "\n".join(map(json.dumps, answers))
         qemu_offers._offers.cache_clear()
+        features = {name: name for name in ("avx2", "svm", "lm", "fxsr_opt")} | {"fxsr-opt": "fxsr_opt"}
+        monkeypatch.setattr(qemu_offers, "_features_of_libvirt", lambda: features)
         monkeypatch.setattr(qemu_offers, "_known_to_libvirt", lambda: frozenset({"EPYC", "Haswell"}))
         monkeypatch.setattr("subprocess.run", self.run)
 
@@ -161,12 +168,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         ("max -svm", None),
         ("host-model", None),
         ("EPYC  svm", None),
-        ("EPYC -svm -topoext", "this host's QEMU has no CPU feature topoext"),
-        ("max +fast", "this host's QEMU has no CPU feature fast"),
+        ("EPYC -svm -fxsr_opt", None),
+        ("EPYC -svm -fxsr-opt", "libvirt calls the CPU feature fxsr-opt fxsr_opt"),
+        ("max -l3-cache", "this host's QEMU and libvirt do not both know a CPU feature l3-cache"),
+        ("max +topoext", "this host's QEMU and libvirt do not both know a CPU feature topoext"),
+        ("max +fast", "this host's QEMU and libvirt do not both know a CPU feature fast"),
         ("max +svm", "emulation (TCG) has no CPU feature svm here"),
         ("host", "the host's own processor needs KVM"),
-        ("EPYC", "emulation (TCG) cannot give it svm, topoext; without these it is EPYC -svm -topoext"),
-        ("EPYC -avx2", "emulation (TCG) cannot give it svm, topoext; without these it is EPYC -avx2 -svm -topoext"),
+        ("EPYC", "emulation (TCG) cannot give it svm, fxsr_opt; without these it is EPYC -svm -fxsr_opt"),
+        ("EPYC -avx2", "emulation (TCG) cannot give it svm, fxsr_opt; without these it is EPYC -avx2 -svm -fxsr_opt"),
         ("Haswell", "this host's QEMU and libvirt do not both know a CPU model Haswell"),
         ("base", "this host's QEMU and libvirt do not both know a CPU model base"),
     ],

@@ -60,13 +60,14 @@ class CpuLever(GuestLever):
             kind = LIKE_HOST_CPU
         on = {name for name in (*cpu.added, *cpu.removed) if has(name) is True}
         found, left_out = _words(kind, cpu, on), has("unavailable-features")
-        if isinstance(left_out, list) and (lacking := [one for one in left_out if one not in cpu.removed]):
+        removed = {_alike(one) for one in cpu.removed}
+        if isinstance(left_out, list) and (lacking := [one for one in left_out if _alike(one) not in removed]):
             found += f", without {', '.join(lacking)}"
         yield qemu.proof("cpu", qemu.asked.cpu, found, "QEMU's processor: its type and properties")
         if CPUINFO in qemu.inside:
             fields = processor_fields(qemu.inside[CPUINFO])
             flags = {*fields.get("flags", "").split()}
-            on = {name for name in (*cpu.added, *cpu.removed) if re.sub(r"[-.]", "_", name) in flags}
+            on = {name for name in (*cpu.added, *cpu.removed) if _alike(name) in flags}
             on |= {name for name in cpu.added if _UNNAMED.match(name)}
             wanted = _words(_spaced(str(has("model-id"))), cpu, {*cpu.added})
             found = _words(_spaced(fields.get("model name", "")), cpu, on)
@@ -77,6 +78,11 @@ def _words(model: str, cpu: AskedCpu, on: set[str]) -> str:
     """As the scenario writes it: the features that were named, each with what it is."""
     features = (f"{'+' if name in on else '-'}{name}" for name in (*cpu.added, *cpu.removed))
     return " ".join([model, *features])
+
+
+def _alike(feature: str) -> str:
+    """Linux's name, which QEMU and libvirt write with a hyphen or a dot in places."""
+    return re.sub(r"[-.]", "_", feature)
 
 
 def _spaced(name: str) -> str:

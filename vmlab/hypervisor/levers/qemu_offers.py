@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lxml import etree
+
 from vmlab.hypervisor.kvm_probe import EMULATOR
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.cpu_levers import HOST_CPU, LIKE_HOST_CPU, MOST_CPU, read_cpu
@@ -21,12 +23,14 @@ from vmlab.system.packages import installing
 
 _ENOUGH = 30.0
 _USUAL = "threads"
-_NOTHING_SAID = (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError)
+_NOTHING_SAID = (OSError, etree.LxmlError, ValueError, LookupError, TypeError, subprocess.SubprocessError)
 _ACCELERATORS: Mapping[Accelerator, str] = {"kvm": "KVM", "tcg": "emulation (TCG)"}
 FOLDERS = (Path("/etc/qemu/firmware"), Path("/usr/share/qemu/firmware"))
 """The host's own before those of packages; of two files of one name the first one counts."""
 _MOST_BYTES = 2**16
 _SECURE = {"secure-boot", "requires-smm", "enrolled-keys"}
+CPU_FEATURES = Path("/usr/share/libvirt/cpu_map/x86_features.xml")
+"""libvirt's list, which has QEMU's name of a feature where that is another."""
 _BOARDS = ("pc-i440fx-", "pc-q35-")
 
 
@@ -72,17 +76,22 @@ def lacking_cpu(text: str, accelerator: Accelerator) -> str | None:
         if asked.model == HOST_CPU and accelerator != "kvm":
             return "the host's own processor needs KVM"
         models, features = _offers(accelerator)
+        of_libvirt = _features_of_libvirt()
     except _NOTHING_SAID:
         return None
-    if unknown := [name for name in (*asked.added, *asked.removed) if name not in features]:
-        return f"this host's QEMU has no CPU feature {unknown[0]}"
+    for name in (*asked.added, *asked.removed):
+        if of_libvirt.get(name, name) != name:
+            return f"libvirt calls the CPU feature {name} {of_libvirt[name]}"
+        if name not in features or name not in of_libvirt:
+            return f"this host's QEMU and libvirt do not both know a CPU feature {name}"
     if never := [name for name in asked.added if not features[name]]:
         return f"{words} has no CPU feature {', '.join(never)} here"
     if asked.model in (HOST_CPU, MOST_CPU, LIKE_HOST_CPU):
         return None
     if asked.model not in models or asked.model not in _known_to_libvirt():
         return f"this host's QEMU and libvirt do not both know a CPU model {asked.model}"
-    if lacking := [name for name in models[asked.model] if name not in asked.removed]:
+    unavailable = [of_libvirt.get(name, name) for name in models[asked.model]]
+    if lacking := [name for name in unavailable if name not in asked.removed]:
         without = " ".join([text, *(f"-{name}" for name in lacking)])
         return f"{words} cannot give it {', '.join(lacking)}; without these it is {without}"
     return None
@@ -134,6 +143,16 @@ def _said(machine: str, *asked: dict[str, Any]) -> list[Any]:
     if len(returned) < len(asked):
         raise LookupError("QEMU gave no answer")
     return returned
+
+
+@cache
+def _features_of_libvirt() -> dict[str, str]:
+    """libvirt's names of features, by themselves and by QEMU's: a domain has libvirt's alone."""
+    found: dict[str, str] = {}
+    for feature in etree.parse(CPU_FEATURES).iterfind("feature"):
+        for one in (feature, *feature.iterfind("alias[@source='qemu']")):
+            found[str(one.get("name"))] = str(feature.get("name"))
+    return found
 
 
 @cache
