@@ -93,6 +93,9 @@ def test_the_guests_own_list_is_held_against_qemus_model() -> None:
     without = INSIDE.replace(" lahf_lm", "").replace("AMD EPYC Processor", "QEMU Virtual CPU")
     assert found(asked, without, **kind)[1] == (wanted, "QEMU Virtual CPU -lahf_lm -avx2", False)
     assert found(asked, INSIDE.replace("erms", "avx2"), **kind)[1][2] is False
+    adds = INSIDE.replace("erms", "erms 3dnowprefetch")
+    assert found("EPYC -3dnowprefetch", adds, **{**kind, "3dnowprefetch": False})[1][2] is True
+    assert found("EPYC -3dnowprefetch", adds, **{**kind, "3dnowprefetch": True})[0][2] is False
     # Linux lists some by other names, and some not at all.
     assert found("EPYC +spec-ctrl", INSIDE, spec_ctrl=True, **kind)[1][2] is True
 

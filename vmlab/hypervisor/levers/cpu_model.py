@@ -22,6 +22,8 @@ _MODES = {HOST_CPU: "host-passthrough", MOST_CPU: "maximum", LIKE_HOST_CPU: "hos
 _TYPE = "-x86_64-cpu"
 _UNNAMED = re.compile(r"kvm|spec-ctrl")
 """Features that Linux does not list by QEMU's names."""
+_LINUX_ADDS = frozenset({"3dnowprefetch"})
+"""What Linux lists of each AMD processor of 64 bits (init_amd in arch/x86/kernel/cpu/amd.c)."""
 
 
 class CpuLever(GuestLever):
@@ -69,6 +71,7 @@ class CpuLever(GuestLever):
             flags = {*fields.get("flags", "").split()}
             on = {name for name in (*cpu.added, *cpu.removed) if _alike(name) in flags}
             on |= {name for name in cpu.added if _UNNAMED.match(name)}
+            on -= _LINUX_ADDS.intersection(cpu.removed)
             wanted = _words(_spaced(str(has("model-id"))), cpu, {*cpu.added})
             found = _words(_spaced(fields.get("model name", "")), cpu, on)
             yield qemu.proof("cpu", wanted, found, f"{CPUINFO} of the guest")
