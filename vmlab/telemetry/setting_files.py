@@ -104,17 +104,15 @@ _EXAMPLES = {
 
 CANNOT_WRITE = "cannot be written by this user"
 """Ends the reason where permission is missing, as everybody but root may find it."""
-
-
 NO_TRANSPARENT = "thp as it is"
-"""Why no guest has transparent huge pages where a scenario does not set ``host.thp``."""
+"""The key for why no guest has transparent huge pages where a scenario does not set ``host.thp``."""
 
 
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all.
 
-    Sizes of huge pages are beside them, as ``huge_pages 1 GiB``, schedulers, as ``scheduler bfq``, and
-    `NO_TRANSPARENT`.
+    Sizes of huge pages are beside them, as ``huge_pages 1 GiB``, schedulers, as ``scheduler bfq``, and the
+    host's own huge pages, as `NO_TRANSPARENT`.
     """
     found = {name: why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
     found["swappiness"] = found["swappiness"] or why_no_swappiness()

@@ -172,7 +172,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         ("host-model", None),
         ("EPYC  svm", None),
         ("EPYC -svm -fxsr_opt", None),
-        ("EPYC -svm -fxsr-opt", "libvirt calls the CPU feature fxsr-opt fxsr_opt"),
+        ("EPYC -svm -fxsr-opt", "libvirt's name of the CPU feature fxsr-opt is fxsr_opt"),
         ("max -l3-cache", "this host's QEMU and libvirt do not both know a CPU feature l3-cache"),
         ("max +topoext", "this host's QEMU and libvirt do not both know a CPU feature topoext"),
         ("max +fast", "this host's QEMU and libvirt do not both know a CPU feature fast"),

@@ -23,7 +23,7 @@ _TYPE = "-x86_64-cpu"
 _UNNAMED = re.compile(r"kvm|spec-ctrl")
 """Features that Linux does not list by QEMU's names."""
 _LINUX_ADDS = frozenset({"3dnowprefetch"})
-"""What Linux lists of each AMD processor of 64 bits (init_amd in arch/x86/kernel/cpu/amd.c)."""
+"""Features that Linux lists for every 64-bit AMD processor (init_amd in arch/x86/kernel/cpu/amd.c)."""
 
 
 class CpuLever(GuestLever):
@@ -62,14 +62,14 @@ class CpuLever(GuestLever):
             kind = LIKE_HOST_CPU
         on = {name for name in (*cpu.added, *cpu.removed) if has(name) is True}
         found, left_out = _words(kind, cpu, on), has("unavailable-features")
-        removed = {_alike(one) for one in cpu.removed}
-        if isinstance(left_out, list) and (lacking := [one for one in left_out if _alike(one) not in removed]):
+        removed = {_as_linux(one) for one in cpu.removed}
+        if isinstance(left_out, list) and (lacking := [one for one in left_out if _as_linux(one) not in removed]):
             found += f", without {', '.join(lacking)}"
         yield qemu.proof("cpu", qemu.asked.cpu, found, "QEMU's processor: its type and properties")
         if CPUINFO in qemu.inside:
             fields = processor_fields(qemu.inside[CPUINFO])
             flags = {*fields.get("flags", "").split()}
-            on = {name for name in (*cpu.added, *cpu.removed) if _alike(name) in flags}
+            on = {name for name in (*cpu.added, *cpu.removed) if _as_linux(name) in flags}
             on |= {name for name in cpu.added if _UNNAMED.match(name)}
             on -= _LINUX_ADDS.intersection(cpu.removed)
             wanted = _words(_spaced(str(has("model-id"))), cpu, {*cpu.added})
@@ -83,8 +83,8 @@ def _words(model: str, cpu: AskedCpu, on: set[str]) -> str:
     return " ".join([model, *features])
 
 
-def _alike(feature: str) -> str:
-    """Linux's name, which QEMU and libvirt write with a hyphen or a dot in places."""
+def _as_linux(feature: str) -> str:
+    """A feature's name in /proc/cpuinfo, where QEMU and libvirt may have a hyphen or a dot."""
     return re.sub(r"[-.]", "_", feature)
 
 

@@ -29,7 +29,7 @@ FOLDERS = (Path("/etc/qemu/firmware"), Path("/usr/share/qemu/firmware"))
 """The host's own before those of packages; of two files of one name the first one counts."""
 _MOST_BYTES = 2**16
 _SECURE = {"secure-boot", "requires-smm", "enrolled-keys"}
-CPU_FEATURES = Path("/usr/share/libvirt/cpu_map/x86_features.xml")
+_CPU_FEATURES = Path("/usr/share/libvirt/cpu_map/x86_features.xml")
 """libvirt's list, which has QEMU's name of a feature where that is another."""
 _BOARDS = ("pc-i440fx-", "pc-q35-")
 
@@ -80,8 +80,8 @@ def lacking_cpu(text: str, accelerator: Accelerator) -> str | None:
     except _NOTHING_SAID:
         return None
     for name in (*asked.added, *asked.removed):
-        if of_libvirt.get(name, name) != name:
-            return f"libvirt calls the CPU feature {name} {of_libvirt[name]}"
+        if (known_as := of_libvirt.get(name, name)) != name:
+            return f"libvirt's name of the CPU feature {name} is {known_as}"
         if name not in features or name not in of_libvirt:
             return f"this host's QEMU and libvirt do not both know a CPU feature {name}"
     if never := [name for name in asked.added if not features[name]]:
@@ -149,7 +149,7 @@ def _said(machine: str, *asked: dict[str, Any]) -> list[Any]:
 def _features_of_libvirt() -> dict[str, str]:
     """libvirt's names of features, by themselves and by QEMU's: a domain has libvirt's alone."""
     found: dict[str, str] = {}
-    for feature in etree.parse(CPU_FEATURES).iterfind("feature"):
+    for feature in etree.parse(_CPU_FEATURES).iterfind("feature"):
         for one in (feature, *feature.iterfind("alias[@source='qemu']")):
             found[str(one.get("name"))] = str(feature.get("name"))
     return found
