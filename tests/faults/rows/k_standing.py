@@ -306,8 +306,10 @@ def file_system_frozen(world: World) -> str:
         # fio itself takes a while to start.
         time.sleep(2)
         subprocess.run(["fsfreeze", "--freeze", place], check=True)
-        time.sleep(3)
-        subprocess.run(["fsfreeze", "--unfreeze", place], check=True)
+        try:
+            time.sleep(3)
+        finally:
+            subprocess.run(["fsfreeze", "--unfreeze", place], check=True)
 
     writing = on_a_disk("rw: randwrite, size: 16 MiB, time: 8 s").replace("data:", f'backing: "folder:{place}", data:')
     return _act(harm, "stopped by a frozen file system for", writing)(world)
