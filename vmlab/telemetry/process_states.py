@@ -229,6 +229,12 @@ class ProcessStates:
             thread.asleep_with = thread.process.used
             thread.process.awake -= 1
 
+    def _awake(self, thread: _Thread) -> None:
+        """Have a thread looked at again although it does not run: a freezer stops and thaws what sleeps where it is."""
+        if thread.asleep_with == thread.process.used:
+            thread.asleep_with = -1
+            thread.process.awake += 1
+
     def _list_processes(self) -> Iterable[int]:
         if self._only is not None:
             return self._only()
@@ -283,6 +289,8 @@ class ProcessStates:
             how = _FROZEN
         if state == _ASLEEP and not how:
             self._asleep(thread)
+        elif how:
+            self._awake(thread)
         if how and not thread.name:
             thread.name = stat[stat.index(b"(") + 1 : at - 2].decode("utf-8", "replace")
             pid = thread.process.pid
