@@ -359,6 +359,13 @@ BAD = [
         ":3:75: data_cluster needs a power of two from 512 B to 2 MiB, not 96 KiB",
     ),
     changed(
+        "memory for tables of which L2 gets none",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, data_format: qcow2, data_table_cache: 256 KiB",
+        ":3:75: data_table_cache: 256 KiB leaves nothing to L2 tables: refcounts take the first 256 KiB, which are 4 "
+        "clusters",
+    ),
+    changed(
         "qcow2 on a block device",
         "memory: 512 MiB",
         "memory: 512 MiB, data: 1 GiB, data_format: qcow2, backing: block",

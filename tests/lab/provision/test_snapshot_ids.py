@@ -69,7 +69,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "data_format": lambda draw: draw.choice(["raw", "qcow2"]),
     "data_cluster": lambda draw: f"{2 ** draw.randint(4, 11)} KiB",
     "data_preallocation": lambda draw: draw.choice(["off", "metadata", "falloc", "full"]),
-    "data_table_cache": lambda draw: f"{draw.randint(4, 2**20)} KiB",
+    "data_table_cache": lambda draw: f"{draw.randint(2**14, 2**20)} KiB",
     "data_extended_l2": lambda draw: draw.choice(["true", "false"]),
     "data_discard": lambda draw: draw.choice(["ignore", "unmap"]),
     "data_detect_zeroes": lambda draw: draw.choice(["off", "on", "unmap"]),

@@ -36,6 +36,10 @@ _MOST_TABLES = 2**22
 """L2 tables of a qcow2 image: its L1 table has at most 32 MiB (QCOW_MAX_L1_SIZE), of 8 bytes each."""
 _LEAST_EXTENDED = 16 * 2**10
 """Of a cluster in bytes: one with extended L2 entries has 32 subclusters of at least 512 (docs/interop/qcow2.txt)."""
+_USUAL_CLUSTER = 64 * 2**10
+"""qemu-img's default."""
+_OF_REFCOUNTS = 4
+"""Clusters (MIN_REFCOUNT_CACHE_SIZE of QEMU)."""
 _NO_NAMES = ("on", "off", "yes", "no", "none", "root", "data")
 """What would be taken for a switch, and what a disk's own iothread is called."""
 _IOTHREAD_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
@@ -131,6 +135,17 @@ def cluster_conflict(guest: GuestAttributes) -> str | None:
     if guest.data_bytes is not None and guest.data_bytes > (most := size * size // 8 * _MOST_TABLES):
         return f"data_cluster: {format_bytes(size)} maps {format_bytes(most)} at most, less than data has"
     return only_with("data_cluster", "data_format", "qcow2")(guest)
+
+
+def table_cache_conflict(guest: GuestAttributes) -> str | None:
+    """Why memory for a qcow2 disk's tables changes nothing: QEMU gives refcounts what they need first (read_cache_sizes
+    of its block/qcow2.c).
+    """
+    size, cluster = guest.data_table_cache_bytes, guest.data_cluster_bytes or _USUAL_CLUSTER
+    if size is not None and guest.data_format == "qcow2" and size <= (least := _OF_REFCOUNTS * cluster):
+        first = f"refcounts take the first {format_bytes(least)}, which are {_OF_REFCOUNTS} clusters"
+        return f"data_table_cache: {format_bytes(size)} leaves nothing to L2 tables: {first}"
+    return only_with("data_table_cache", "data_format", "qcow2")(guest)
 
 
 def burst_conflict(key: str) -> Callable[[GuestAttributes], str | None]:

@@ -37,6 +37,7 @@ from vmlab.model.scenarios.disk_levers import (
     io_conflict,
     length_conflict,
     only_with,
+    table_cache_conflict,
     zeroes_conflict,
 )
 from vmlab.model.scenarios.image_name import ImageName, Packages
@@ -151,7 +152,7 @@ class GuestAttributes(MachineAttributes):
         Field(alias="data_table_cache", ge=2**12, le=2**40),
         NOT_SEEN,
         OF_DATA_DISK,
-        NotWith(only_with("data_table_cache", "data_format", "qcow2")),
+        NotWith(table_cache_conflict),
     ] = None
     """The most memory for a qcow2 data disk's tables, L2 and refcounts together; QEMU's default if left out."""
     data_extended_l2: Annotated[
