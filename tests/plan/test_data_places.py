@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import RefusedError, ScenarioError
-from vmlab.model.places import state_folder
+from vmlab.model.places import remedy_for, state_folder
 from vmlab.model.scenarios.data_backing import DataPlace
 from vmlab.model.units import format_bytes
 from vmlab.plan import data_places
+from vmlab.plan.data_places import check_direct
 from vmlab.plan.estimate import BOOT_WRITES_BYTES, FILE_SYSTEM_BYTES
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
 from vmlab.plan.scenario_file.loading import read
@@ -154,6 +155,24 @@ def test_a_cache_mode_without_the_page_cache_needs_o_direct(folder: Path, monkey
     monkeypatch.setattr(data_places, "supports_direct", lambda path: path != folder)
     assert refusal(f"folder:{folder}").endswith(": cache mode none needs O_DIRECT, which its file system does not have")
     check_fit(plan(f"folder:{folder}", ", data_cache: writeback"), HOST)
+
+
+@pytest.mark.parametrize("lacking", ["state", "cache"])
+def test_so_do_disks_beside_runs_and_images(lacking: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("state", "cache"):
+        (folder / name).mkdir()
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(folder / name))
+    monkeypatch.setattr(data_places, "supports_direct", lambda path: path != folder / lacking)
+    said = f"guest vm: cache mode none needs O_DIRECT, which the file system of {folder / lacking} does not have"
+    refused = {}
+    for case in ("writeback", "none", "writeback, data_cache: none", "writeback, backing: xfs, data_cache: none"):
+        text = (TEXT % "").replace("cache: none", f"cache: {case}")
+        try:
+            check_direct(make_plan(read(Path("placed.yaml"), text), Overrides(), HOST))
+        except RefusedError as error:
+            refused[case] = str(error)
+    assert refused.keys() == {"none", *(["writeback, data_cache: none"] if lacking == "state" else [])}
+    assert {*refused.values()} == {f"{said} ({remedy_for(folder / lacking / 'vmlab')})"}
 
 
 @pytest.mark.parametrize(("apart", "needed"), [(False, GIB + BOOT_WRITES_BYTES), (True, GIB)])

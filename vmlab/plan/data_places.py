@@ -1,5 +1,4 @@
-"""Where data disks lie beside the folder of runs: what a scenario cannot ask of such a place, and whether this host has
-it.
+"""Where guests' disks lie: what a scenario cannot ask of such a place, and whether this host has it.
 
 A volume group is asked when a run begins, as its commands need root; see `lab.process.launch`.
 """
@@ -10,10 +9,11 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from vmlab.model.errors import RefusedError
-from vmlab.model.places import cache_folder, runs_folder, runtime_folder, state_folder
+from vmlab.model.places import cache_folder, remedy_for, runs_folder, runtime_folder, state_folder
 from vmlab.model.run import CACHE_FLAGS
 from vmlab.model.scenarios.data_backing import DataPlace, FileSystem
 from vmlab.model.scenarios.scenario import Scenario
@@ -53,6 +53,21 @@ def of_data_places(scenario: Scenario) -> Iterator[Problem]:
             if key in scenario.host.asked():
                 message = f"host.{key} is of the disk with the runs, and the data disk of guest {name} is on {place}"
                 yield Problem(("host", key), message, True)
+
+
+def check_direct(plan: Plan) -> None:
+    """Raise RefusedError, in one line, where a guest's disks lie beside runs or images and need O_DIRECT there."""
+    for guest in (one for cell in plan.cells for one in cell.guests):
+        asked = guest.resources
+        modes = [(asked.cache, folder) for folder in (runs_folder(), cache_folder())]
+        if asked.data_place is not None and asked.data_place.kind in ("file", "block"):
+            modes.append((asked.data_mode, runs_folder()))
+        for mode, folder in modes:
+            # Where this user may not look, the run finds out.
+            with suppress(OSError):
+                if CACHE_FLAGS[mode].direct and not supports_direct(place := nearest_folder(folder)):
+                    words = f"guest {guest.guest}: cache mode {mode} needs O_DIRECT, which the file system of {place}"
+                    raise RefusedError(f"{words} does not have", remedy=remedy_for(folder))
 
 
 def check_data_places(plan: Plan) -> None:

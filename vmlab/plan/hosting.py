@@ -12,7 +12,7 @@ from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, LIMITED_HOST
 from vmlab.model.scenarios.scenario import Allow
 from vmlab.model.units import format_bytes
-from vmlab.plan.data_places import check_data_places, lacking_room
+from vmlab.plan.data_places import check_data_places, check_direct, lacking_room
 from vmlab.plan.estimate import IMAGE_BYTES, disk_needed, emulated_disk_size, footprint, held_memory, memory_needed
 from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt, too_many_requests
 from vmlab.plan.terms import HostFacts, Plan
@@ -85,6 +85,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
     check_assets(plan, host)
     check_data_places(plan)
+    check_direct(plan)
     for line, remedy in too_low(_needed_limits(plan)):
         raise RefusedError(line, remedy=remedy)
     _check_disk_of_host(plan, host)
