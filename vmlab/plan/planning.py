@@ -252,7 +252,7 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
         memory_bytes=sum(guest.resources.memory_bytes for guest in guests),
         disk_bytes=cell_disk(guests, workloads, host.accelerator_guess, on_host) + len(bare) * COPIED_BYTES,
         bare=bare,
-        seconds=cell_seconds(len(guests), footprints, host, cold=cold or not guests),
+        seconds=cell_seconds(guests, footprints, host, cold=cold or not guests),
     )
 
 
