@@ -40,8 +40,8 @@ class JournalEntry:
     (``outside``), an instance of the kernel's tracing, an image in a pool of Ceph, a logical volume, the lab whose mark
     is in the host's libvirt, the name of a domain there whose log is kept, a setting's file below /sys or /proc/sys. A
     setting also has the state that it `was` in before the run, and the value `ours`, which the run gave it; a number of
-    huge pages has the `boot` of the host in which it is known to have grown from the one to the other. A file in a
-    folder of the user's has in `was` the mount point above it.
+    huge pages has the `boot` of the host in which it was asked for, and how many the run `got`, once that is known. A
+    file in a folder of the user's has in `was` the mount point above it.
     """
 
     kind: Kind
@@ -49,6 +49,7 @@ class JournalEntry:
     was: str = ""
     ours: str = ""
     boot: str = ""
+    got: str = ""
 
 
 class Journal:

@@ -166,16 +166,16 @@ def give_back_pages(entry: JournalEntry, roots: Roots) -> list[str]:
     """Give back the huge pages that a run has reserved, and no others: who else reserves some changes the same number.
 
     Until the journal has how many the run got, none of those that were reserved before are given back: a run that is
-    killed while the kernel reserves has got a part of them. Returns a line for people where fewer are reserved than the
-    run's. Raises OSError.
+    killed while the kernel reserves has got a part of them. Of an earlier boot there are none. Returns a line for
+    people where fewer are reserved than the run's. Raises OSError.
     """
-    if not (entry.was.isdigit() and entry.ours.isdigit() and int(entry.was) < int(entry.ours)):
+    if not (entry.was.isdecimal() and entry.ours.isdecimal() and int(entry.was) < int(entry.ours)):
         return []
     if entry.boot and entry.boot != boot_of(roots):
         return []
-    count, left = int(entry.ours) - int(entry.was), int(read_setting(roots, entry.what))
-    if not entry.boot:
-        count = min(count, max(left - int(entry.was), 0))
+    left = int(read_setting(roots, entry.what))
+    asked = int(entry.ours) - int(entry.was)
+    count = int(entry.got) if entry.got.isdecimal() else min(asked, max(left - int(entry.was), 0))
     if left < count:
         return [f"{path_of(roots, entry.what)} is {left} by somebody else's hand and stays so; {count} were the run's"]
     if count:
@@ -251,11 +251,11 @@ class HugePages:
     def _reserve(self, size: int, count: int) -> None:
         file = pool_of(size)
         before = int(read_setting(self._roots, file))
-        entry = JournalEntry("setting", file, was=str(before), ours=str(before + count))
+        entry = JournalEntry("setting", file, str(before), str(before + count), boot_of(self._roots))
         self._journal.add(entry)
         write_setting(self._roots, file, entry.ours)
         got = max(int(read_setting(self._roots, file)) - before, 0)
-        known = replace(entry, ours=str(before + min(got, count)), boot=boot_of(self._roots))
+        known = replace(entry, got=str(min(got, count)))
         self._journal.replace(entry, known)
         self._held.append(known)
         if got < count:
