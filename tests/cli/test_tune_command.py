@@ -15,12 +15,14 @@ from tests.analysis.comparison.test_tuned import reading
 from tests.analysis.tuned_runs import CONFIRMATION, OWN, SCREENING, Reading, told
 from tests.cli.called import ended
 from tests.plan.test_planning import HOST
+from vmlab.analysis.comparison.tuned import LEAST_REPEATS
 from vmlab.cli.commands import tune_command
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
 from vmlab.plan.planning import Overrides, make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
+from vmlab.report.tune_text import TOO_FEW
 
 FIO = ("--rw", "randwrite", "--bs", "4k", "--levers", "cache,queues,allocation")
 
@@ -157,8 +159,10 @@ def test_a_screening_that_fails_ends_it(
     assert f"vmlab tune --confirm {SCREENING}" in err
     later = lab(reading(5, queues=1.4))
     later.files.append(made.files[0])
-    ended_with, out, _ = said(capsys, "--confirm", SCREENING)
+    ended_with, out, err = said(capsys, "--confirm", SCREENING)
     assert ended_with == 0 and "confirmed: queues=2" in out
+    assert TOO_FEW not in err
+    assert TOO_FEW in said(capsys, "--confirm", SCREENING, "--repeats", str(LEAST_REPEATS - 1))[2]
 
 
 def test_a_confirmation_that_fails_ends_with_its_code(

@@ -26,7 +26,7 @@ from vmlab.system.text_width import WIDTH
 
 PLAN_SCHEMA = "vmlab.tune-plan/1"
 _GUIDE = "a guide: each interval is of one lever alone, and what is proposed was chosen by the same measurements"
-_TOO_FEW = f"              fewer than {LEAST_REPEATS} repeats prove no difference between {CONFIRMED + 1} settings"
+TOO_FEW = f"fewer than {LEAST_REPEATS} repeats prove no difference between {CONFIRMED + 1} settings"
 _NOTHING = f"no setting is proven better than the {DEFAULT}"
 
 
@@ -100,7 +100,7 @@ def tune_plan_text(plan: ScreeningPlan, time: TuneTime, width: int = WIDTH) -> s
             f"confirmation  {about_seconds(time.confirmation_seconds)}: {time.confirmation_cells} cells, the {DEFAULT} "
             f"and the best {CONFIRMED} settings, {time.repeats} repeats"
         ),
-        *([Text(_TOO_FEW)] if time.repeats < LEAST_REPEATS else []),
+        *([Text(f"{' ' * 14}{TOO_FEW}")] if time.repeats < LEAST_REPEATS else []),
         Text(f"metric        {figure_name(note.workload, note.metric)}, of {plan.file.scenario.name}"),
         Section(
             "",

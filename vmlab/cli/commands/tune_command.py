@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from vmlab.analysis.comparison.tuned import USUAL_REPEATS, Tuned, tuned
+from vmlab.analysis.comparison.tuned import LEAST_REPEATS, USUAL_REPEATS, Tuned, tuned
 from vmlab.analysis.document import stored_document
 from vmlab.analysis.figures.intent import files_of
 from vmlab.analysis.shape import RunDocument
@@ -32,6 +32,7 @@ from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.tuning.fio_options import FioOptions, fio_bytes, fio_seconds
 from vmlab.plan.tuning.tuning_scenarios import ScreeningPlan, TuningRequest, confirmation_file, plan_screening
 from vmlab.report.tune_text import (
+    TOO_FEW,
     TuneTime,
     screening_text,
     tune_document,
@@ -125,6 +126,8 @@ def tune(
         with interrupted.obeyed():
             if confirm is not None:
                 document, files = stored_document(resolve_run(confirm)), _kept_files(confirm)
+                if how.repeats < LEAST_REPEATS:
+                    say(TOO_FEW)
             else:
                 file = FioOptions(**given).scenario() if given else load_valid(scenario or "", overrides.variables)
                 plan = plan_screening(file, overrides, read_host_facts(runs_folder()).cpus, request)
