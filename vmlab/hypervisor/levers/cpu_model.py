@@ -58,7 +58,7 @@ class CpuLever(GuestLever):
             return qemu.monitor("qom-get", {"path": path, "property": name})
 
         kind = str(has("type")).removesuffix(_TYPE)
-        if cpu.model == LIKE_HOST_CPU and kind not in _MODES:
+        if cpu.model == LIKE_HOST_CPU and kind == _like_host(qemu):
             kind = LIKE_HOST_CPU
         on = {name for name in (*cpu.added, *cpu.removed) if has(name) is True}
         found, left_out = _words(kind, cpu, on), has("unavailable-features")
@@ -75,6 +75,12 @@ class CpuLever(GuestLever):
             wanted = _words(_spaced(str(has("model-id"))), cpu, {*cpu.added})
             found = _words(_spaced(fields.get("model name", "")), cpu, on)
             yield qemu.proof("cpu", wanted, found, f"{CPUINFO} of the guest")
+
+
+def _like_host(qemu: RunningQemu) -> str | None:
+    """The model that libvirt makes of ``host-model`` here; None where it offers none."""
+    capabilities = etree.fromstring(qemu.capabilities())
+    return capabilities.findtext(f"cpu/mode[@name='{LIKE_HOST_CPU}']/model")
 
 
 def _words(model: str, cpu: AskedCpu, on: set[str]) -> str:

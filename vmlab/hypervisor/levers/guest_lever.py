@@ -51,8 +51,8 @@ class Monitor(Protocol):
 @dataclass(frozen=True, slots=True)
 class RunningQemu:
     """The QEMU of a guest, whose `process` is its folder below a /proc, and what was `asked` of it. `described` is
-    libvirt's XML of it, `cpus` are those that guests may use here, `inside` is what files of the guest hold. `keys` are
-    those that are proved, as any cell of the run sets them.
+    libvirt's XML of it, `capabilities` libvirt's of what this host can give it, `cpus` are those that guests may use
+    here, `inside` is what files of the guest hold. `keys` are those that are proved, as any cell of the run sets them.
     """
 
     guest: str
@@ -61,6 +61,7 @@ class RunningQemu:
     process: Path
     monitor: Monitor
     described: Callable[[], str] = str
+    capabilities: Callable[[], str] = str
     cpus: frozenset[int] = frozenset()
     inside: Mapping[str, str] = field(default_factory=dict)
     keys: frozenset[str] = frozenset()

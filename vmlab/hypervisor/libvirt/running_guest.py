@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import libvirt
+from lxml import etree
 
 from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, proofs
@@ -72,12 +73,19 @@ class LeverProving:
                 self.places.proc / str(self.places.pid_of(domain.name())),
                 partial(qmp, domain),
                 described=partial(domain.XMLDesc, 0),
+                capabilities=partial(_capabilities, domain),
                 cpus=frozenset(cpu for core in last_cpus(read_cores(), self.ordered_cpus) for cpu in core),
                 inside=inside,
             )
             return proofs(qemu, keys)
         except (OSError, KeyError, ValueError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
+
+
+def _capabilities(domain: Any) -> str:
+    described = etree.fromstring(domain.XMLDesc(0))
+    places = ("devices/emulator", "os/type/@arch", "os/type/@machine", "@type")
+    return str(domain.connect().getDomainCapabilities(*(described.xpath(f"string({place})") for place in places)))
 
 
 _ASK = 10.0
