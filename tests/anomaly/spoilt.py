@@ -99,6 +99,10 @@ class SpoiltHypervisor:
         await self._point("prove_levers")
         return await self._inner.prove_levers(specs, keys, inside)
 
+    async def live_settings(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        await self._point("live_settings")
+        return await self._inner.live_settings(names)
+
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         await self._point("network_counts")
         return await self._inner.network_counts(specs)
@@ -155,6 +159,9 @@ class SpoiltHypervisor:
     @property
     def network(self) -> LabNetwork:
         return self._inner.network
+
+    def tuned(self, names: Collection[str]) -> dict[str, list[str]]:
+        return self._inner.tuned(names)
 
     def host_pids(self) -> list[int]:
         return self._inner.host_pids()

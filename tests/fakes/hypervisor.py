@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
@@ -23,6 +23,7 @@ from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.removal import make_marked
 from vmlab.telemetry.guest_readings import GuestAnswer, Timed
 
+T = TypeVar("T")
 _WHOLE = "whole"
 _FILES = ("ram", "disk.qcow2", "machine.json")
 _FLAGS: dict[CacheMode, tuple[bool, bool, bool]] = {
@@ -48,6 +49,11 @@ def obliging_agent(_name: str, command: str, arguments: dict[str, Any]) -> Any:
     if command == "guest-exec-status":
         return {"exited": True, "exitcode": 0, "out-data": "b2sK"}
     return {}
+
+
+def _next(answers: list[dict[str, T]]) -> dict[str, T]:
+    """The first of them, which goes unless it is the last one; nothing where there are none."""
+    return answers.pop(0) if len(answers) > 1 else next(iter(answers), {})
 
 
 @dataclass
@@ -92,6 +98,10 @@ class FakeHypervisor:
     """What QEMU shows of a guest's attributes, by their names; of others it shows nothing."""
     inside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What files of guests held when levers were proved at last."""
+    given: list[dict[str, dict[str, str]]] = field(default_factory=list)
+    """What libvirt gives guests, by their names, one after the other for each time that it is asked."""
+    changes: list[dict[str, list[str]]] = field(default_factory=list)
+    """The same for what it was asked to change of them."""
     merge_fault: VmlabError | None = None
     latency_fault: VmlabError | None = None
     requests_fault: VmlabError | None = None
@@ -242,6 +252,12 @@ class FakeHypervisor:
             if key in keys
         ]
 
+    async def live_settings(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """As the test says, one after the other; at last what it has said last, and nothing otherwise."""
+        self._called("live_settings")
+        given = _next(self.given)
+        return {name: given.get(name, {}) for name in names if name in self.running}
+
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """As the test says, one after the other; at last, and where it says nothing, no bytes anywhere."""
         self._called("network_counts")
@@ -353,6 +369,11 @@ class FakeHypervisor:
     def network(self) -> LabNetwork:
         """As of an embedded one."""
         return LabNetwork(BRIDGE, NETWORK)
+
+    def tuned(self, names: Collection[str]) -> dict[str, list[str]]:
+        """As `live_settings`."""
+        asked = _next(self.changes)
+        return {name: asked.get(name, []) for name in names if name in self.running}
 
     def host_pids(self) -> list[int]:
         """None."""

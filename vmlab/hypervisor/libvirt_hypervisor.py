@@ -28,7 +28,7 @@ from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, set_mergeable
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name, domain_xml, nic_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
-from vmlab.hypervisor.libvirt.running_guest import DomainStatistics, LeverProving, StartedGuest
+from vmlab.hypervisor.libvirt.running_guest import DomainStatistics, LeverProving, StartedGuest, live_settings
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.hypervisor.protocols import SavedGuest
 from vmlab.hypervisor.settings_keeper import HugePages
@@ -281,6 +281,10 @@ class LibvirtHypervisor:
     ) -> list[LeverProof]:
         """See `LeverProving`."""
         return await LeverProving(self._places, self._lookup, self._ordered_cpus).prove(specs, keys, inside)
+
+    async def live_settings(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """See `protocols.Hypervisor.live_settings`."""
+        return await live_settings(self._lookup, names)
 
     async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
         """Have QEMU tell the kernel so of all their memory; see `set_mergeable`."""

@@ -125,6 +125,9 @@ class GuestWatch(Protocol):
         does not run has 0.
         """
 
+    def tuned(self, names: Collection[str]) -> dict[str, list[str]]:
+        """What libvirt was asked to change of each guest since it started, such as a limit of a disk, in words."""
+
     def pids(self, names: Collection[str]) -> dict[str, int]:
         """The process of each guest that runs, by the guest's name, in this PID namespace; none for those outside."""
 
@@ -193,6 +196,11 @@ class Hypervisor(Protocol):
         `inside` has by domain, as far as it could be read, what the files of the guest hold that proofs look at.
 
         To be called when its disks have worked, as `prove_cache`.
+        """
+
+    async def live_settings(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """What can be changed of these guests while they run, such as a limit of a disk, as libvirt has it: by guest,
+        each value by its path. Without guests that do not run.
         """
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:

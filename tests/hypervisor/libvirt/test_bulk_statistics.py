@@ -13,7 +13,7 @@ import pytest
 
 from tests.waiting import until
 from vmlab.hypervisor.libvirt import running_guest
-from vmlab.hypervisor.libvirt.running_guest import DomainStatistics
+from vmlab.hypervisor.libvirt.running_guest import DomainStatistics, live_settings
 from vmlab.telemetry.guest_readings import DATA_BLOCK
 
 NOWAIT = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
@@ -108,3 +108,45 @@ async def test_the_data_disk_is_known_by_its_name(disks: tuple[str, ...], number
     )
     _, found = await asked.domain_stats(whole=True)
     assert found is not None and found.found["lab-web"].get(DATA_BLOCK) == number
+
+
+class Described:
+    """A domain with this XML; without any, libvirt knows none."""
+
+    def __init__(self, xml: str) -> None:
+        self.xml = xml
+
+    def XMLDesc(self, _flags: int) -> str:
+        if not self.xml:
+            raise libvirt.libvirtError("Domain not found")
+        return self.xml
+
+
+async def test_what_can_be_changed_of_a_guest_is_known_by_its_path() -> None:
+    xml = """<domain>
+  <name>web</name>
+  <vcpu placement='static' current='1'>2</vcpu>
+  <currentMemory unit='KiB'>524288</currentMemory>
+  <cputune><!-- by hand --><vcpupin vcpu='0' cpuset='1'/><shares>100</shares></cputune>
+  <devices>
+    <disk type='file'><source file='a' index='1'/><target dev='vda'/></disk>
+    <disk type='file'><target dev='vdb'/><iotune><total_iops_sec>500</total_iops_sec></iotune></disk>
+    <interface type='bridge'><link state='down'/></interface>
+    <channel type='unix'><target type='virtio' state='connected'/></channel>
+  </devices>
+</domain>"""
+    domains = {"web": Described(xml), "gone": Described("")}
+    assert await live_settings(domains.__getitem__, [*domains]) == {
+        "web": {
+            "vcpu/@placement": "static",
+            "vcpu/@current": "1",
+            "vcpu": "2",
+            "currentMemory/@unit": "KiB",
+            "currentMemory": "524288",
+            "cputune/vcpupin/@vcpu": "0",
+            "cputune/vcpupin/@cpuset": "1",
+            "cputune/shares": "100",
+            "devices/disk[2]/iotune/total_iops_sec": "500",
+            "devices/interface/link/@state": "down",
+        }
+    }

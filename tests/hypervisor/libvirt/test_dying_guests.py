@@ -31,5 +31,11 @@ def test_each_death_is_heard_of_with_its_cause(isolated: Start, runtime: Path, t
     assert said["stood"]["before"] == 0
     assert 0 < said["stood"]["during"] < said["stood"]["after"]
     assert said["stood"]["paused"] > 0.5
+    assert said["tuned"]["changed"] == {
+        "devices/disk/iotune/total_iops_sec": "500",
+        "devices/interface/link/@state": "down",
+    }
+    (asked,) = said["tuned"]["asked"]
+    assert "blkdeviotune.total_iops_sec 500" in asked
     assert said["destroyed"] == "", "a guest that the lab ends is no loss"
     assert "Domain not found" in said["gone"]

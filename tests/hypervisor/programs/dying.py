@@ -12,6 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import libvirt
+from lxml import etree
+
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.lab import answered
 from tests.hypervisor.programs.made import made
@@ -93,6 +96,22 @@ async def stand(hypervisor: Hypervisor, name: str) -> dict[str, float]:
     return {"before": before, "during": during, "after": after, "paused": paused}
 
 
+async def tuned(hypervisor: Hypervisor, name: str) -> dict[str, Any]:
+    """What is seen of changes that somebody has libvirt make of a guest."""
+    domain = hypervisor._lookup(name)  # type: ignore[attr-defined]
+    before = (await hypervisor.live_settings([name]))[name]
+    await asyncio.to_thread(domain.setBlockIoTune, "vda", {"total_iops_sec": 500}, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+    card = etree.fromstring(domain.XMLDesc(0)).find("devices/interface")
+    assert card is not None
+    etree.SubElement(card, "link", state="down")
+    down = etree.tostring(card, encoding="unicode")
+    await asyncio.to_thread(domain.updateDeviceFlags, down, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+    after = (await hypervisor.live_settings([name]))[name]
+    await asyncio.sleep(0.3)
+    asked = hypervisor.watch.tuned([name])[name]
+    return {"changed": {path: after[path] for path in after if before.get(path) != after[path]}, "asked": asked}
+
+
 async def main(runtime: str, folder: str) -> None:
     """Let them die; one line of JSON."""
     disks = Path(folder) / "disks"
@@ -110,6 +129,7 @@ async def main(runtime: str, folder: str) -> None:
     said["ended"] = await heard(hypervisor, "ended", kill("ended", "TERM"))
     await asyncio.gather(*(answered(hypervisor, name) for name in ("off", "full")))
     said["stood"] = await stand(hypervisor, "full")
+    said["tuned"] = await tuned(hypervisor, "full")
     said["off"] = await heard(hypervisor, "off", within(hypervisor, "off", "systemctl poweroff --force --force"))
     fill(disks)
     said["full"] = await heard(

@@ -34,6 +34,7 @@ from vmlab.model.visible import visible_line
 _CONSOLE_READ = 4096
 _CONSOLE_SHOWN = 200
 _MOST_ENDED = 256
+_MOST_TUNED = 1000
 _ORDERED = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
@@ -47,6 +48,7 @@ class _Guest:
     since: float | None = None
     halts: set[str] = field(default_factory=set)
     """What holds it now: a signal, or somebody who has paused it."""
+    tuned: list[str] = field(default_factory=list)
     reason: str = ""
     reporting: asyncio.TimerHandle | None = None
 
@@ -95,7 +97,8 @@ class DomainWatch:
     def begin(self) -> DomainEvents:
         """Listen to the lab's init; the listener to libvirt, to be registered with a connection."""
         self._children.start()
-        return DomainEvents(asyncio.get_running_loop(), self._on_stopped, self._on_disk_error, self._on_paused)
+        loop = asyncio.get_running_loop()
+        return DomainEvents(loop, self._on_stopped, self._on_disk_error, self._on_paused, self._on_tuned)
 
     def end(self) -> None:
         """Stop watching all guests."""
@@ -148,6 +151,10 @@ class DomainWatch:
         now, known = time.monotonic(), self._guests
         return {name: known[name].stopped_until(now) if name in known else 0.0 for name in names}
 
+    def tuned(self, names: Collection[str]) -> dict[str, list[str]]:
+        """See `protocols.GuestWatch.tuned`."""
+        return {name: [*self._guests[name].tuned] for name in names if name in self._guests}
+
     def pids(self, names: Collection[str]) -> dict[str, int]:
         """The process of each of these guests that is watched."""
         return {name: self._guests[name].pid for name in names if name in self._guests}
@@ -171,6 +178,12 @@ class DomainWatch:
         for guest in self._guests.values():
             if guest.uuid == uuid:
                 guest.stand(time.monotonic(), still=bool(how), by="a pause")
+
+    def _on_tuned(self, uuid: str, what: str) -> None:
+        """Somebody has changed what libvirt gives a domain."""
+        for guest in self._guests.values():
+            if guest.uuid == uuid and len(guest.tuned) < _MOST_TUNED:
+                guest.tuned.append(what)
 
     def _on_stopped(self, uuid: str, reason: str) -> None:
         """libvirt reports that a domain has ended; `reason` may be empty."""
@@ -310,15 +323,21 @@ def _keep_off_stderr(_context: Any, error: tuple[Any, ...]) -> None:
 
 
 class DomainEvents:
-    """Passes on, in the thread of `loop`, that a domain has ended, had an error of its disk, or was paused."""
+    """Passes on, in the thread of `loop`, that a domain has ended, had an error of its disk, was paused or changed."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, on_stopped: Receiver, on_disk_error: Receiver, on_paused: Receiver
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_stopped: Receiver,
+        on_disk_error: Receiver,
+        on_paused: Receiver,
+        on_tuned: Receiver,
     ) -> None:
         self._loop = loop
         self._on_stopped = on_stopped
         self._on_disk_error = on_disk_error
         self._on_paused = on_paused
+        self._on_tuned = on_tuned
 
     def connect(self, uri: str) -> Any:
         """A connection to libvirt, whose domains are listened to until it is closed; blocks. Raises libvirtError."""
@@ -327,6 +346,7 @@ class DomainEvents:
         kinds = (
             (libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._lifecycle),
             (libvirt.VIR_DOMAIN_EVENT_ID_IO_ERROR_REASON, self._disk_error),
+            (libvirt.VIR_DOMAIN_EVENT_ID_TUNABLE, self._tuned),
         )
         for kind, called in kinds:
             connection.domainEventRegisterAny(None, kind, called, None)
@@ -343,6 +363,9 @@ class DomainEvents:
             self._pass_on(self._on_disk_error, domain, "an I/O error")
         elif event in (libvirt.VIR_DOMAIN_EVENT_SUSPENDED, libvirt.VIR_DOMAIN_EVENT_RESUMED):
             self._pass_on(self._on_paused, domain, "paused" if event == libvirt.VIR_DOMAIN_EVENT_SUSPENDED else "")
+
+    def _tuned(self, _connection: Any, domain: Any, given: dict[str, Any], _opaque: Any) -> None:
+        self._pass_on(self._on_tuned, domain, ", ".join(f"{name} {value}" for name, value in given.items()))
 
     def _disk_error(
         self, _connection: Any, domain: Any, path: str, _device: str, action: int, reason: str, _opaque: Any

@@ -88,6 +88,38 @@ def _capabilities(domain: Any) -> str:
     return str(domain.connect().getDomainCapabilities(*(described.xpath(f"string({place})") for place in places)))
 
 
+_CHANGEABLE = (
+    *("vcpu", "vcpus", "currentMemory", "iothreadids", "cputune", "blkiotune", "memtune", "numatune"),
+    *("devices/disk/iotune", "devices/interface/bandwidth", "devices/interface/link"),
+)
+"""What virsh changes of a domain that runs (setvcpus, setmem, blkdeviotune, domif-setlink and the like)."""
+
+
+async def live_settings(lookup: Callable[[str], Any], names: Collection[str]) -> dict[str, dict[str, str]]:
+    """See `protocols.Hypervisor.live_settings`; `lookup` gives domains by their names."""
+
+    def described(name: str) -> str:
+        return str(lookup(name).XMLDesc(0))
+
+    asked = (call(f"{name}: its description", _ASK, described, name) for name in names)
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    return {
+        name: _changeable(one) for name, one in zip(names, found, strict=True) if not isinstance(one, BaseException)
+    }
+
+
+def _changeable(described: str) -> dict[str, str]:
+    """The values of a domain's elements and attributes that can be changed, by their paths."""
+    domain = etree.fromstring(described)
+    tree, found = etree.ElementTree(domain), dict[str, str]()
+    for one in (part for path in _CHANGEABLE for top in domain.iterfind(path) for part in top.iter(etree.Element)):
+        path = tree.getelementpath(one)
+        found |= {f"{path}/@{name!s}": str(value) for name, value in one.attrib.items()}
+        if text := (one.text or "").strip():
+            found[path] = text
+    return found
+
+
 _ASK = 10.0
 _WITHOUT_QEMU = (
     libvirt.VIR_DOMAIN_STATS_STATE

@@ -32,6 +32,7 @@ STOPPED_SHARE = 0.02
 """The same as a share of the time in which it was watched."""
 _MOST_TOLD = 3
 _WHILE = "while the workloads ran"
+_NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,9 @@ class Undisturbed:
         self._names: dict[int, str] = {}
         self._limited: frozenset[int] = frozenset()
         self._early: list[tuple[str, object, object]] = []
+        self._given: Mapping[str, Mapping[str, str]] = {}
+        self._tuned: Mapping[str, list[str]] = {}
+        self._given_else: list[Finding] = []
 
     async def prepare(self, *, links: bool) -> None:
         """Take all values as they are, with the guests up and their settings made; the `links` as well, if they are."""
@@ -95,6 +99,8 @@ class Undisturbed:
     async def begin(self, recorded: Mapping[str, object]) -> None:
         """Get ready, before the common start is announced. The cell has `recorded` these settings of the host."""
         self._before = await self._stopped_qemus()
+        self._given = await self._around.hypervisor.live_settings(self._guests.names)
+        self._tuned = self._around.hypervisor.watch.tuned(self._guests.names)
         now = await asyncio.to_thread(self._around.host.settings)
         known = ((name, was, now.get(name)) for name, was in recorded.items())
         self._early = [one for one in known if None not in one and one[1] != one[2]]
@@ -124,6 +130,9 @@ class Undisturbed:
             Stood(f"{name}: its QEMU", "stopped", seconds, exact=True) for name, seconds in by_signal.items()
         ]
         self._seen = await asyncio.to_thread(self._watch.stop)
+        given = await self._around.hypervisor.live_settings([one for one in self._guests.names if one in self._given])
+        tuned = self._around.hypervisor.watch.tuned(given)
+        self._given_else = [*given_else(self._given, given, self._tuned, tuned)]
         told = {one.who for one in self._stood}
         seen = longest((one for one in self._seen.stood if one.pid not in added), self._names)
         self._stood += [Stood(*one) for one in seen if one[0] not in told]
@@ -149,6 +158,7 @@ class Undisturbed:
             if name not in switched:
                 text = f"host.{name} was changed from {was} to {became} before the workloads started"
                 yield Finding(text, breaks=True)
+        yield from self._given_else
         # A viewer's switch makes the cell invalid by itself.
         changed = [one for one in self._seen.changed if not ("ksm" in switched and KSM in one.what)]
         yield from told_of(changed, self._names)
@@ -184,6 +194,31 @@ def clients_stopped(instances: Instances) -> Iterator[Stood]:
     for instance, seconds in instances.stopped():
         if instance.context.source.name != HOST_PLACE:
             yield Stood(f"{instance.label}: its client", "stopped inside its guest", seconds)
+
+
+def given_else(
+    before: Mapping[str, Mapping[str, str]],
+    after: Mapping[str, Mapping[str, str]],
+    asked_before: Mapping[str, list[str]],
+    asked: Mapping[str, list[str]],
+) -> Iterator[Finding]:
+    """One finding for each guest of which libvirt has given something else: what differs, or was put back meanwhile.
+
+    See `Hypervisor.live_settings` and `GuestWatch.tuned`.
+    """
+    for guest, now in after.items():
+        then = before[guest]
+        changed = [
+            f"{path} was changed from {then.get(path, _NONE)} to {now.get(path, _NONE)}"
+            for path in sorted(then.keys() | now.keys())
+            if then.get(path) != now.get(path)
+        ]
+        meanwhile = asked.get(guest, [])[len(asked_before.get(guest, [])) :]
+        if changed or meanwhile:
+            what = changed[0] if changed else f"somebody had libvirt change {meanwhile[0]}"
+            more = max(len(changed), len(meanwhile)) - 1
+            also = f", and {more} more" if more else ""
+            yield Finding(f"{guest}: {what}{also} {_WHILE}", breaks=True)
 
 
 def told_of(changed: Sequence[Changed], known: Mapping[int, str]) -> Iterator[Finding]:

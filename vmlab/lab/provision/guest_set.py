@@ -268,11 +268,28 @@ class GuestSet:
 
     async def prove_levers(self, specs: list[DomainSpec] | None = None) -> list[LeverProof]:
         """What `levers` are in force, of all guests, or of some; none where there are none."""
-        looked_at, early = self.specs if specs is None else specs, early_among(self.levers)
+        looked_at = self.specs if specs is None else specs
         before = [proof for spec in looked_at for proof in self._proved.get(spec.name, ())]
+        return before + await self._prove_late(looked_at)
+
+    async def levers_changed(self, proofs: Iterable[LeverProof]) -> list[LeverProof]:
+        """Proofs that agreed in `proofs`, or were not there, and do not agree now; of guests that are here still."""
+        if not self.levers:
+            return []
+        known = {(one.guest, one.tile, one.lever, one.found) for one in proofs if not one.agrees}
+        found = (one for one in await self._prove_late(self.specs) if not one.agrees)
+        return [
+            replace(one, by=f"{one.by}, after the workloads")
+            for one in found
+            if (one.guest, one.tile, one.lever, one.found) not in known
+        ]
+
+    async def _prove_late(self, specs: Sequence[DomainSpec]) -> list[LeverProof]:
+        """Of what can be proved when disks have worked."""
+        early = early_among(self.levers)
         late = [key for key in self.levers if key not in early]
-        inside = await self._files_inside(files_inside(late), looked_at)
-        return before + await self.hypervisor.prove_levers(looked_at, late, inside)
+        inside = await self._files_inside(files_inside(late), specs)
+        return await self.hypervisor.prove_levers(specs, late, inside)
 
     async def _files_inside(self, files: Sequence[str], specs: Sequence[DomainSpec]) -> dict[str, dict[str, str]]:
         """What these files hold in guests with Linux, by domain."""

@@ -31,13 +31,14 @@ from vmlab.model.errors import (
     DeadlineExceeded,
     GuestError,
     GuestLost,
+    HypervisorError,
     SnapshotError,
     UsageError,
     VmlabError,
     in_one_line,
 )
 from vmlab.model.names import DISK, HOST_PLACE
-from vmlab.model.results import CacheProof, Provision
+from vmlab.model.results import CacheProof, LeverProof, Provision
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.registry import kinds
@@ -79,6 +80,7 @@ class CellRun:
         self._silent_disks = SilentDisks(around.hypervisor, self._guests, self._events, self._timing)
         self._losses = Losses(around.hypervisor, self._guests, around.host.disk, self._silent_disks, hosts_start)
         self._proofs: list[CacheProof] = []
+        self._lever_proofs: list[LeverProof] = []
         self._instances = Instances(self._instance)
         self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
         """For viewers, who may end it."""
@@ -232,7 +234,17 @@ class CellRun:
         self._events.proofs(self._proofs)
         if self._guests.levers:
             with self._events.step(Part.PREPARE, "prove the guests' settings"):
-                self._events.lever_proofs(await self._guests.prove_levers())
+                self._lever_proofs = await self._guests.prove_levers()
+            self._events.lever_proofs(self._lever_proofs)
+
+    async def _prove_again(self) -> None:
+        """What was changed of the guests' settings meanwhile, and stays so, is a fault."""
+        if self._guests.levers:
+            with self._events.step(Part.COLLECT, "prove the guests' settings again"):
+                try:
+                    self._events.lever_proofs(await self._guests.levers_changed(self._lever_proofs))
+                except (HypervisorError, GuestError, DeadlineExceeded) as error:
+                    self._events.doubt(f"whether guests have their settings still cannot be seen: {in_one_line(error)}")
 
     def _instance(self, plan: WorkloadPlan, position: int, number: int) -> WorkloadInstance:
         context = WorkloadContext(
@@ -275,6 +287,7 @@ class CellRun:
         return self._shell(str(plan.target), plan.tile)
 
     async def _collect(self) -> None:
+        await self._prove_again()
         # Where one fails, none of the others goes on beside the clean-up and the next cell.
         collecting = [instance.collect(self._execution.lost_seconds) for instance in self._instances]
         await run_all([self._compare_disks(), self._look_at_boots(), *collecting])
