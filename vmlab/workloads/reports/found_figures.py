@@ -1,7 +1,7 @@
 """Figures in what a user's command printed: each where the scenario says, by a pattern, a column or a path.
 
 A figure that is not there, or there twice, is a fault of the command: of two nobody knows which is meant. So is a
-group that has part of a number, as `([0-9.]+)` has of ``1.5e+06`` and of ``1,234``.
+group that has part of a number, or a number in another unit, see `whole_number`. Colours of terminals are no text.
 
 Patterns are searched within a deadline. Python's expressions backtrack: ``(a+)+$`` takes for ever over forty letters.
 Neither a thread nor a loop of events can end that, so a process of its own searches, `pattern_process`. `figures` of a
@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -36,15 +36,14 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.model.visible import cut
 from vmlab.workloads.metrics import Metric, Unit
+from vmlab.workloads.reports.whole_number import fault_of_group, other_unit
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, ONCE, TWICE, only_document
 from vmlab.workloads.workload_steps import WorkloadParams
 
 _LONGEST = 1000
 _STEP = re.compile(r'\.(?:"(?P<quoted>[^"]+)"|(?P<plain>[^."\[\]]+))|\[(?P<index>[0-9]{1,6})\]')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_GOES_ON = re.compile(r"[0-9]+|\.[0-9]+|,[0-9]{3}(?![0-9])|[eE][+-]?[0-9]+", re.ASCII)
-_BEGAN = re.compile(r"[0-9][.,]?\Z|[0-9]\.?[eE][+-]?\Z|(?<![^\s=:(])-\Z", re.ASCII)
-"""What follows and what precedes a part of a number."""
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _UNITS = "1, 1/s, %, a time such as ms, a size such as MiB, or a rate such as MB/s or Mbit/s"
 _BETTER: Mapping[str, Literal["more", "less"]] = {"higher": "more", "lower": "less"}
 
@@ -183,9 +182,10 @@ def figures_in(
 
     Raises WorkloadError where a round lacks what is expected, or a metric, with its name; and as `search` does.
     """
+    rounds = [Printed(*(_COLOURS.sub("", text).replace("\r\n", "\n") for text in one)) for one in rounds]
     sought = [] if expect is None else [Sought(expect, 1)]
     sought += [Sought(one.find) for one in metrics.values() if one.find is not None]
-    texts = [text.replace("\r\n", "\n") for one in rounds for text in one] if sought else []
+    texts = [text for one in rounds for text in one] if sought else []
     found = dict(zip(sought, search(sought, texts), strict=True))
     values: dict[str, list[float]] = {}
     for number, printed in enumerate(rounds):
@@ -202,7 +202,7 @@ def _value_of(name: str, metric: FoundMetric, matches: Sequence[Searched], print
     """The figure of one round in the lab's unit. Raises WorkloadError with the metric's name."""
     try:
         if metric.find is not None:
-            said: object = _matched(metric.find, matches)
+            said: object = _matched(metric.find, metric.unit, matches)
         elif metric.column is not None:
             said = _in_csv(metric.column, metric.row, printed.out)
         else:
@@ -223,7 +223,7 @@ def said_lines(lines: list[str]) -> str:
     return f"; its last output: {' | '.join(line[:200] for line in lines)}" if lines else ""
 
 
-def _matched(pattern: str, matches: Sequence[Searched]) -> str:
+def _matched(pattern: str, unit: str, matches: Sequence[Searched]) -> str:
     """The group of the only match, in the error output where the output has none. Raises ValueError."""
     found = next((one for one in matches if one.times), None)
     if found is None:
@@ -232,10 +232,13 @@ def _matched(pattern: str, matches: Sequence[Searched]) -> str:
         raise ValueError(f"{shown(pattern)} matches {found.times} times, not once")
     if found.group is None:
         raise ValueError(f"the group of {shown(pattern)} matched nothing")
-    before, after = (sure[0] if sure else "" for sure in (_BEGAN.search(found.before), _GOES_ON.match(found.after)))
-    if before or after:
-        whole = f"{before}{found.group}{after}"[:60]
-        raise ValueError(f"the group of {shown(pattern)} has {found.group[:40]!r}, a part of {whole!r}")
+    whole = fault_of_group(pattern, found.group, found.before, found.after)
+    if whole is not None:
+        raise ValueError(f"the group of {shown(pattern)} has {found.group[:40]!r}, a part of {whole[:60]!r}")
+    other = other_unit(pattern, found.after, unit, base_unit)
+    if other is not None:
+        follows = f"{other!r} follows {found.group[:40]!r}, the group of {shown(pattern)}"
+        raise ValueError(f"{follows}, and its unit is {unit}")
     return found.group
 
 
@@ -243,7 +246,7 @@ def _in_csv(column: str, row: str | None, out: str) -> str:
     """The only field below a head, of the lines that begin with `row` where that is given. Raises ValueError."""
     try:
         unmarked = (line.removeprefix("\ufeff") for line in out.splitlines())
-        lines = [line for line in csv.reader(unmarked, skipinitialspace=True) if line]
+        lines = list(csv.reader(unmarked, skipinitialspace=True))
     except csv.Error as error:
         raise ValueError(f"the output is no CSV: {error}") from error
     at = next((number for number, line in enumerate(lines) if column in line), None)
@@ -252,7 +255,9 @@ def _in_csv(column: str, row: str | None, out: str) -> str:
     heads = lines[at]
     if heads.count(column) > 1:
         raise ValueError(f"the head {column[:60]!r} is {heads.count(column)} times in its line, not once")
-    of_row = [line for line in lines[at + 1 :] if row in (None, line[0])]
+    # An empty line ends a table, but not before it has begun.
+    table = takewhile(bool, dropwhile(lambda line: not line, lines[at + 1 :]))
+    of_row = [line for line in table if row in (None, line[0])]
     # A line of prose, which has no comma, ends the table.
     for line in takewhile(lambda line: len(line) > 1, of_row):
         if len(line) != len(heads):
@@ -268,7 +273,7 @@ def _in_csv(column: str, row: str | None, out: str) -> str:
 def _in_json(path: str, out: str) -> object:
     """What stands at a path of the only document. Raises ValueError."""
     try:
-        found: object = only_document(out, "the command", OBJECT_OR_ARRAY, ONCE)[0]
+        found: object = only_document(out.removeprefix("\ufeff"), "the command", OBJECT_OR_ARRAY, ONCE)[0]
     except WorkloadError as error:
         raise ValueError(str(error)) from error
     for step in _STEP.finditer(path):
@@ -314,7 +319,7 @@ class Sought(NamedTuple):
 class Searched(NamedTuple):
     """How often a pattern matches in a text, and the first group of the first match, None where it has none.
 
-    Where the match ends with the group, the letters `before` and `after` it are some of the text's.
+    The letters `before` and `after` that are some of the text's.
     """
 
     times: int

@@ -3,7 +3,7 @@
 Runs as a file, by `found_figures`. Standard input has ``{"texts": [TEXT, …], "patterns": [[PATTERN, MOST], …],
 "seconds": S}``; for each pattern a line follows, ``[[TIMES, GROUP, BEFORE, AFTER], …]``: for each text how often the
 pattern matches, up to MOST, the first group of the first match, null for none, and the letters of the text on either
-side of that group where the match ends with it. After S seconds of CPU time the kernel ends it in any case.
+side of that group. After S seconds of CPU time the kernel ends it in any case.
 """
 
 import json
@@ -17,12 +17,11 @@ AROUND = 16
 
 
 def group_of(match: re.Match[str]) -> tuple[str | None, str, str]:
-    """The group of a match, and the letters around it that the match itself does not have."""
+    """The group of a match, and the letters around it."""
     if not match.re.groups or match[1] is None:
         return None, "", ""
     (begin, end), text = match.span(1), match.string
-    before = text[max(0, begin - AROUND) : begin] if match.start() == begin else ""
-    return match[1], before, text[end : end + AROUND] if match.end() == end else ""
+    return match[1], text[max(0, begin - AROUND) : begin], text[end : end + AROUND]
 
 
 def main() -> None:

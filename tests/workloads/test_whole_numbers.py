@@ -1,0 +1,139 @@
+"""Groups that have a part of a number, or a number in another unit, as many tools print them; and those that have all."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.reports.found_figures import FoundMetric, Printed, figures_in
+from vmlab.workloads.reports.whole_number import _sides
+
+
+def value_of(out: str, find: str, unit: str = "1") -> float:
+    return figures_in([Printed(out, "")], {"rate": FoundMetric.model_validate({"find": find, "unit": unit})})["rate"]
+
+
+@pytest.mark.parametrize(
+    ("out", "find", "whole"),
+    [
+        ("rate: 1234.5 MB/s", r"rate:.*([0-9.]+) MB/s", "4.5"),
+        ("rate: 987.6 MB/s", r"rate:.*([0-9]+) MB/s", "7.6"),
+        ("rate: 1,234 req/s", r"rate: ([0-9.]+).*req/s", "1,234"),
+        ("rate: 1.5e+06 req/s", r"rate: ([0-9.]+).*req/s", "1.5e+06"),
+        ("rate: 12.5 req/s", r"rate: ([0-9]+)\S* req/s", "12.5"),
+        ("0:59.23elapsed", r"([0-9.]+)elapsed", "0:59.23"),
+        ("1:01.23elapsed", r"([0-9.]+)elapsed", "1:01.23"),
+        ("elapsed: 1:02.34", r"elapsed: ([0-9.]+)", "1:02"),
+        ("real\t1m2.345s", r"real\s+([0-9.]+)", "1m2"),
+        ("real\t1m2.345s", r"^real.*?([0-9.]+)s", "1m2.345"),
+        ("size 1\u202f234\u202f567 B", r"size ([0-9]+)", "1\u202f234"),
+        ("n = 1'234'567", r"n = ([0-9]+)", "1'234"),
+        ("n = 1_234_567", r"n = ([0-9]+)", "1_234"),
+        ("took 1,52 s", r"took ([0-9]+)", "1,52"),
+        ("rate 1.234,56 MB/s", r"rate ([0-9.]+)", "1.234,56"),
+        ("rate: \x1b[1;32m1,234\x1b[0m MB/s", r"([0-9.]+)\S* MB/s", "1,234"),
+    ],
+)
+def test_a_part_of_a_number_is_a_fault(out: str, find: str, whole: str) -> None:
+    with pytest.raises(WorkloadError, match=re.escape(whole)) as error:
+        value_of(out, find)
+    assert ", a part of " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("out", "find", "value"),
+    [
+        ("version 1.23", r"version 1\.([0-9]+)", 23),
+        ("rate 12.5", r"rate ([0-9]+)\.", 12),
+        ("rate 12.5", r"rate ([0-9]+)(?:\.[0-9]+)?", 12),
+        ("rate 12,5", r"rate ([0-9]+)[.,]", 12),
+        ("GET,998,12", r"GET,([0-9]+)", 998),
+        ("fio,5,120,7", r"^fio,([0-9]+),", 5),
+        ("5,10,20", r"^([0-9]+),", 5),
+        ("real\t0m2.345s", r"real\s+0m([0-9.]+)s", 2.345),
+        ("elapsed 0:59.23", r"elapsed 0:([0-9.]+)", 59.23),
+        ("p99:12.5", r"p99:([0-9.]+)", 12.5),
+        ("99%:12.5", r"99%:([0-9.]+)", 12.5),
+        ("at 12:30 7 s", r"([0-9]+) s", 7),
+        ("rate: \x1b[32m123.4\x1b[0m MB/s", r"rate: .*?([0-9.]+)", 123.4),
+        ("12 345 67", r"^([0-9]+)", 12),
+        ("run-5", r"run-([0-9]+)", 5),
+        ("(12.5)", r"\(([0-9.]+)\)", 12.5),
+        ("[12.5]", r"[\[]([0-9.]+)[]]", 12.5),
+        ("x12.5y", r"x(?P<rate>[0-9.]+)y", 12.5),
+    ],
+)
+def test_what_the_pattern_names_is_meant(out: str, find: str, value: float) -> None:
+    assert value_of(out, find) == value
+
+
+DD = "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.89 s, %s"
+
+
+@pytest.mark.parametrize(
+    ("out", "find", "unit", "follows"),
+    [
+        (DD % "1.2 GB/s", r"copied, .* s, ([0-9.]+)", "MB/s", "GB/s"),
+        ("IOPS=12.3k, BW=48MiB/s", r"IOPS=([0-9.]+)", "1/s", "k"),
+        ("IOPS=12.3k, BW=48MiB/s", r"IOPS=([0-9.]+)", "1", "k"),
+        ("BW=3992KiB/s (4087kB/s)", r"BW=([0-9.]+)", "MiB/s", "KiB/s"),
+        ("Latency   635.91us", r"Latency +([0-9.]+)", "ms", "us"),
+        ("latency 635.91 \u00b5s", r"latency ([0-9.]+)", "ms", "\u00b5s"),
+        ("9.41 Gbits/sec  0 sender", r"([0-9.]+)\s+\S+\s+0", "Mbit/s", "Gbits/sec"),
+        ("took 12 seconds", r"took ([0-9.]+)", "ms", "seconds"),
+        ("size 7 MB", r"size ([0-9.]+) [kM]B", "KiB", "MB"),
+    ],
+)
+def test_another_unit_behind_the_number_is_a_fault(out: str, find: str, unit: str, follows: str) -> None:
+    with pytest.raises(WorkloadError, match=rf"'{re.escape(follows)}' follows .*, and its unit is {re.escape(unit)}"):
+        value_of(out, find, unit)
+
+
+@pytest.mark.parametrize(
+    ("out", "find", "unit", "value"),
+    [
+        (DD % "895 MB/s", r"copied, .* s, ([0-9.]+)", "MB/s", 895e6),
+        (DD % "1.2 GB/s", r"copied, .* s, ([0-9.]+) GB/s", "GB/s", 1.2e9),
+        ("IOPS=998, BW=4MiB/s", r"IOPS=([0-9.]+)", "1/s", 998),
+        ("IOPS=12.3k", r"IOPS=([0-9.]+)k", "1/s", 12.3),
+        ("5 MB/sec", r"([0-9.]+)", "MiB/s", 5 * 2**20),
+        ("5 req/s", r"([0-9.]+)", "1/s", 5),
+        ("120 Mio", r"([0-9.]+)", "MB/s", 120e6),
+        ("5 ms later", r"([0-9.]+) ms", "ms", 0.005),
+        ("12 M4 processors", r"^([0-9]+)", "1", 12),
+        ("100%", r"([0-9]+)", "%", 100),
+    ],
+)
+def test_the_same_unit_and_words_are_none(out: str, find: str, unit: str, value: float) -> None:
+    assert value_of(out, find, unit) == pytest.approx(value)
+
+
+PARTS = st.lists(
+    st.sampled_from(["a", r"\(", r"\)", "[()]", "[^)(]", "[]()]", r"[\]()]", "(?:b)", "(?=c)", "(?:(?:d))", r"\\"])
+).map("".join)
+
+
+@given(PARTS, PARTS, PARTS)
+def test_the_only_group_of_a_pattern_is_found(ahead: str, within: str, behind: str) -> None:
+    for begin in ("(", "(?P<name>"):
+        pattern = f"{ahead}{begin}{within}){behind}"
+        assert re.compile(pattern).groups == 1
+        assert _sides(pattern) == (ahead, behind)
+
+
+def test_tables_of_csv_end_at_an_empty_line() -> None:
+    out = "name,reads,writes\n\na,1,2\n\nname,latency,p99\nb,3,4\n"
+    metrics: dict[str, Any] = {"rate": FoundMetric.model_validate({"csv": "reads", "row": "b"})}
+    with pytest.raises(WorkloadError, match="there are 0 lines of CSV that begin with 'b'"):
+        figures_in([Printed(out, "")], metrics)
+    assert figures_in([Printed(out, "")], {"rate": FoundMetric.model_validate({"csv": "reads"})}) == {"rate": 1}
+
+
+def test_json_may_begin_with_a_mark_of_its_encoding() -> None:
+    found = FoundMetric.model_validate({"json": ".qps"})
+    assert figures_in([Printed('\ufeff{"qps": 5}\n', "")], {"rate": found}) == {"rate": 5}

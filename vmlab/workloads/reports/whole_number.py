@@ -1,0 +1,108 @@
+"""Whether the group of a pattern has the whole of a number, in the unit that its metric has.
+
+Numbers are printed as ``1.5e+06``, ``1,234``, ``1'234``, ``0,52``, ``1:02.3`` and ``1m2.3s``, and many tools change the
+unit with the size: ``998 MB/s``, ``1.2 GB/s``, ``12.3k``. What the pattern itself names next to its group is meant so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+_GOES_ON = re.compile(
+    r"[0-9]+|\.[0-9]+|,[0-9]{3}(?![0-9])|,[0-9]{1,2}(?![0-9,])|['_\u00a0\u2009\u202f][0-9]{3}(?![0-9])"
+    r"|[eE][+-]?[0-9]+|:[0-9]{2}(?![0-9])|m[0-9]+",
+    re.ASCII,
+)
+_BEGAN = re.compile(
+    r"[0-9][.,'_\u00a0\u2009\u202f]?\Z|[0-9]\.?[eE][+-]?\Z|(?<![^\s=:(])-\Z|(?<![A-Za-z0-9])[0-9]+m\Z", re.ASCII
+)
+_HOURS = re.compile(r"(?<![\w.%])[0-9]+:\Z", re.ASCII)
+_MINUTES = re.compile(r"[0-5][0-9](?![0-9])", re.ASCII)
+"""What follows and what precedes a part of a number."""
+_FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_FACTOR = re.compile(r"([kKMGT])(?![A-Za-z0-9/])", re.ASCII)
+_WORD = re.compile(r"[ \t]?([A-Za-z\u00b5\u03bc]+(?:/[A-Za-z]+)?)(?!\w)")
+_SHORTER = (("bits", "bit"), ("bytes", "B"), ("Bytes", "B"), ("seconds", "s"), ("secs", "s"), ("sec", "s"))
+_MICRO = re.compile("[\u00b5\u03bc]")
+_SAME = 1.1
+"""Some tools call 1,024 bytes a KB, and 1,024 of these a MB."""
+_GROUP_BEGINS = re.compile(r"\((?!\?)|\(\?P<")
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9,]*\})[?+]?\Z")
+
+
+def fault_of_group(pattern: str, group: str, before: str, after: str) -> str | None:
+    """Of what number the group has a part; None where it has all. `before` and `after` are the letters around it."""
+    ahead, behind = _sides(pattern)
+    goes_on, began = _GOES_ON.match(after), _BEGAN.search(before)
+    if began is None and _MINUTES.match(group):
+        began = _HOURS.search(before)
+    commas = _names_first(behind, ",") or _names_last(ahead, ",")
+    if goes_on is not None and (_names_first(behind, after[0]) or (after[0] == "," and commas)):
+        goes_on = None
+    if began is not None and (_names_last(ahead, before[-1]) or (before[-1] == "," and commas)):
+        began = None
+    if goes_on is None and began is None:
+        return None
+    return f"{began[0] if began else ''}{group}{goes_on[0] if goes_on else ''}"
+
+
+def other_unit(pattern: str, after: str, unit: str, base_unit: Callable[[str], tuple[str, float]]) -> str | None:
+    """The unit, or the factor, that follows the group and is not `unit`; None where nothing tells that.
+
+    `base_unit` gives the lab's unit of one, and how many of it one is; it raises ValueError for what is none.
+    """
+    kind, factor = base_unit(unit)
+    rest = re.sub(r"\A(?:\\s|[ \t])[*+?]?", "", _sides(pattern)[1])
+    if kind in ("1", "1/s"):
+        found = _FACTOR.match(after)
+        return None if found is None or rest[:1] == found[1] else found[1]
+    found = _WORD.match(after)
+    if found is None or (rest[:1] == found[1][0] and rest[1:2] not in ("*", "?")):
+        return None
+    word = _MICRO.sub("u", found[1])
+    for longer, shorter in _SHORTER:
+        word = re.sub(rf"{longer}(?=/|\Z)", shorter, word)
+    with suppress(ValueError):
+        said, times = base_unit(word)
+        if said == kind and not 1 / _SAME < times / factor < _SAME:
+            return found[1]
+    return None
+
+
+def _sides(pattern: str) -> tuple[str, str]:
+    """What a pattern has before and behind its only group."""
+    opened: list[bool] = []
+    begin, end, at = 0, len(pattern), 0
+    while at < len(pattern):
+        if pattern[at] == "\\":
+            at += 1
+        elif pattern[at] == "[":
+            # A closing bracket that comes first is one of the class.
+            at += 2 if pattern[at + 1] == "^" else 1
+            at += pattern[at] == "\\"
+            while pattern[at + 1] != "]":
+                at += 2 if pattern[at + 1] == "\\" else 1
+            at += 1
+        elif pattern[at] == "(":
+            opened.append(_GROUP_BEGINS.match(pattern, at) is not None)
+            begin = at if opened[-1] else begin
+        elif pattern[at] == ")" and opened.pop():
+            end = at + 1
+        at += 1
+    return pattern[:begin], pattern[end:]
+
+
+def _names_first(pattern: str, letter: str) -> bool:
+    """Whether a pattern begins with this letter, or a class with it."""
+    part = re.match(r"(?:\(\?:)*(\\[^A-Za-z]|\\d|\[(?!\^).[^\]]*\]|[^.\[(\\^$|*+?{])", pattern, re.DOTALL)
+    return part is not None and re.fullmatch(part[1], letter) is not None
+
+
+def _names_last(pattern: str, letter: str) -> bool:
+    """Whether a pattern ends with this letter, or a class with it; more than one digit before a group is none."""
+    plain = _QUANTIFIER.sub("", pattern)
+    part = re.search(r"(\\[^A-Za-z]|\\d|\[(?!\^).[^\]]*\]|(?<!\\)[^.\](\\^$|)*+?}])\Z", plain, re.DOTALL)
+    several = plain != pattern and letter.isdigit()
+    return part is not None and not several and re.fullmatch(part[1], letter) is not None
