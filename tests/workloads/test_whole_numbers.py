@@ -1,4 +1,4 @@
-"""Groups that have a part of a number, or a number in another unit, as many tools print them; and those that have all."""
+"""Groups that have a part of a number, or one in another unit, as many tools print them; and those that have all."""
 
 from __future__ import annotations
 

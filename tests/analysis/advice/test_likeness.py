@@ -9,13 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.called import ended
 from tests.plan.copied_guest.guests import ROOMY
 from tests.plan.copied_guest.test_copied_load import BOTH, DAY, recorded, written
 from tests.store.stories import Story
-from vmlab.analysis.advice.likeness import Copied, LikeWay, changes_of, copied_document, copied_of, lost_words
+from vmlab.analysis.advice.likeness import (
+    Copied,
+    LikeWay,
+    changes_of,
+    copied_document,
+    copied_of,
+    lost_words,
+    rate_bound,
+)
 from vmlab.analysis.document import run_document
 from vmlab.model.cell_event import CellStarted
 from vmlab.model.event import CellPlaced
@@ -314,6 +323,17 @@ def test_what_is_lost_depends_on_the_mode_of_before(before: CacheMode, after: Ca
 
 def test_a_rate_of_a_few_requests_is_no_better_than_one_of_them() -> None:
     def slow(rate: float) -> bool:
-        return LikeWay("load", "random", "reads", 0.2, rate, 0.01, 0.01, seconds=20).alike
+        bound = rate_bound(0.2, 20, at_random=False)
+        return LikeWay("load", "random", "reads", 0.2, rate, 0.01, 0.01, 20, bound).alike
 
     assert slow(0.25) and slow(0.16) and not slow(0.3)
+
+
+@pytest.mark.parametrize("rate", [10.0, 500.0])
+def test_a_number_of_requests_that_come_at_random_has_a_standard_error(rate: float) -> None:
+    """That of Poisson's distribution, the root of the number, is held against numbers that are drawn."""
+    draws = np.random.default_rng(7).poisson(rate * 35, 10_000) / 35
+    within = np.abs(draws - rate) <= rate_bound(rate, 35, at_random=True)
+    assert within.mean() > 0.996
+    assert rate_bound(rate, 35, at_random=False) == pytest.approx(rate / 10)
+    assert rate_bound(500.0, 35, at_random=True) == pytest.approx(50.0)

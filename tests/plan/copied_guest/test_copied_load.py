@@ -48,10 +48,19 @@ def written(load: Recorded, xml: str = WEB01) -> tuple[str, ScenarioFile]:
 
 
 def test_a_load_that_is_known_by_hand() -> None:
-    assert fio_keys(way(80.12, 4096, 0.005214)) == {"block": "4 KiB", "jobs": 1, "rate": "80.12/s"}
+    assert fio_keys(way(80.12, 4096, 0.005214)) == {
+        "block": "4 KiB",
+        "jobs": 1,
+        "rate": "80.12/s",
+        "rate_process": "poisson",
+    }
     # 300/s of 14 ms are 4.2 under way; one flush comes for six writes.
-    assert fio_keys(way(300, 13000, 0.014), 50.5) == {"block": "12 KiB", "jobs": 5, "rate": "60/s", "fdatasync": 6}
-    assert fio_keys(way(30, 700, 0.00005), 90.0) == {"block": "512 B", "jobs": 1, "rate": "30/s", "fdatasync": 1}
+    many = {"block": "12 KiB", "jobs": 5, "rate": "60/s", "rate_process": "poisson", "fdatasync": 6}
+    assert fio_keys(way(300, 13000, 0.014), 50.5) == many
+    few = {"block": "512 B", "jobs": 1, "rate": "30/s", "rate_process": "poisson", "fdatasync": 1}
+    assert fio_keys(way(30, 700, 0.00005), 90.0) == few
+    # fio would make 10/s of that at random.
+    assert fio_keys(way(10.4, 4096, 0.001)) == {"block": "4 KiB", "jobs": 1, "rate": "10.4/s"}
     # Four were under way nearly all the time, by a limit of 100 requests a second: that is what fio keeps.
     assert fio_keys(way(99.96, 8192, 0.0385, 4)) == {"block": "8 KiB", "depth": 4}
 
@@ -70,6 +79,8 @@ def test_fio_does_what_was_recorded(rate: float, size: int, latency: float, flus
     places = min(256, max(1, math.ceil(under_way - 0.05)))
     assert keys["jobs"] == places and "depth" not in keys
     assert parse_pace(keys["rate"]) * keys["jobs"] == pytest.approx(rate, rel=1e-3)
+    if keys.get("rate_process") == "poisson":
+        assert round(parse_pace(keys["rate"])) * keys["jobs"] == pytest.approx(rate, rel=0.031)
     if flushes is None:
         assert "fdatasync" not in keys
     else:

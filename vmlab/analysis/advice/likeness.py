@@ -4,6 +4,7 @@ VM, and what is lost with it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from vmlab.model.jsonable import jsonable
 from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, RUN_TIME, CacheMode, Outcome
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
+from vmlab.model.scenarios.scenario import Scenario
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.plan.changes import without_place
 from vmlab.plan.copied_guest.copied_load import ACCESS, CACHED, LATENCY, PHASE, READS, WORDS
@@ -36,6 +38,7 @@ from vmlab.store.samples import HostReaders, read_samples
 _BEGINS, _ENDS = 0.75, 0.25
 """Before the end of a client, as parts of fio's own time: a client starts fio, and ends after it, in unknown times."""
 
+_STANDARD_ERRORS = 3
 _OF_A_CELL = ("guests.", "workloads.", "warm=", "warm ")
 """How assignments begin that change a guest, or what it does."""
 
@@ -55,13 +58,14 @@ class LikeWay:
     latency: float
     seconds: float
     """How long the copy was looked at; the rate of a few requests is no better than one of them."""
+    rate_bound: float
+    """By how much the rates may differ; see `rate_bound`."""
     host: str = ""
 
     @property
     def alike(self) -> bool:
         """Whether rate and latency are within the bounds."""
-        allowed = max(self.recorded_rate * RATE_WITHIN / 100, 1 / self.seconds)
-        near = abs(self.rate - self.recorded_rate) <= allowed
+        near = abs(self.rate - self.recorded_rate) <= self.rate_bound
         low, high = sorted((self.latency, self.recorded_latency))
         return near and high <= LATENCY_WITHIN * low
 
@@ -173,7 +177,7 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
         if name != AS_IT_IS
     }
     others = tuple(filter(_is_of_a_cell, map(without_place, sets_of(reader.documents()))))
-    ways = () if others else tuple(_ways(reader, document, recorded))
+    ways = () if others else tuple(_ways(reader, document, recorded, file.scenario))
     mode = None if guest is None else guest.data_cache or guest.cache
     bare = Copied(document.run.id, recorded, ways, (), changed, mode, others)
     return replace(bare, answers=tuple(one for one in _answers(document.tables) if _is_of_likeness(bare, one)))
@@ -205,7 +209,23 @@ def _answers(tables: Iterable[ResultTable]) -> Iterator[Answer]:
                 )
 
 
-def _ways(reader: RunReader, document: RunDocument, recorded: Recorded) -> Iterator[LikeWay]:
+def rate_bound(rate: float, seconds: float, *, at_random: bool) -> float:
+    """By how much the rate of a copy may be off in so many seconds: a part of it, one request, and where they came at
+    random (Poisson) as many standard errors of their number.
+    """
+    by_chance = _STANDARD_ERRORS * math.sqrt(rate / seconds) if at_random else 0.0
+    return max(rate * RATE_WITHIN / 100, 1 / seconds, by_chance)
+
+
+def _is_random(scenario: Scenario, phase: str, way: str) -> bool:
+    """Whether the requests of a way come at random in the copy of a phase."""
+    axis, entry = scenario.axes.get(PHASE), scenario.workloads.get(way)
+    sets = axis.points[phase].sets if axis is not None and phase in axis.points else {}
+    own = entry.params.get("rate_process") if entry is not None else None
+    return bool(sets.get(f"workloads.{way}.rate_process", own) == "poisson")
+
+
+def _ways(reader: RunReader, document: RunDocument, recorded: Recorded, scenario: Scenario) -> Iterator[LikeWay]:
     """Those of the cells under the recorded settings, the mean over all of one host, phase and order."""
     kinds = (RunStarted, CellPlaced, CellStarted, WorkloadStarted, WorkloadEnded, CellWithdrawn)
     timeline = RunTimeline.read(reader, kinds)
@@ -232,6 +252,7 @@ def _ways(reader: RunReader, document: RunDocument, recorded: Recorded) -> Itera
                 recorded_latency=said.latency,
                 latency=sum(one.waited[way] for one in cells) / requests if requests else 0.0,
                 seconds=seconds,
+                rate_bound=rate_bound(said.rate, seconds, at_random=_is_random(scenario, phase, way)),
                 host=host,
             )
 

@@ -33,6 +33,8 @@ DEPTH_NOISE = 0.05
 """Requests under way by which a mean may be above those that there were."""
 _IDLE = RecordedWay.model_construct(rate=0.1, size=_PAGE, latency=0.0)
 """What stands for a way that a phase has not: fio cannot do nothing."""
+_ROUNDED = 0.03
+"""The part of a rate by which fio's, a whole number, may differ from it."""
 _LEAST_FILE = 2**26
 _LEAST_REQUESTS, _SHORTEST, _LONGEST = 100, 10, 60
 """How many requests fio is given time for, and seconds of that."""
@@ -58,7 +60,8 @@ def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
 
     Where so many requests were under way nearly all the time, the disk set the rate: fio keeps them under way, and has
     no rate. Else it takes as many places as were under way on average, and each is a job with its part of the rate: one
-    job would wait for all its blocks before it waits for its rate, so that few were under way.
+    job would wait for all its blocks before it waits for its rate, so that few were under way. They come at random, if
+    fio can do that at this rate: at even distances none would ever wait for another, or all would, by chance.
 
     O_DIRECT takes whole sectors, and the file system whole pages, of which the number with the least factor is taken.
     Each flush comes after as many writes as there were for one, and after each at most.
@@ -70,7 +73,9 @@ def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
         keys["depth"] = way.in_flight
     else:
         places = places_of(way.depth)
-        keys |= {"jobs": places, "rate": pace_text(way.rate / places)}
+        keys |= {"jobs": places, "rate": pace_text(each := way.rate / places)}
+        if abs(round(each) - each) <= _ROUNDED * each:
+            keys["rate_process"] = "poisson"
     if flushes is not None:
         keys["fdatasync"] = max(1, round(way.rate / flushes))
     return keys
@@ -193,7 +198,8 @@ def _point(phase: RecordedPhase, ways: list[str], keys: Keys) -> dict[str, Any]:
     for name in ways:
         own = _of_way(phase, name, keys)
         # What another phase has and this one has not.
-        own = {"depth": 1, "jobs": 1, "rate": None, **({"fdatasync": 0} if name == WRITES else {}), **own}
+        syncs = {"fdatasync": 0} if name == WRITES else {}
+        own = {"depth": 1, "jobs": 1, "rate": None, "rate_process": "linear"} | syncs | own
         found |= {f"workloads.{name}.{key}": value for key, value in own.items()}
     return found
 
@@ -226,8 +232,9 @@ def _heading(recorded: Recorded, ways: list[str], orders: Orders, flushes_known:
     if not flushes_known:
         yield "How often it flushed is not known: no libvirt counts its requests, and a flush names no file."
     yield (
-        "Rates are the recorded ones in each setting, so that the difference is in the latency; where the same number "
-        "of requests was under way nearly all the time, the disk set the rate, and fio has none."
+        "Rates are the recorded ones in each setting, so that the difference is in the latency, and requests come at "
+        "random; where the same number of them was under way nearly all the time, the disk set the rate, and fio has "
+        "none."
     )
     yield "`vmlab advise last` says after the run whether the copy is like the recording."
 

@@ -85,6 +85,8 @@ class FioParams(WorkloadParams):
     """Whether files are opened with O_DIRECT, bypassing the page cache of the guest or host where fio runs."""
     rate: Pace | None = None
     """The most blocks that each job begins a second, such as 80/s. Not in a mix."""
+    rate_process: Literal["linear", "poisson"] = "linear"
+    """Whether blocks come at `rate` evenly (linear), or at random (poisson), as fio does at whole rates alone."""
     fdatasync: int = Field(default=0, ge=0, le=2**20)
     """After how many writes each job calls fdatasync, which flushes the disk; 0: never."""
     end_fsync: bool = False
@@ -120,6 +122,8 @@ class FioParams(WorkloadParams):
             raise ValueError("folder does not go with windowsaio: its files lie below C:\\vmlab")
         if self.rate is not None and self.mixed:
             raise ValueError("rate does not go with a mix of reads and writes: give each a workload of its own")
+        if self.rate_process == "poisson" and (self.rate is None or self.rate < 1):
+            raise ValueError("rate_process: poisson needs a rate of 1/s or more")
         if self.fdatasync and not self.writes:
             raise ValueError("fdatasync needs writes alone")
         if self.fdatasync and (self.on_windows or self.verify):
@@ -151,7 +155,15 @@ class FioParams(WorkloadParams):
     @property
     def most_bytes_per_second(self) -> int:
         """Those of each job by its `rate`, as fio takes them; 0 without one."""
-        return 0 if self.rate is None else max(1, round(self.rate * self.block))
+        if self.rate is None:
+            return 0
+        # fio divides by the block again, and takes what is left of that for none (usec_for_io).
+        return round(self.rate) * self.block if self.at_random else max(1, round(self.rate * self.block))
+
+    @property
+    def at_random(self) -> bool:
+        """Whether blocks come at random."""
+        return self.rate_process == "poisson"
 
 
 def _metrics(prefix: str = "", words: str = "") -> dict[str, Metric]:
@@ -269,6 +281,7 @@ class Fio(ToolWorkload[FioParams]):
         mix = {"rwmixread": f"{params.read_percent}"} if params.mixed else {}
         verify = {"verify": "crc32c"} if params.verify else {}
         rate = {"rate": f"{params.most_bytes_per_second}"} if params.rate is not None else {}
+        process = {"rate_process": params.rate_process} if params.at_random else {}
         sync = {"fdatasync": f"{params.fdatasync}"} if params.fdatasync else {}
         return {
             "rw": params.rw,
@@ -285,6 +298,7 @@ class Fio(ToolWorkload[FioParams]):
             **mix,
             **verify,
             **rate,
+            **process,
             **sync,
         }
 

@@ -4,6 +4,7 @@ kernel saw of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ _OF_EACH_JOB = frozenset(
 """The options that each job of the lab has, whatever it is asked for."""
 _OVER_RATE = 1.05
 """By how much fio may be ahead of a rate, beside the blocks with which it begins."""
+_RANDOM_ERRORS = 5
+"""Standard errors of a number of blocks that come at random (Poisson) by which there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,10 @@ def demand_work(report: FioReport, asked: Mapping[str, str]) -> None:
     if "rate" in asked:
         most = jobs * int(asked["rate"])
         moved = sum(one.bytes for one in used.values())
-        if moved > most * seconds * _OVER_RATE + (places + jobs) * int(asked["bs"]):
+        more = places + jobs
+        if "rate_process" in asked:
+            more += math.ceil(_RANDOM_ERRORS * math.sqrt(most * seconds / int(asked["bs"])))
+        if moved > most * seconds * _OVER_RATE + more * int(asked["bs"]):
             raise WorkloadError(f"fio moved {moved / seconds:.0f} bytes a second, more than its rate of {most}")
     if "fdatasync" in asked:
         least = max(0, report.write.blocks // int(asked["fdatasync"]) - places - jobs)
