@@ -159,6 +159,12 @@ BAD = [
         ":3:19: workloads.disk: rate does not go with a mix of reads and writes: give each a workload of its own",
     ),
     Bad(
+        "requests at random without a rate",
+        "name: x\nguests: {a: {memory: 512 MiB}}\n"
+        "workloads: {disk: {kind: fio, on: a, rw: read, size: 8 MiB, time: 5 s, rate_process: poisson}}\n",
+        ":3:19: workloads.disk: rate_process: poisson needs a rate of 1/s or more",
+    ),
+    Bad(
         "flushes of reads",
         "name: x\nguests: {a: {memory: 512 MiB}}\n"
         "workloads: {disk: {kind: fio, on: a, rw: read, size: 8 MiB, fdatasync: 4}}\n",

@@ -1,5 +1,6 @@
 """fio against a scripted guest."""
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -127,6 +128,19 @@ def test_a_rate_that_was_exceeded_fails(captured: Path) -> None:
     with pytest.raises(WorkloadError, match="bytes a second, more than its rate of"):
         looked_at(captured, "randread", rate=f"{each // 2}")
     assert FioParams(rw="read", size=MIB, rate="12.5/s").most_bytes_per_second == 51_200
+    at_random = FioParams(rw="read", size=MIB, rate="12.7/s", rate_process="poisson")
+    assert at_random.most_bytes_per_second == 13 * 4096
+    work = Fio(at_random)._work()
+    assert (work["rate"], work["rate_process"]) == ("53248", "poisson")
+
+
+def test_a_few_blocks_more_are_no_fault_where_they_come_at_random(captured: Path) -> None:
+    read = parse_fio((captured / "fio-randread.json").read_text()).read
+    # Three standard errors more than were due.
+    rate = f"{round(read.bytes / read.seconds / 2 / 1.05 * (1 - 3 / math.sqrt(read.blocks)))}"
+    looked_at(captured, "randread", rate=rate, rate_process="poisson")
+    with pytest.raises(WorkloadError, match="bytes a second, more than its rate of"):
+        looked_at(captured, "randread", rate=rate)
 
 
 def test_flushes_are_counted(captured: Path) -> None:
