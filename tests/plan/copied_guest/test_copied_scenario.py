@@ -197,6 +197,37 @@ def test_a_disk_that_is_only_read_is_not_the_one_that_is_tested() -> None:
     assert "one change of its disk vda" in text
 
 
+def with_files(*files: str) -> str:
+    """A scenario of a domain whose disks vda, vdb, … are these files."""
+    disks = [
+        f"<disk type='file'><driver type='raw'/><source file='{file}'/><target dev='vd{letter}' bus='virtio'/></disk>"
+        for letter, file in zip("bcd", files[1:], strict=False)
+    ]
+    first = with_disk("type='raw'", source=f"<source file='{files[0]}'/>")
+    return written(guest_of_xml(first.replace("</devices>", f"{''.join(disks)}</devices>"), "x.xml", "a test"))[0]
+
+
+@pytest.mark.parametrize(
+    "seed",
+    ["/k/noCloud.iso", "/nova/1/disk.config", "vms/1_disk.config", "/p/vm-102-cloudinit.qcow2", "/p/cloud-init.img"],
+)
+def test_a_disk_for_the_first_boot_is_not_the_one_that_is_tested(seed: str) -> None:
+    text = with_files("/no/root", seed, "/no/data")
+    assert "one change of its disk vdc" in text
+    assert f"# - vdb ({seed}): by its name it is for the guest's first boot; another disk is tested" in text
+    assert "one change of its disk vda" in with_files("/no/root", seed)
+    assert "one change of its disk vdb" in with_files("/no/root", "/no/cloud-init-tests/data")
+
+
+def test_a_disk_that_is_smaller_than_the_labs_is_not_the_one_that_is_tested(tmp_path: Path) -> None:
+    for name, size in (("small", 4 << 20), ("large", 64 << 20)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+    text = with_files("/no/root", f"{tmp_path}/small", f"{tmp_path}/large")
+    assert "one change of its disk vdc" in text
+    assert f"# - vdb ({tmp_path}/small): it has 4 MiB, and the lab's data disk 64 MiB at least" in text
+
+
 def test_cache_unsafe_is_copied_and_allowed() -> None:
     _, file = written(guest_of_xml(with_disk("cache='unsafe'"), "x.xml", "a test"))
     assert file.scenario.allow.unsafe_cache

@@ -37,7 +37,10 @@ _LIBVIRT = "libvirt "
 _OWN = re.compile(rf"^guest {VM} has [a-z_]+: .*?, (?:but|and) ")
 """How a reason begins that is of one key of the guest, behind which it stands."""
 _SHARED = "shared"
+_TWO_DISKS = "the lab's guests have two disks"
 _LEAST_DATA, _MOST_FILE = 2**26, 2**30
+_SEED = re.compile(r".*\.iso|.*disk\.config|.*(?:cloud-?init|nocloud)[^/]*", re.IGNORECASE)
+"""Files with the data for a guest's first boot, as KubeVirt, Nova and Proxmox VE name them."""
 _LEAST_MEMORY, _USUAL_MEMORY, _USUAL_DISK = 2**26, 2**30, 8 * 2**30
 _LEAST_DISK, _MOST_DISK = 2**30, 2**46
 _AT_COLUMN = 44
@@ -88,12 +91,14 @@ class Work:
 def copied_scenario(guest: FoundGuest, trial: Trial, work: Work | None = None) -> str:
     """The text, which this host can plan where it can plan anything: keys that it cannot have are comments.
 
-    The guest has a disk; the data disk is like the first other one that it writes, or like that. Without `work` it
-    reads and writes blocks at random.
+    The guest has a disk; the data disk is like the first other one that it writes and that is none for its first boot,
+    or like that. Without `work` it reads and writes blocks at random.
     """
     root, *others = guest.in_order()
     target = work.target if work else ""
-    written = next((disk for disk in others if disk.is_written), root)
+    all_written = [disk for disk in (*others, root) if disk.is_written]
+    first = next(iter(all_written), root)
+    written = next((disk for disk in all_written if not _why_not_tested(disk)), first)
     data = next((disk for disk in (root, *others) if disk.target == target), written)
     rest = [disk for disk in others if disk is not data]
     words = f"A guest like {guest.name}, and at each point one change of its disk {data.target}."
@@ -230,7 +235,7 @@ def _heading(
     yield "`vmlab plan FILE` says how long it takes; `vmlab tune FILE` measures settings together."
     lacks = [*guest.found.lacks, *root.found.lacks, *([] if data is root else data.found.lacks)]
     lacks += _of_root(root) if data is not root else ()
-    lacks += [f"{_named(disk)}: the lab's guests have two disks" for disk in others]
+    lacks += [f"{_named(disk)}: {_why_not_tested(disk) or _TWO_DISKS}" for disk in others]
     if trial.emulates and guest.is_emulated is False:
         lacks.insert(0, "KVM: this host emulates its guests (TCG)")
     if not trial.emulates and guest.is_emulated:
@@ -238,6 +243,16 @@ def _heading(
     if lacks:
         yield "What the lab does not copy:"
     yield from (f"- {words}" for words in lacks)
+
+
+def _why_not_tested(disk: FoundDisk) -> str:
+    """Why a disk is not the one to test while there is another that is written; empty for a disk like others."""
+    if _SEED.fullmatch(disk.file):
+        return "by its name it is for the guest's first boot; another disk is tested"
+    size = disk.found.value("size")
+    if size is not None and size < _LEAST_DATA:
+        return f"it has {exact_bytes(size)}, and the lab's data disk {exact_bytes(_LEAST_DATA)} at least"
+    return ""
 
 
 def _named(disk: FoundDisk) -> str:
