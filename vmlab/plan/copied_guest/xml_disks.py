@@ -103,8 +103,8 @@ def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, sa
 
     if named.cache != UNKNOWN:
         is_said = said.get("cache", "default") != "default"
-        words = where("cache") if is_said else f"{name} has no cache=: QEMU's own mode"
-        found.say("cache", named.cache, words)
+        usual = "QEMU's own mode" if named.cache == "writeback" else "libvirt's for a <shareable/> disk"
+        found.say("cache", named.cache, where("cache") if is_said else f"{name} has no cache=: {usual}")
     if said.get("io") in _IO:
         found.say("io", said["io"], where("io"))
     if named.format in _FORMATS:

@@ -16,16 +16,10 @@ def memory_of(root: etree._Element, count: int, found: Findings, here: Roots | N
     """Note it; `here` are the files of the domain's host, None where that may be another."""
     memory, current = root.find("memory"), root.find("currentMemory")
     if count and memory is not None:
-        found.say("memory", exact_bytes(count), shown(memory, "unit"))
-    if (
-        current is not None
-        and memory is not None
-        and (current.text, current.get("unit"))
-        != (
-            memory.text,
-            memory.get("unit"),
-        )
-    ):
+        is_all = count == scaled_bytes(memory.text, memory.get("unit"))
+        words = "" if is_all else " without what virtio-mem has not given it"
+        found.say("memory", exact_bytes(count), f"{shown(memory, 'unit')}{words}")
+    if current is not None and 0 < scaled_bytes(current.text, current.get("unit")) < count:
         found.lack(f"{shown(current, 'unit')}: a balloon has taken the rest; the lab's guests have all of their memory")
     backing = root.find("memoryBacking")
     if backing is not None:
@@ -38,8 +32,8 @@ def memory_of(root: etree._Element, count: int, found: Findings, here: Roots | N
             found.lack(f"{shown(tuned)}: the lab takes a guest's memory from one node (strict) or from any")
     for node in root.iterfind("numatune/memnode"):
         found.lack(f"{shown(node)}: guests of the lab have one node")
-    if (cells := root.find("cpu/numa")) is not None:
-        found.lack(f"<numa> with {len(cells)} cells: guests of the lab have one node")
+    if (cells := len(root.findall("cpu/numa/cell"))) > 1:
+        found.lack(f"<numa> with {cells} cells: guests of the lab have one node")
 
 
 def _backing(backing: etree._Element, found: Findings, here: Roots | None) -> None:

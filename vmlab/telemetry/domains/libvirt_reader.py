@@ -197,7 +197,7 @@ def domain_of_xml(text: str) -> Domain:
         source="libvirt",
         uuid=root.findtext("uuid") or "",
         vcpus=_vcpus(root),
-        memory_bytes=_memory(root.find("memory")),
+        memory_bytes=_memory(root),
         accelerator=_ACCELERATORS.get(root.get("type", ""), UNKNOWN),
         disks=tuple(disk for one in root.iterfind("devices/disk") if (disk := _disk(one)) is not None),
         shares=tuple(_shared_folders(root)),
@@ -226,8 +226,10 @@ def _disk(disk: ElementTree.Element) -> DomainDisk | None:
     if disk.get("device") == "lun" and target.get("bus") == "scsi":
         protocol = _PASSED_THROUGH
     if mode == "default":
-        # QEMU's own default, which libvirt leaves to it. A vhost-user disk is none of QEMU's.
-        mode = UNKNOWN if protocol == "vhost-user" else "writeback"
+        # QEMU's own default, which libvirt leaves to it but for a disk that is written and shared. A vhost-user disk is
+        # none of QEMU's.
+        is_shared = disk.find("shareable") is not None and disk.find("readonly") is None
+        mode = UNKNOWN if protocol == "vhost-user" else "none" if is_shared else "writeback"
     return DomainDisk(
         target=target.get("dev", ""),
         file=_file(disk),
@@ -291,8 +293,19 @@ def _vcpus(root: ElementTree.Element) -> int:
     return whole(vcpu.get("current")) or enabled or whole(vcpu.text)
 
 
-def _memory(element: ElementTree.Element | None) -> int:
-    """With memory devices, which libvirt counts into it."""
+def _memory(root: ElementTree.Element) -> int:
+    """With memory devices, which libvirt counts into it: those of virtio-mem with all that they may ever have, of which
+    only what the guest was given counts here.
+    """
+    total = _size(root.find("memory"))
+    for target in root.iterfind("devices/memory[@model='virtio-mem']/target"):
+        current = target.find("current")
+        given = target.find("requested") if current is None else current
+        total += _size(given) - _size(target.find("size"))
+    return max(0, total)
+
+
+def _size(element: ElementTree.Element | None) -> int:
     return 0 if element is None else scaled_bytes(element.text, element.get("unit"))
 
 
