@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import struct
@@ -257,6 +258,21 @@ def test_a_format_that_is_not_said_is_that_of_the_header(
     assert (found.value("format"), found.value("size")) == (format, size)
     assert found.value("backing") == f"folder:{tmp_path}"
     assert any("no format is said" in line for line in found.lacks) is (format is None)
+
+
+@pytest.mark.parametrize(("more", "is_line"), [({}, True), ({"backing": None}, False)])
+def test_a_file_that_the_header_names_is_a_line(more: dict[str, None], is_line: bool, tmp_path: Path) -> None:
+    file = tmp_path / "d"
+    file.write_bytes(struct.pack(">4sIQIIQ", b"QFI\xfb", 3, 112, 9, 16, 40 << 30).ljust(200, b"\0"))
+    host = RecordedHost(tmp_path / "host")
+    host.proc("self/mountinfo", "")
+    (host.roots.proc / "42").mkdir()
+    (host.roots.proc / "42/root").symlink_to("/")
+    below = {"driver": "file", "filename": str(file)}
+    node = json.dumps({"driver": "qcow2", "node-name": "n", "file": below, **more})
+    (disk,) = guest_of_process(42, QemuOptions(["-m", "64", "-blockdev", node]), host.roots).disks
+    line = f"n: it reads another file below it, by the qcow2 header of {file}; the lab's data disk has nothing below it"
+    assert (line in disk.found.lacks) is is_line
 
 
 def test_a_file_of_another_mount_namespace_lies_in_no_folder_of_this_one(tmp_path: Path) -> None:

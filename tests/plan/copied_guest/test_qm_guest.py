@@ -146,6 +146,20 @@ def test_a_disk_by_its_path_is_of_no_storage() -> None:
     assert disk.found.said["format"].where == "scsi0: /dev/disk/by-id/ata-X, which has no file's ending"
 
 
+@pytest.mark.parametrize(
+    ("file", "base"),
+    [
+        ("local:9000/base-9000-disk-0.qcow2/100/vm-100-disk-0.qcow2", "base-9000-disk-0.qcow2"),
+        ("ceph:base-9001-disk-0/vm-102-disk-0", "base-9001-disk-0"),
+    ],
+)
+def test_a_linked_clone_is_a_line(file: str, base: str) -> None:
+    (disk,) = read(f"virtio0: {file},size=1G\n").disks
+    assert f"virtio0: it reads {base} below it; the lab's data disk has nothing below it" in disk.found.lacks
+    (template,) = read("virtio0: ceph:base-9001-disk-0,size=1G\n").disks
+    assert not any("below it" in line for line in template.found.lacks)
+
+
 def test_the_name_of_a_disk_stands_once() -> None:
     (disk,) = read("scsi0: a:b,size=1G\nscsihw: virtio-scsi-pci\n").disks
     text = copied_scenario(read("scsi0: a:b,size=1G\nscsihw: virtio-scsi-pci\n"), Trial(ROOMY))

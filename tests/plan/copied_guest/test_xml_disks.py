@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
+
 import pytest
 
 from tests.plan.copied_guest.guests import disk_keys, with_disk
@@ -20,3 +23,14 @@ def test_a_disk_that_is_shared_has_the_cache_mode_that_libvirt_gives_it(more: st
     usual = "libvirt's for a <shareable/> disk" if cache == "none" else "QEMU's own mode"
     assert disk.found.said["cache"].where == f"vda has no cache=: {usual}"
     assert disk_keys(read(with_disk("cache='writethrough'", more=more)))["cache"] == "writethrough"
+
+
+@pytest.mark.parametrize("more", ["", "<backingStore/>"])
+def test_a_file_that_the_header_names_is_a_line_where_the_xml_says_nothing(more: str, tmp_path: Path) -> None:
+    file = tmp_path / "d.qcow2"
+    file.write_bytes(struct.pack(">4sIQIIQ", b"QFI\xfb", 3, 112, 9, 16, 40 << 30).ljust(200, b"\0"))
+    (disk,) = read(with_disk("type='qcow2'", source=f"<source file='{file}'/>", more=more)).disks
+    line = (
+        f"vda: it reads another file below it, by the qcow2 header of {file}; the lab's data disk has nothing below it"
+    )
+    assert (line in disk.found.lacks) is (more == "")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, DomainDisk
 from vmlab.model.errors import UsageError
 from vmlab.model.quantities import exact_bytes
-from vmlab.plan.copied_guest.found_guest import FoundDisk
+from vmlab.plan.copied_guest.found_guest import NOTHING_BELOW, FoundDisk
 from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import filesystem_of
 from vmlab.system.given_file import open_given
@@ -49,6 +49,7 @@ class _Header(NamedTuple):
     size: int
     cluster: int
     extended_l2: bool
+    has_backing: bool
 
 
 def look_below(disk: FoundDisk, named: DomainDisk, roots: Roots, seen_by: Path | None = None) -> None:
@@ -154,6 +155,8 @@ def _by_header(disk: FoundDisk, named: DomainDisk, path: Path | None) -> str:
             found.say("cluster", exact_bytes(header.cluster), where)
         if header.extended_l2:
             found.say("extended_l2", True, where)
+        if header.has_backing and not disk.is_chain_said:
+            found.lack(f"{disk.target}: it reads another file below it, by {where}; {NOTHING_BELOW}")
     return kind
 
 
@@ -173,7 +176,7 @@ def _qcow2_header(raw: bytes) -> _Header | None:
     """None where the bytes are those of another format."""
     if len(raw) < _HEADER.size or not raw.startswith(_MAGIC):
         return None
-    _, version, _, _, bits, size = _HEADER.unpack_from(raw)
+    _, version, backing_at, _, bits, size = _HEADER.unpack_from(raw)
     extended = version >= 3 and len(raw) >= _FEATURES_AT + _FEATURES.size
     features = _FEATURES.unpack_from(raw, _FEATURES_AT)[0] if extended else 0
-    return _Header(size, 1 << min(bits, 21), bool(features & _EXTENDED_L2))
+    return _Header(size, 1 << min(bits, 21), bool(features & _EXTENDED_L2), backing_at != 0)

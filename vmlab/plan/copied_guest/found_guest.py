@@ -17,6 +17,8 @@ MOST_VCPUS = 256
 """Of the lab's guests; a source may name any number."""
 ABOVE = "what the guest writes goes to a temporary file; the lab's guests write their disks"
 """Of a disk whose changes are thrown away."""
+NOTHING_BELOW = "the lab's data disk has nothing below it"
+"""Of a disk with a backing file."""
 _LIMITS = {
     "iops": "limit_iops",
     "bps": "limit_bandwidth",
@@ -71,7 +73,8 @@ class FoundDisk:
     `protocol` is the driver of QEMU's that reaches it, where the source tells it. ``size`` is in bytes. ``iothread`` is
     the name that its owner gives the thread, which disks may share. `order` is its place among those that the guest
     boots from; 0 where it is none. `pool` is the storage pool of libvirt's whose volume `file` is, if it is one.
-    `is_written` is whether the guest may write it.
+    `is_written` is whether the guest may write it. `is_chain_said` is whether the source says what lies below `file`,
+    or that nothing does, whatever the file's header names.
     """
 
     target: str
@@ -80,6 +83,7 @@ class FoundDisk:
     protocol: str = UNKNOWN
     pool: str = ""
     is_written: bool = True
+    is_chain_said: bool = False
     found: Findings = field(default_factory=Findings)
 
 

@@ -22,6 +22,7 @@ from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.found_guest import (
     ABOVE,
     MOST_VCPUS,
+    NOTHING_BELOW,
     OF_DRIVER,
     Findings,
     FoundDisk,
@@ -301,9 +302,10 @@ def _drive(made: FoundDisk, one: QemuDisk) -> None:
         found.lack(f"{name}: read-only=on: the lab's disks are written")
     if any(switch(layer.get("snapshot")) for layer in one.layers):
         found.lack(f"{name}: snapshot=on: {ABOVE}")
+    made.is_chain_said = any("backing" in layer for layer in one.layers)
     for layer in one.layers[:-1]:
         if layer.get("driver") == "copy-on-read" or isinstance(layer.get("backing"), dict | str):
-            found.lack(f"{name}: it reads other files below it; the lab's data disk has nothing below it")
+            found.lack(f"{name}: it reads other files below it; {NOTHING_BELOW}")
 
 
 def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]], queues: int) -> None:

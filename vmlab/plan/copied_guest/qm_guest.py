@@ -16,6 +16,7 @@ from vmlab.model.quantities import exact_bytes, whole
 from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.plan.copied_guest.found_guest import (
     ABOVE,
+    NOTHING_BELOW,
     Findings,
     FoundDisk,
     FoundGuest,
@@ -33,6 +34,8 @@ _KNOWN = re.compile(
 _OF_CONTAINERS = ("rootfs", "lxc.include", "unprivileged")
 _DISK = re.compile(r"(scsi|virtio|sata|ide)(\d+)", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)", re.ASCII)
+_BASE = re.compile(r"[:/](base-[^/]+)/")
+"""The volume that a linked clone reads, in the clone's name."""
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _FIRST = {"ide": "file", "sata": "file", "scsi": "file", "virtio": "file", "net": "model"}
 _SWITCHED_ON = ("1", "on", "yes", "true")
@@ -286,6 +289,8 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
         found.lack(f"{name}: vmdk: the lab's data disks are raw or qcow2")
     else:
         found.say("format", "raw", f"{name}: {file}, which has no file's ending")
+    if base := _BASE.search(file):
+        found.lack(f"{name}: it reads {base[1]} below it; {NOTHING_BELOW}")
     storage, is_volume, _ = file.partition(":")
     if is_volume and not file.startswith("/"):
         words = f"/etc/pve/storage.cfg says where storage {storage} lies; `backing` puts the data disk there"

@@ -12,7 +12,7 @@ from lxml import etree
 from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.plan.copied_guest.below_disk import look_below
-from vmlab.plan.copied_guest.found_guest import ABOVE, OF_DRIVER, Findings, FoundDisk, limited
+from vmlab.plan.copied_guest.found_guest import ABOVE, NOTHING_BELOW, OF_DRIVER, Findings, FoundDisk, limited
 from vmlab.telemetry.domains.libvirt_reader import scaled_bytes
 from vmlab.telemetry.source import Roots
 
@@ -78,7 +78,8 @@ def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, doma
         words = f"{disk.target} has no queues=: QEMU's own number on {version or 'its machine'}"
         disk.found.say("queues", queues_for(version, domain.vcpus), words)
     _limits(disk, element, root)
-    _rest(disk, element, named, said)
+    _rest(disk, element, named)
+    disk.is_chain_said = element.find("backingStore") is not None
     source = element.find("source")
     if element.get("type") == "volume" and source is not None:
         disk.pool = source.get("pool", "")
@@ -181,13 +182,13 @@ def _limits(disk: FoundDisk, element: etree._Element, root: etree._Element) -> N
     limited(disk.found, disk.target, values, f"{disk.target}: <iotune>", shared)
 
 
-def _rest(disk: FoundDisk, element: etree._Element, named: DomainDisk, said: dict[str, str]) -> None:
+def _rest(disk: FoundDisk, element: etree._Element, named: DomainDisk) -> None:
     name, found = disk.target, disk.found
     if element.get("device") == "lun":
         found.lack(f"{name}: device='lun': the guest's own SCSI commands go to the device")
     if named.backing:
         below = ", ".join(one.file for one in named.backing)
-        found.lack(f"{name}: it reads {below} below it; the lab's data disk has nothing below it")
+        found.lack(f"{name}: it reads {below} below it; {NOTHING_BELOW}")
     if groups := [one.get("group", "") for one in element.iterfind("throttlefilters/throttlefilter")]:
         found.lack(f"{name}: <throttlefilters> of {', '.join(groups)}: the lab's disks have limits of their own")
     disk.is_written = element.find("readonly") is None
