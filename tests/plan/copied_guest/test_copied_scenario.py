@@ -228,6 +228,14 @@ def test_a_disk_that_is_smaller_than_the_labs_is_not_the_one_that_is_tested(tmp_
     assert f"# - vdb ({tmp_path}/small): it has 4 MiB, and the lab's data disk 64 MiB at least" in text
 
 
+def test_a_disk_with_several_iothreads_has_one_in_the_lab() -> None:
+    threads = "<iothreads><iothread id='1'/><iothread id='2'/></iothreads>"
+    given = with_disk().replace("<driver name='qemu' />", f"<driver name='qemu'>{threads}</driver>")
+    _, file = written(guest_of_xml(given, "x.xml", "a test"))
+    assert file.scenario.guests["vm"].iothreads
+    assert "iothread-on" not in file.scenario.axes["setting"].points
+
+
 def test_cache_unsafe_is_copied_and_allowed() -> None:
     _, file = written(guest_of_xml(with_disk("cache='unsafe'"), "x.xml", "a test"))
     assert file.scenario.allow.unsafe_cache

@@ -215,6 +215,7 @@ def test_caches_of_tables_and_mapped_queues() -> None:
     mapping = '{"driver": "virtio-blk-pci", "drive": "a", "iothread-vq-mapping": [{"iothread": "t0"}]}'
     (disk,) = read(QemuOptions([*words.split(), mapping])).disks
     assert disk.found.value("table_cache") == "2 MiB"
+    assert disk.found.value("iothread") == "t0"
     for words in ("l2-cache-size=1M: the lab's table_cache is", "iothread-vq-mapping: the lab's disk has one iothread"):
         assert [line for line in disk.found.lacks if words in line]
 

@@ -247,6 +247,7 @@ def test_threads_and_groups_of_a_disk_are_lines() -> None:
     threads = "<iothreads><iothread id='1'/><iothread id='2'/></iothreads>"
     (disk,) = read(text.replace("<driver name='qemu' />", f"<driver name='qemu'>{threads}</driver>")).disks
     assert "vda: <iothreads> of 2: the lab's disk has one iothread" in disk.found.lacks
+    assert disk.found.value("iothread") == "1,2"
     assert "vda: <throttlefilters> of slow: the lab's disks have limits of their own" in disk.found.lacks
 
 

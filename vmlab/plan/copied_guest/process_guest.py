@@ -37,7 +37,7 @@ from vmlab.plan.copied_guest.process_cgroup import cgroup_lines
 from vmlab.plan.copied_guest.xml_disks import queues_for
 from vmlab.system.mounts import mount_words, read_cpu_list
 from vmlab.telemetry.domains.open_disks import open_files, with_open_files
-from vmlab.telemetry.domains.qemu_arguments import node, pairs
+from vmlab.telemetry.domains.qemu_arguments import dictionaries_in, node, pairs
 from vmlab.telemetry.domains.qemu_disks import QemuDisk, switch
 from vmlab.telemetry.domains.qemu_options import QemuOptions, size_in_bytes
 from vmlab.telemetry.source import THE_HOST, Roots
@@ -333,7 +333,10 @@ def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]
     found.say("queues", own or queues, f"{where},{key}={own}" if own else f"{name} has no {key}=: QEMU's own number")
     if thread := holder.get("iothread"):
         found.say("iothread", str(thread), f"{where},iothread={thread}")
-    if any(key.startswith("iothread-vq-mapping") for key in holder):
+    if "iothread-vq-mapping" in holder:
+        mapped = dictionaries_in(holder["iothread-vq-mapping"])
+        threads = sorted(str(part["iothread"]) for part in mapped if "iothread" in part)
+        found.say("iothread", ",".join(threads), f"{name}: iothread-vq-mapping")
         found.lack(f"{name}: iothread-vq-mapping: the lab's disk has one iothread")
     if (packed := switch(device.get("packed"))) is not None and bus == "virtio":
         found.say("packed", packed, f"{where},packed={device.get('packed')}")

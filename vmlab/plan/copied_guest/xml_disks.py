@@ -130,11 +130,18 @@ def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, sa
     for key in _MORE:
         if key in said:
             found.say(f"{OF_DRIVER}{key}", said[key], where(key))
-    if threads := [] if driver is None else driver.findall("iothreads/iothread"):
-        found.lack(f"{name}: <iothreads> of {len(threads)}: the lab's disk has one iothread")
+    _several_threads(found, name, driver)
     for key in ("copy_on_read", "discard_no_unref"):
         if said.get(key) == "on":
             found.lack(f"{where(key)}: no key")
+
+
+def _several_threads(found: Findings, name: str, driver: etree._Element | None) -> None:
+    """The iothreads among which the queues of a disk, or of its controller, are divided: one is the nearest."""
+    if threads := [] if driver is None else driver.findall("iothreads/iothread"):
+        words = f"{name}: <iothreads> of {len(threads)}"
+        found.say("iothread", ",".join(thread.get("id", "") for thread in threads), words)
+        found.lack(f"{words}: the lab's disk has one iothread")
 
 
 def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element, said: dict[str, str]) -> None:
@@ -160,6 +167,7 @@ def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element, said: d
             words = f"{disk.target}: <controller type='scsi'>{shown(driver, 'queues', 'iothread')}"
             disk.found.say("queues", whole(driver.get("queues")) or None, words)
             disk.found.say("iothread", driver.get("iothread"), words)
+            _several_threads(disk.found, disk.target, driver)
     disk.found.say("bus", bus, where)
 
 
