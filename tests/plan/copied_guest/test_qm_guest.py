@@ -160,6 +160,11 @@ def test_a_linked_clone_is_a_line(file: str, base: str) -> None:
     assert not any("below it" in line for line in template.found.lacks)
 
 
+@pytest.mark.parametrize(("machine", "queues"), [("pc-i440fx-5.1+pve0", 1), ("pc-q35-8.1", 4), ("q35", 4)])
+def test_an_old_machine_type_has_one_queue(machine: str, queues: int) -> None:
+    assert disk_keys(read(f"cores: 4\nmachine: {machine}\nvirtio0: a:b,size=1G\n"))["queues"] == queues
+
+
 def test_the_name_of_a_disk_stands_once() -> None:
     (disk,) = read("scsi0: a:b,size=1G\nscsihw: virtio-scsi-pci\n").disks
     text = copied_scenario(read("scsi0: a:b,size=1G\nscsihw: virtio-scsi-pci\n"), Trial(ROOMY))

@@ -16,6 +16,28 @@ def read(text: str) -> FoundGuest:
     return guest_of_xml(text, "x.xml", "a test")
 
 
+@pytest.mark.parametrize(
+    ("machine", "queues"),
+    [
+        ("pc-q35-5.1", 1),
+        ("pc-q35-5.2", 2),
+        ("pc-i440fx-rhel7.6.0", 1),
+        ("pc-q35-rhel8.3.0", 1),
+        ("pc-q35-rhel8.4.0", 2),
+        ("pc-q35-rhel10.0.0", 2),
+        ("pc-i440fx-focal", 1),
+        ("pc-q35-groovy-hpb", 1),
+        ("pc-q35-noble-v2", 2),
+        ("q35", 2),
+    ],
+)
+def test_an_old_machine_type_has_one_queue(machine: str, queues: int) -> None:
+    (disk,) = read(with_disk().replace("pc-q35-7.2", machine)).disks
+    assert disk.found.value("queues") == queues
+    is_assumed = machine in ("pc-q35-noble-v2", "q35")
+    assert disk.found.said["queues"].where.endswith(f", which is assumed for {machine}") is is_assumed
+
+
 @pytest.mark.parametrize(("more", "cache"), [("<shareable/>", "none"), ("<shareable/><readonly/>", "writeback")])
 def test_a_disk_that_is_shared_has_the_cache_mode_that_libvirt_gives_it(more: str, cache: str) -> None:
     (disk,) = read(with_disk(more=more)).disks

@@ -106,10 +106,6 @@ def test_each_key_says_where_it_was_read() -> None:
     assert disk.found.said["queues"].where == "vda has no queues=: QEMU's own number on pc-q35-7.2"
 
 
-def test_an_old_machine_type_has_one_queue() -> None:
-    assert disk_keys(read(with_disk().replace("pc-q35-7.2", "pc-q35-5.1")))["queues"] == 1
-
-
 @pytest.mark.parametrize(
     ("element", "key", "value"),
     [

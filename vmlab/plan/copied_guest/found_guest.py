@@ -19,6 +19,12 @@ ABOVE = "what the guest writes goes to a temporary file; the lab's guests write 
 """Of a disk whose changes are thrown away."""
 NOTHING_BELOW = "the lab's data disk has nothing below it"
 """Of a disk with a backing file."""
+_QUEUES_SINCE = {"": (5, 2), "rhel": (8, 4)}
+"""QEMU's machine types, and Red Hat's, that have a queue for each virtual CPU (hw/core/machine.c)."""
+_VERSION = re.compile(r"-(rhel)?(\d{1,4})\.(\d{1,4})", re.ASCII)
+_UBUNTUS_BEFORE = "trusty xenial yakkety zesty artful bionic cosmic disco eoan focal groovy"
+_OF_UBUNTU_BEFORE = re.compile(rf"-(?:{'|'.join(_UBUNTUS_BEFORE.split())})\b")
+"""Ubuntu's names for older ones."""
 _LIMITS = {
     "iops": "limit_iops",
     "bps": "limit_bandwidth",
@@ -149,6 +155,20 @@ def on_board(found: Findings, machine: str, where: str) -> None:
         found.say("machine", "pc", where)
     elif machine and "q35" not in machine:
         found.lack(f"{where}: the lab's boards are q35 and pc")
+
+
+def say_own_queues(found: Findings, name: str, option: str, machine: str, vcpus: int) -> None:
+    """Note how many queues a virtio disk has of which nothing is said, by QEMU's machine type."""
+    words = f"{name} has no {option}=: QEMU's own number"
+    version = _VERSION.search(machine)
+    if version is not None:
+        is_old = (int(version[2]), int(version[3])) < _QUEUES_SINCE[version[1] or ""]
+        words += f" on {machine}"
+    elif is_old := _OF_UBUNTU_BEFORE.search(machine) is not None:
+        words += f" on {machine}"
+    else:
+        words += f" since 5.2, which is assumed for {machine or 'its machine'}"
+    found.say("queues", 1 if is_old else max(1, min(vcpus, 64)), words)
 
 
 def limited(

@@ -32,9 +32,9 @@ from vmlab.plan.copied_guest.found_guest import (
     limited,
     of_feature,
     on_board,
+    say_own_queues,
 )
 from vmlab.plan.copied_guest.process_cgroup import cgroup_lines
-from vmlab.plan.copied_guest.xml_disks import queues_for
 from vmlab.system.mounts import mount_words, read_cpu_list
 from vmlab.telemetry.domains.open_disks import open_files, with_open_files
 from vmlab.telemetry.domains.qemu_arguments import dictionaries_in, node, pairs
@@ -256,7 +256,7 @@ def _disks(pid: int, options: QemuOptions, roots: Roots) -> Iterator[FoundDisk]:
         made = FoundDisk(disk.target, disk.file or disk.protocol, whole(str(one.device.get("bootindex", ""))))
         _cache(made, one, disk)
         _drive(made, one)
-        _bus(made, one, devices, queues_for(options.machine.get("type", ""), options.vcpus))
+        _bus(made, one, devices, options)
         shared = {name: targets for name, targets in sharing.items() if made.target in targets}
         limited(made.found, made.target, _throttled(one, groups), f"{made.target}: its throttling", shared)
         look_below(made, disk, roots, folder)
@@ -308,7 +308,7 @@ def _drive(made: FoundDisk, one: QemuDisk) -> None:
             found.lack(f"{name}: it reads other files below it; {NOTHING_BELOW}")
 
 
-def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]], queues: int) -> None:
+def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]], options: QemuOptions) -> None:
     name, device, found = made.target, one.device, made.found
     driver = str(device.get("driver", ""))
     bus = next((value for begin, value in _BUSES.items() if driver.startswith(begin)), None)
@@ -330,7 +330,8 @@ def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]
             found.lack(f"{name}: {driver}: the guest's own SCSI commands go to the device")
     found.say("bus", bus, where)
     own = whole(str(holder.get(key, holder.get(key.replace("-", "_"), ""))))
-    found.say("queues", own or queues, f"{where},{key}={own}" if own else f"{name} has no {key}=: QEMU's own number")
+    found.say("queues", own or None, f"{where},{key}={own}")
+    say_own_queues(found, name, key, options.machine.get("type", ""), options.vcpus)
     if thread := holder.get("iothread"):
         found.say("iothread", str(thread), f"{where},iothread={thread}")
     if "iothread-vq-mapping" in holder:

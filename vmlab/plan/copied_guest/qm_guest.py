@@ -24,6 +24,7 @@ from vmlab.plan.copied_guest.found_guest import (
     limited,
     of_feature,
     on_board,
+    say_own_queues,
 )
 
 _LINE = re.compile(r"([a-z][a-z0-9_-]*):(?: (.*))?", re.ASCII)
@@ -164,7 +165,11 @@ def _memory(said: Mapping[str, str], found: Findings) -> None:
     _node(said, found)
     machine = said.get("machine", "")
     where = f"machine: {machine}" if machine else "no machine: Proxmox VE's i440fx"
-    on_board(found, _parts(machine, "type").get("type") or "pc", where)
+    on_board(found, _machine_type(said), where)
+
+
+def _machine_type(said: Mapping[str, str]) -> str:
+    return _parts(said.get("machine", ""), "type").get("type") or "pc"
 
 
 def _node(said: Mapping[str, str], found: Findings) -> None:
@@ -252,9 +257,8 @@ def _bus(disk: FoundDisk, bus: str, said: Mapping[str, str], parts: Mapping[str,
         disk.found.lack(f"{name}: bus {bus}: the lab's disks are virtio or scsi")
     else:
         disk.found.say("bus", bus, f"{name}" + (f" with scsihw: {hardware}" if bus == "scsi" else ""))
-        own = whole(parts.get("queues"))
-        where = f"{name}: queues={own}" if own else f"{name} has no queues=: QEMU's own number"
-        disk.found.say("queues", own or max(1, min(vcpus, 64)), where)
+        disk.found.say("queues", whole(parts.get("queues")) or None, f"{name}: queues={parts.get('queues')}")
+        say_own_queues(disk.found, name, "queues", _machine_type(said), vcpus)
     if _is_on(parts.get("iothread")):
         if bus == "scsi" and hardware != "virtio-scsi-single":
             disk.found.lack(

@@ -12,7 +12,15 @@ from lxml import etree
 from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.plan.copied_guest.below_disk import look_below
-from vmlab.plan.copied_guest.found_guest import ABOVE, NOTHING_BELOW, OF_DRIVER, Findings, FoundDisk, limited
+from vmlab.plan.copied_guest.found_guest import (
+    ABOVE,
+    NOTHING_BELOW,
+    OF_DRIVER,
+    Findings,
+    FoundDisk,
+    limited,
+    say_own_queues,
+)
 from vmlab.telemetry.domains.libvirt_reader import scaled_bytes
 from vmlab.telemetry.source import Roots
 
@@ -22,8 +30,6 @@ _IO = ("threads", "native", "io_uring")
 _MORE = ("event_idx", "ioeventfd", "queue_size", "page_per_vq")
 """Attributes of a virtio disk's driver that `libvirt` sets."""
 _VIRTIO_SCSI = ("virtio-scsi", "virtio-transitional", "virtio-non-transitional")
-_QUEUES_SINCE = (5, 2)
-"""QEMU's machine types that have a queue for each virtual CPU where nothing is said (hw/core/machine.c)."""
 _LIMIT = re.compile(r"(total|read|write)_(iops|bytes)_sec(_max|_max_length)?")
 
 
@@ -38,14 +44,6 @@ def shown(element: etree._Element, *attributes: str) -> str:
     inner = "".join(f" {key}='{value}'" for key, value in kept.items())
     text = (element.text or "").strip()
     return f"<{element.tag}{inner}>{text}</{element.tag}>" if text else f"<{element.tag}{inner}/>"
-
-
-def queues_for(machine: str, vcpus: int) -> int:
-    """How many queues a virtio disk has of which nothing is said, on a machine type of QEMU's."""
-    version = re.search(r"-(\d+)\.(\d+)", machine)
-    if version is not None and (int(version[1]), int(version[2])) < _QUEUES_SINCE:
-        return 1
-    return max(1, min(vcpus, 64))
 
 
 def found_disks(root: etree._Element, domain: Domain, guest: Findings, roots: Roots) -> Iterator[FoundDisk]:
@@ -75,8 +73,7 @@ def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, doma
     machine = root.find("os/type")
     if "bus" in disk.found.said:
         version = "" if machine is None else machine.get("machine", "")
-        words = f"{disk.target} has no queues=: QEMU's own number on {version or 'its machine'}"
-        disk.found.say("queues", queues_for(version, domain.vcpus), words)
+        say_own_queues(disk.found, disk.target, "queues", version, domain.vcpus)
     _limits(disk, element, root)
     _rest(disk, element, named)
     disk.is_chain_said = element.find("backingStore") is not None
