@@ -101,6 +101,8 @@ def test_an_option_of_a_drive_is_a_key(option: str, key: str, value: object) -> 
         ("machine: pc-i440fx-8.1+pve0", "machine", "pc"),
         ("machine: viommu=virtio,type=pc", "machine", "pc"),
         ("bios: ovmf", "firmware", "uefi"),
+        ("allow-ksm: 0", "ksm", False),
+        ("cpu: host,hidden=1", "libvirt features/kvm/hidden/@state", "on"),
         ("memory: 2048\nhugepages: any", "huge_pages", "1 GiB"),
         ("memory: 1536\nhugepages: any", "huge_pages", "2 MiB"),
         ("numa: 1\nnuma0: cpus=0-3,hostnodes=1,memory=2048,policy=bind", "numa", 1),

@@ -54,3 +54,10 @@ def test_nodes_are_counted_without_what_stands_beside_them(count: int) -> None:
     given = with_element("").replace("<cpu mode='host-passthrough'/>", f"<cpu>{numa}</cpu>")
     lines = [line for line in read(given).found.lacks if "<numa>" in line]
     assert lines == ([] if count == 1 else ["<numa> with 2 cells: guests of the lab have one node"])
+
+
+def test_pages_of_other_sizes_are_lines() -> None:
+    pages = "<page size='2' unit='MiB' nodeset='0'/><page size='1' unit='GiB' nodeset='1'/>"
+    guest = read(with_element(f"<memoryBacking><hugepages>{pages}</hugepages></memoryBacking>"))
+    words = "<page size='1' unit='GiB' nodeset='1'/> of hugepages: guests of the lab have pages of one size"
+    assert keys(guest)["huge_pages"] == "2 MiB" and words in guest.found.lacks

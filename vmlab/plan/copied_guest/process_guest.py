@@ -34,10 +34,12 @@ from vmlab.plan.copied_guest.found_guest import (
     on_board,
     say_own_queues,
 )
+from vmlab.plan.copied_guest.left_over import is_usual, left_options, option_text
 from vmlab.plan.copied_guest.process_cgroup import cgroup_lines
+from vmlab.plan.copied_guest.process_devices import NO_TUNING, SETTINGS, devices_of
 from vmlab.system.mounts import mount_words, read_cpu_list
 from vmlab.telemetry.domains.open_disks import open_files, with_open_files
-from vmlab.telemetry.domains.qemu_arguments import dictionaries_in, node, pairs
+from vmlab.telemetry.domains.qemu_arguments import dictionaries_in, pairs
 from vmlab.telemetry.domains.qemu_disks import QemuDisk, switch
 from vmlab.telemetry.domains.qemu_options import QemuOptions, size_in_bytes
 from vmlab.telemetry.source import THE_HOST, Roots
@@ -45,25 +47,16 @@ from vmlab.telemetry.source import THE_HOST, Roots
 _BUSES = {"virtio-blk": "virtio", "scsi-hd": "scsi", "scsi-block": "scsi", "scsi-generic": "scsi"}
 _IO = ("threads", "native", "io_uring")
 _DISCARDS = ("unmap", "on")
-_OTHERS = {
-    **dict.fromkeys(("vfio-pci", "usb-host", "vhost-vdpa-device"), "a device of the host is passed through"),
-    "tpm-": "guests of the lab have no TPM",
-    **dict.fromkeys(("vhost-user-fs", "virtio-9p"), "guests of the lab share no folder with the host"),
-    "ivshmem": "guests of the lab share no memory",
-    "vhost-vsock": "guests of the lab have no vsock",
-    **dict.fromkeys(("intel-iommu", "virtio-iommu"), "guests of the lab have no IOMMU"),
-    **dict.fromkeys(("virtio-vga", "virtio-gpu", "qxl", "VGA"), "guests of the lab have no screen"),
-    "usb-storage": "the lab's disks are virtio or scsi",
-    "ich9-intel-hda": "guests of the lab have no sound",
-    "i6300esb": "guests of the lab have no watchdog",
-    "pc-dimm": "memory that is plugged in is part of the lab's guest from its start",
-    "virtio-mem": "memory that is plugged in is part of the lab's guest from its start",
-}
-"""As hugetlbfs has them among a mount's options."""
 _LIMIT = re.compile(r"(?:x-)?(iops|bps)(?:[-_](total|read|write|rd|wr))?([-_]max(?:-length)?)?")
 _IOPS_SIZE = re.compile(r"(?:x-)?iops[-_]size")
 _WAYS = {"read": "-read", "rd": "-read", "write": "-write", "wr": "-write"}
 _LONGEST = 71
+_SETTINGS = {**SETTINGS, "queue-size": "queue_size"}
+_OF_DEVICE = (
+    *("drive", "write-cache", "packed", "iothread", "iothread-vq-mapping", "num-queues", "num_queues"),
+    *("channel", "scsi-id", "lun", "device_id", "serial", "wwn", "werror", "rerror", *NO_TUNING),
+)
+"""Options of a disk, or of its controller, that are read, and those that change nothing while all is well."""
 _VCPU = re.compile(r"CPU (\d+)/")
 
 
@@ -80,8 +73,7 @@ def guest_of_process(pid: int, options: QemuOptions, roots: Roots = THE_HOST) ->
     _memory(options, found, _huge_mounts(roots.proc / str(pid) / "mounts"))
     _cpu_model(options, found)
     _threads(roots, pid, found, options.vcpus)
-    _card(options, found)
-    _others(options, found)
+    devices_of(options, found)
     for line in cgroup_lines(pid, roots):
         found.lack(line)
     guest.disks += _disks(pid, options, roots)
@@ -191,53 +183,6 @@ def _allowed(task: Path) -> tuple[str, set[int]]:
     return lines["Name"], set(read_cpu_list(lines["Cpus_allowed_list"]))
 
 
-def _card(options: QemuOptions, found: Findings) -> None:
-    cards = [one for one in options.nodes("device") if _is_card(str(one.get("driver", "")))]
-    for card in cards[1:]:
-        found.lack(f"-device {card.get('driver')},id={card.get('id', '')}: the lab's guests have one network card")
-    if legacy := [*options.all("nic"), *options.all("net")]:
-        found.lack(f"-nic {cut(legacy[0], _LONGEST)}: not read; the lab's network card is virtio")
-    if not cards:
-        return
-    card = cards[0]
-    driver = str(card.get("driver", ""))
-    if not driver.startswith("virtio-net"):
-        found.lack(f"-device {driver}: the lab's network card is virtio")
-        return
-    backends = [node(value, "type") for value in options.all("netdev")]
-    backend: Mapping[str, Any] = next((one for one in backends if one.get("id") == card.get("netdev")), {})
-    queues = whole(str(backend.get("queues", ""))) or len(str(backend.get("fds", "")).split(":"))
-    if queues > 1:
-        found.say("nic_queues", queues, f"-netdev id={backend.get('id')}: {queues} queues")
-    if (vhost := switch(backend.get("vhost"))) is not None:
-        found.say("vhost", vhost, f"-netdev id={backend.get('id')},vhost={backend.get('vhost')}")
-    if mtu := whole(str(card.get("host_mtu", ""))):
-        found.say("mtu", mtu, f"-device {driver},host_mtu={mtu}")
-    for key in ("rx_queue_size", "tx_queue_size"):
-        if key in card:
-            found.say(f"libvirt interface/driver/@{key}", str(card[key]), f"-device {driver},{key}={card[key]}")
-
-
-def _is_card(driver: str) -> bool:
-    return driver.startswith(("virtio-net", "e1000", "rtl8139", "vmxnet3", "ne2k", "i82", "pcnet", "tulip"))
-
-
-def _others(options: QemuOptions, found: Findings) -> None:
-    for device in options.nodes("device"):
-        driver = str(device.get("driver", ""))
-        words = next((words for begin, words in _OTHERS.items() if driver.startswith(begin)), None)
-        if words is not None:
-            at = device.get("host") or device.get("id") or ""
-            found.lack(f"-device {driver} {at}".rstrip() + f": {words}")
-    for name in ("vga", "fsdev", "virtfs", "tpmdev", "bios"):
-        for value in options.all(name):
-            if value not in ("none", "std"):
-                found.lack(f"-{name} {cut(value, _LONGEST)}: no key")
-    firmware = [one for one in options.all("drive") if pairs(one, "file").get("if") == "pflash"]
-    if firmware or any(key.startswith("pflash") for key in options.machine):
-        found.say("firmware", "uefi", "its flash (pflash)")
-
-
 def _disks(pid: int, options: QemuOptions, roots: Roots) -> Iterator[FoundDisk]:
     folder = roots.proc / str(pid)
     opened = open_files(pid, roots)
@@ -341,9 +286,14 @@ def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]
         found.lack(f"{name}: iothread-vq-mapping: the lab's disk has one iothread")
     if (packed := switch(device.get("packed"))) is not None and bus == "virtio":
         found.say("packed", packed, f"{where},packed={device.get('packed')}")
-    for option, path in (("event_idx", "event_idx"), ("queue-size", "queue_size")):
-        if option in device and bus == "virtio":
-            found.say(f"{OF_DRIVER}{path}", str(device[option]), f"{where},{option}={device[option]}")
+    for option, path in _SETTINGS.items() if bus == "virtio" else ():
+        if option in device and not is_usual(path, device[option]):
+            value = option_text(device[option])
+            found.say(f"{OF_DRIVER}{path}", value, f"{where},{option}={value}")
+    if left := left_options(device, (*_OF_DEVICE, *(_SETTINGS if bus == "virtio" else ()))):
+        found.lack(f"{name}: -device {driver},{left}: no key")
+    if holder is not device and (left := left_options(holder, _OF_DEVICE)):
+        found.lack(f"{name}: -device {holder.get('driver')},{left}: no key")
 
 
 def _groups_of(one: QemuDisk) -> Iterator[str]:

@@ -7,7 +7,7 @@ What the text leaves out has Proxmox VE's defaults, which are its own and not QE
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ from vmlab.plan.copied_guest.found_guest import (
     of_feature,
     on_board,
     say_own_queues,
+    say_settings,
 )
+from vmlab.plan.copied_guest.left_over import left_options
 
 _LINE = re.compile(r"([a-z][a-z0-9_-]*):(?: (.*))?", re.ASCII)
 _SECTION = re.compile(r"\[[^\]]+\]")
@@ -38,7 +40,15 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)", re.ASCII)
 _BASE = re.compile(r"[:/](base-[^/]+)/")
 """The volume that a linked clone reads, in the clone's name."""
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_LIMIT = re.compile(r"(mbps|bps|iops)(_rd|_wr)?(_max(_length)?)?")
 _FIRST = {"ide": "file", "sata": "file", "scsi": "file", "virtio": "file", "net": "model"}
+_OF_CARD = ("model", "virtio", "macaddr", "bridge", "queues", "mtu", "rate")
+_OF_DRIVE = (
+    *("file", "volume", "media", "size", "format", "cache", "aio", "discard", "detect_zeroes", "iothread", "queues"),
+    *("ro", "snapshot", "backup", "replicate", "shared", "serial", "wwn", "werror", "rerror"),
+)
+"""Parts that are read, and those that change nothing while all is well."""
+_LINUX = ("", "l24", "l26", "other")
 _SWITCHED_ON = ("1", "on", "yes", "true")
 """`parse_boolean` of pve-common."""
 _LEVELS = "+popcnt +pni +sse4.1 +sse4.2 +ssse3"
@@ -134,11 +144,20 @@ def _cpus(said: Mapping[str, str], found: Findings) -> int:
     return count
 
 
+def _left(parts: Mapping[str, str], taken: Collection[str]) -> str:
+    """Parts that no reader takes; 0 switches off what is off anyway."""
+    return left_options({key: value for key, value in parts.items() if value != "0"}, taken)
+
+
 def _cpu_model(said: Mapping[str, str], found: Findings) -> None:
     text = said.get("cpu", "")
     parts = _parts(text, "cputype") if text else {}
     usual = "qemu64" if said.get("kvm") == "0" else "kvm64"
     model = parts.get("cputype", usual)
+    if _is_on(parts.get("hidden")):
+        say_settings(found, {"features/kvm/hidden/@state": "on"}, f"cpu: hidden={parts['hidden']}")
+    if left := _left(parts, ("cputype", "flags", "hidden")):
+        found.lack(f"cpu: {left}: no key")
     if model.startswith("custom-"):
         found.lack(f"cpu: {model}: it is defined in /etc/pve/virtual-guest/cpu-models.conf")
         return
@@ -158,6 +177,8 @@ def _memory(said: Mapping[str, str], found: Findings) -> None:
     balloon = whole(said.get("balloon"))
     if balloon and balloon != size:
         found.lack(f"balloon: {balloon}: the lab's guests keep all of their memory")
+    if not _is_on(said.get("allow-ksm", "1")):
+        found.say("ksm", False, f"allow-ksm: {said['allow-ksm']}")
     if pages := said.get("hugepages"):
         # Of any size it takes the largest of which the memory is a multiple (PVE/QemuServer/Memory.pm).
         size_of_page = ("2" if size % 1024 else "1024") if pages == "any" else pages
@@ -166,6 +187,8 @@ def _memory(said: Mapping[str, str], found: Findings) -> None:
     machine = said.get("machine", "")
     where = f"machine: {machine}" if machine else "no machine: Proxmox VE's i440fx"
     on_board(found, _machine_type(said), where)
+    if left := _left(_parts(machine, "type"), ("type",)):
+        found.lack(f"machine: {left}: no key")
 
 
 def _machine_type(said: Mapping[str, str]) -> str:
@@ -203,6 +226,8 @@ def _card(said: Mapping[str, str], found: Findings) -> None:
     if "virtio" not in (*parts, parts.get("model")):
         found.lack(f"{key}: {said[key].partition('=')[0]}: the lab's network card is virtio")
         return
+    if left := _left(parts, _OF_CARD):
+        found.lack(f"{key}: {left}: no key")
     found.say("nic_queues", whole(parts.get("queues")) or None, f"{key}: queues={parts.get('queues')}")
     # 1 stands for that of the bridge.
     if (mtu := whole(parts.get("mtu"))) > 1:
@@ -219,6 +244,12 @@ def _others(said: Mapping[str, str], found: Findings) -> None:
         is_none = key == "vga" and value.startswith(("none", "serial"))
         if words is not None and not is_none:
             found.lack(f"{key}: {value}: {words}")
+    if (system := said.get("ostype", "")) not in _LINUX:
+        found.lack(f"ostype: {system}: guests of the lab run Linux, without what Proxmox VE sets for this system")
+    if _is_on(said.get("localtime")):
+        found.lack(f"localtime: {said['localtime']}: the lab's clock is UTC")
+    if not _is_on(said.get("acpi", "1")):
+        found.lack(f"acpi: {said['acpi']}: guests of the lab have ACPI")
     if said.get("bios") == "ovmf":
         found.say("firmware", "uefi", "bios: ovmf")
     if said.get("arch", "x86_64") != "x86_64":
@@ -302,6 +333,8 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
         words = f"it is {file} of its host; `backing` puts the data disk elsewhere"
     found.lack(f"{name}: {words}")
     limited(found, name, dict(_limits(parts)), f"{name}: its limits")
+    if left := _left(parts, (*_OF_DRIVE, *(key for key in parts if _LIMIT.fullmatch(key)))):
+        found.lack(f"{name}: {left}: no key")
     disk.is_written = not _is_on(parts.get("ro"))
     for key, words in (("ro", "the lab's disks are written"), ("snapshot", ABOVE)):
         if _is_on(parts.get(key)):
@@ -311,7 +344,7 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
 def _limits(parts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """In bytes: ``mbps`` is MiB a second (`print_drive_commandline_full` of qemu-server)."""
     for key, value in parts.items():
-        match = re.fullmatch(r"(mbps|bps|iops)(_rd|_wr)?(_max(_length)?)?", key)
+        match = _LIMIT.fullmatch(key)
         number = _number(value)
         if match is None or number is None:
             continue

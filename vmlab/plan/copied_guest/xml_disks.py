@@ -21,29 +21,23 @@ from vmlab.plan.copied_guest.found_guest import (
     limited,
     say_own_queues,
 )
+from vmlab.plan.copied_guest.left_over import attributes_of, is_usual, left_of, shown
 from vmlab.telemetry.domains.libvirt_reader import scaled_bytes
 from vmlab.telemetry.source import Roots
 
 _BUSES = ("virtio", "scsi")
 _FORMATS = ("raw", "qcow2")
 _IO = ("threads", "native", "io_uring")
-_MORE = ("event_idx", "ioeventfd", "queue_size", "page_per_vq")
+_SETTINGS = ("event_idx", "ioeventfd", "queue_size", "page_per_vq", "iommu", "ats")
 """Attributes of a virtio disk's driver that `libvirt` sets."""
+_KEYS = (
+    *("type", "cache", "io", "discard", "detect_zeroes", "packed", "iothread", "queues"),
+    *("iothreads", "metadata_cache"),
+)
+_NO_TUNING = ("name", "error_policy", "rerror_policy")
+"""Attributes and elements of a driver that are keys, and attributes that change nothing while all is well."""
 _VIRTIO_SCSI = ("virtio-scsi", "virtio-transitional", "virtio-non-transitional")
 _LIMIT = re.compile(r"(total|read|write)_(iops|bytes)_sec(_max|_max_length)?")
-
-
-def attributes_of(element: etree._Element | None) -> dict[str, str]:
-    """The attributes of an element; none of none."""
-    return {} if element is None else {str(key): str(value) for key, value in element.attrib.items()}
-
-
-def shown(element: etree._Element, *attributes: str) -> str:
-    """The element as it stands in the XML, with these of its attributes, or all of them, and its text."""
-    kept = {key: value for key, value in attributes_of(element).items() if not attributes or key in attributes}
-    inner = "".join(f" {key}='{value}'" for key, value in kept.items())
-    text = (element.text or "").strip()
-    return f"<{element.tag}{inner}>{text}</{element.tag}>" if text else f"<{element.tag}{inner}/>"
 
 
 def found_disks(root: etree._Element, domain: Domain, guest: Findings, roots: Roots) -> Iterator[FoundDisk]:
@@ -69,7 +63,8 @@ def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, doma
     driver = element.find("driver")
     said = attributes_of(driver)
     _drive(disk, named, driver, said)
-    _bus(disk, element, root, said)
+    _bus(disk, element, root)
+    _more_of_driver(disk, driver)
     machine = root.find("os/type")
     if "bus" in disk.found.said:
         version = "" if machine is None else machine.get("machine", "")
@@ -124,13 +119,17 @@ def _drive(disk: FoundDisk, named: DomainDisk, driver: etree._Element | None, sa
     size = None if driver is None else driver.find("metadata_cache/max_size")
     if size is not None and (count := scaled_bytes(size.text, size.get("unit", "bytes"))):
         found.say("table_cache", exact_bytes(count), f"{name}: <metadata_cache>{shown(size)}")
-    for key in _MORE:
-        if key in said:
-            found.say(f"{OF_DRIVER}{key}", said[key], where(key))
     _several_threads(found, name, driver)
-    for key in ("copy_on_read", "discard_no_unref"):
-        if said.get(key) == "on":
-            found.lack(f"{where(key)}: no key")
+
+
+def _more_of_driver(disk: FoundDisk, driver: etree._Element | None) -> None:
+    """What else the driver says: settings of a virtio disk, and what has no key."""
+    settings = _SETTINGS if disk.found.value("bus") == "virtio" else ()
+    for key, value in attributes_of(driver).items():
+        if driver is not None and key in settings and not is_usual(key, value):
+            disk.found.say(f"{OF_DRIVER}{key}", value, f"{disk.target}: {shown(driver, key)}")
+    if left := left_of(driver, (*_KEYS, *_NO_TUNING, *settings)):
+        disk.found.lack(f"{disk.target}: {left}: no key")
 
 
 def _several_threads(found: Findings, name: str, driver: etree._Element | None) -> None:
@@ -141,7 +140,7 @@ def _several_threads(found: Findings, name: str, driver: etree._Element | None) 
         found.lack(f"{words}: the lab's disk has one iothread")
 
 
-def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element, said: dict[str, str]) -> None:
+def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element) -> None:
     target = element.find("target")
     bus = "" if target is None else target.get("bus", "")
     if target is None or bus not in _BUSES:
@@ -165,6 +164,8 @@ def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element, said: d
             disk.found.say("queues", whole(driver.get("queues")) or None, words)
             disk.found.say("iothread", driver.get("iothread"), words)
             _several_threads(disk.found, disk.target, driver)
+            if left := left_of(driver, ("name", "queues", "iothread", "iothreads")):
+                disk.found.lack(f"{disk.target}: <controller type='scsi'>{left}: no key")
     disk.found.say("bus", bus, where)
 
 

@@ -24,7 +24,8 @@ from vmlab.plan.copied_guest.found_guest import (
     percent_of_each,
     say_settings,
 )
-from vmlab.plan.copied_guest.xml_disks import attributes_of, found_disks, shown
+from vmlab.plan.copied_guest.left_over import attributes_of, is_usual, left_of, shown
+from vmlab.plan.copied_guest.xml_disks import found_disks
 from vmlab.plan.copied_guest.xml_memory import memory_of
 from vmlab.telemetry.domains.libvirt_reader import domain_of_xml, scaled_bytes
 from vmlab.telemetry.source import THE_HOST, Roots
@@ -34,7 +35,11 @@ _TYPES = {"kvm": False, "qemu": True}
 _KINDS = {"lxc": "a container", "xen": "a guest of Xen", "bhyve": "a guest of bhyve", "hvf": "a guest of macOS"}
 _MODELS = {"host-passthrough": "host", "maximum": "max", "host-model": "host-model"}
 _LIKE_QEMU = "qemu64"
-_OF_CARD = ("rx_queue_size", "tx_queue_size", "ioeventfd", "event_idx", "txmode", "page_per_vq")
+_OF_CARD = ("name", "queues", "host", "guest")
+"""What is read of its driver; all else may be a setting."""
+_PARTS_OF_CARD = ("source", "model", "driver", "mtu", "bandwidth", "coalesce")
+_WITHOUT_EFFECT = ("mac", "target", "alias", "address", "boot", "rom", "acpi", "script", "stats")
+"""Elements of a device that change nothing that is measured."""
 _ON_A_BRIDGE = ("bridge", "network")
 _USUAL_PARTITION = "/machine"
 _OF_QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
@@ -116,6 +121,8 @@ def _cpus(root: etree._Element, count: int, found: Findings) -> None:
     vcpu = root.find("vcpu")
     if count:
         found.say("vcpus", count, "no <vcpu>" if vcpu is None else shown(vcpu, "current"))
+    if vcpu is not None and vcpu.get("placement") == "auto":
+        found.lack(f"{shown(vcpu, 'placement')}: its host chooses the CPUs (numad); the lab takes those of `pin`")
     topology = root.find("cpu/topology")
     if topology is not None and any(topology.get(key, "1") != "1" for key in ("dies", "clusters", "cores", "threads")):
         found.lack(f"{shown(topology)}: each virtual CPU of the lab's guests is a socket")
@@ -271,11 +278,17 @@ def _cards(root: etree._Element, found: Findings) -> None:
         found.say("nic_queues", whole(said.get("queues")) or None, shown(driver, "queues"))
         if said.get("name") in ("vhost", "qemu"):
             found.say("vhost", said["name"] == "vhost", shown(driver, "name"))
-        settings = {f"interface/driver/@{key}": said[key] for key in _OF_CARD if key in said}
+        given = {key: value for key, value in said.items() if key not in _OF_CARD and not is_usual(key, value)}
+        settings = {f"interface/driver/@{key}": value for key, value in given.items()}
         for side in ("host", "guest"):
             inner = attributes_of(driver.find(side))
             settings |= {f"interface/driver/{side}/@{key}": value for key, value in inner.items()}
         say_settings(found, settings, "<driver> of its network card")
+    if most := attributes_of(card.find("coalesce/rx/frames")).get("max"):
+        say_settings(found, {"interface/coalesce/rx/frames/@max": most}, "<coalesce> of its network card")
+    is_up = card.find("link") is None or card.find("link[@state='up']") is not None
+    if left := left_of(card, ("type", *_PARTS_OF_CARD, *_WITHOUT_EFFECT, *(("link",) if is_up else ()))):
+        found.lack(f"{left}: no key")
     if (mtu := card.find("mtu")) is not None:
         found.say("mtu", whole(mtu.get("size")) or None, shown(mtu))
     for limit in card.iterfind("bandwidth/*"):
@@ -288,6 +301,11 @@ def _named(card: etree._Element) -> str:
 
 
 def _other(root: etree._Element, found: Findings) -> None:
+    balloon = root.find("devices/memballoon")
+    if balloon is not None and balloon.get("model") == "none":
+        found.lack(f"{shown(balloon)}: guests of the lab have a balloon")
+    elif left := left_of(balloon, ("model", *_WITHOUT_EFFECT)):
+        found.lack(f"{left}: no key")
     for device, words in _devices(root):
         found.lack(f"{device}: {words}")
     _firmware(root, found)

@@ -7,7 +7,7 @@ from lxml import etree
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.plan.copied_guest.found_guest import Findings, say_settings
-from vmlab.plan.copied_guest.xml_disks import attributes_of, shown
+from vmlab.plan.copied_guest.left_over import attributes_of, left_of, shown
 from vmlab.telemetry.domains.libvirt_reader import scaled_bytes
 from vmlab.telemetry.source import Roots
 
@@ -32,6 +32,9 @@ def memory_of(root: etree._Element, count: int, found: Findings, here: Roots | N
             found.lack(f"{shown(tuned)}: the lab takes a guest's memory from one node (strict) or from any")
     for node in root.iterfind("numatune/memnode"):
         found.lack(f"{shown(node)}: guests of the lab have one node")
+    for cell in root.iterfind("cpu/numa/cell"):
+        if left := left_of(cell, ("id", "cpus", "memory", "unit")):
+            found.lack(f"{left} of numa: no key")
     if (cells := len(root.findall("cpu/numa/cell"))) > 1:
         found.lack(f"<numa> with {cells} cells: guests of the lab have one node")
 
@@ -66,6 +69,8 @@ def _huge_pages(pages: etree._Element, found: Findings, here: Roots | None) -> N
         found.say("huge_pages", RESERVED_PAGES[size], where)
     else:
         found.lack(f"{where}: the lab has pages of {' and '.join(RESERVED_PAGES.values())}")
+    for other in pages.findall("page")[1:]:
+        found.lack(f"{shown(other)} of hugepages: guests of the lab have pages of one size")
 
 
 def _usual_page(here: Roots) -> int:
