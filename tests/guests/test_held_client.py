@@ -15,6 +15,7 @@ from vmlab.guests import held_client
 from vmlab.guests.channel import Channel, payload_file
 from vmlab.guests.held_client import HeldClient, TrueStart
 from vmlab.guests.host_shell import HostChannel
+from vmlab.guests.payload.start_line import Family
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.workloads.shell import Completed
@@ -157,16 +158,25 @@ def _found(mark: str, children: bool) -> psutil.Process | None:
     return None
 
 
-@pytest.mark.parametrize("children", [False, True], ids=["the client", "what it started"])
-async def test_a_client_that_is_stopped_tells_for_how_long(children: bool, tmp_path: Path) -> None:
+_THREAD = """import subprocess, sys, threading
+threading.Thread(target=subprocess.run, args=[["sh", "-c", sys.argv[1]]]).start()
+"""
+
+
+@pytest.mark.parametrize("started_by", ["", "the client", "a thread of the client"])
+async def test_a_client_that_is_stopped_tells_for_how_long(started_by: str, tmp_path: Path) -> None:
     """Nobody but its start line sees a process inside a guest."""
     place, go = LocalPlace(tmp_path), tmp_path / "go"
     waits = f"while [ ! -e {go} ]; do sleep 0.1; done"
-    script = f'sh -c "{waits}"; true' if children else waits
-    held = await HeldClient.hold(place, place, Client(("sh", "-c", script, str(go)), deadline=120.0), 120)
+    argv = {
+        "": ("sh", "-c", waits),
+        "the client": ("sh", "-c", f'sh -c "{waits}"; true'),
+        "a thread of the client": (sys.executable, "-I", "-c", _THREAD, f"{waits}; true"),
+    }[started_by]
+    held = await HeldClient.hold(place, place, Client((*argv, str(go)), deadline=120.0), 120)
     following = asyncio.ensure_future(run_to_end(held, 0.1))
-    await until(lambda: held.started is not None and _found(str(go), children), "that it works", run=following)
-    victim = _found(str(go), children)
+    await until(lambda: held.started is not None and _found(str(go), bool(started_by)), "it works", run=following)
+    victim = _found(str(go), bool(started_by))
     assert victim is not None
     victim.suspend()
     await asyncio.sleep(4)
@@ -176,6 +186,26 @@ async def test_a_client_that_is_stopped_tells_for_how_long(children: bool, tmp_p
     assert held.finished.status == 0
     assert 1 < held.stopped_seconds <= held.finished.seconds
     await held.close()
+
+
+async def test_a_child_that_comes_later_is_looked_at_until_its_parent_has_ended() -> None:
+    """After that the watch of the whole guest tells of it."""
+    script = "read a; sh -c 'sleep 600 & echo $!; read b'; read c"
+    pipe = asyncio.subprocess.PIPE
+    client = await asyncio.create_subprocess_exec("sh", "-c", script, stdin=pipe, stdout=pipe)
+    assert client.stdin is not None and client.stdout is not None
+    family = Family(client.pid)
+    assert len(family.states()) == 1
+    client.stdin.write(b"\n")
+    child = psutil.Process(int(await client.stdout.readline()))
+    try:
+        child.suspend()
+        await until(lambda: family.states()[2:] == [b"T"], "that it is seen to be stopped")
+        client.stdin.write(b"\n")
+        await until(lambda: len(family.states()) == 1, "that its parent has ended")
+    finally:
+        child.kill()
+        await client.communicate(b"\n")
 
 
 async def test_a_client_that_nobody_stops_was_not_stopped(tmp_path: Path) -> None:

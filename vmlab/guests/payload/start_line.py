@@ -1,6 +1,6 @@
 """Runs inside a guest (or the host's chroot): holds a client ready, starts it at one given time, and tells the truth.
 
-Only the standard library of Python 3.11, started with ``-I -S``. It speaks JSON lines. In, on standard input::
+Only the standard library of Python 3.9, started with ``-I -S``. It speaks JSON lines. In, on standard input::
 
     {"argv": [...], "environment": {...}, "stdin": null}     once, first
     {"ping": N}                                              any time
@@ -36,6 +36,7 @@ import time
 # Type checkers take this name for true. Importing typing would cost a guest a tenth of a second under emulation.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     Order = dict[str, Any]
@@ -156,6 +157,7 @@ class Stops:
         self.told = self.looked = self.frozen = 0.0
         self.since: float | None = None
         self.was_stopped, self.last, self.own = False, time.monotonic(), own_times()
+        self.family = Family(pid)
         self.heard, wake = os.pipe()
         for end in (self.heard, wake):
             os.set_blocking(end, False)
@@ -183,7 +185,7 @@ class Stops:
         """Looks where it is time to; milliseconds until the next look."""
         passed = time.monotonic() - self.last
         if passed >= LOOK:
-            stopped = any(state in b"Tt" for state in states(self.pid))
+            stopped = any(state in b"Tt" for state in self.family.states())
             self.looked += passed * (stopped + self.was_stopped) / 2
             own = own_times()
             # Who waits for a processor, a page or the engine is not stopped.
@@ -208,18 +210,50 @@ def own_times() -> tuple[float, int]:
         return time.monotonic(), 0
 
 
-def states(pid: int) -> list[bytes]:
-    """The letter of a process's state in proc(5), and of all that it has started."""
-    found = []
+def read(path: str) -> bytes:
+    """A small file; nothing where it is not there any more, or the kernel has none."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat, open(f"/proc/{pid}/task/{pid}/children", "rb") as children:
-            found.append(stat.read().rpartition(b") ")[2][:1])
-            for child in children.read().split():
-                found += states(int(child))
+        with open(path, "rb") as file:
+            return file.read()
     except OSError:
-        # It has ended, or the kernel does not list children.
-        pass
-    return found
+        return b""
+
+
+class Family:
+    """A process and all that it has started, as long as their parents live."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.pids = pid, [pid]
+        self.newest: list[bytes] = []
+
+    def states(self) -> list[bytes]:
+        """The letter of each one's state in proc(5)."""
+        newest = read("/proc/loadavg").split()[-1:]
+        if not newest or newest != self.newest:
+            # Otherwise nothing has been forked anywhere since the last look.
+            self.pids, self.newest = [*descent(self.pid)], newest
+        found, parents = [], {os.getpid()}
+        for pid in self.pids:
+            fields = read(f"/proc/{pid}/stat").rpartition(b") ")[2].split(b" ", 2)
+            if len(fields) > 1 and int(fields[1]) in parents:
+                parents.add(pid)
+                found.append(fields[0])
+            else:
+                # It has ended, or its parent has: the watch of the whole guest tells of it then.
+                self.newest = []
+        return found
+
+
+def descent(pid: int) -> Iterator[int]:
+    """A process and all below it. The kernel lists children by the thread that has forked them."""
+    yield pid
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return
+    for thread in threads:
+        for child in read(f"/proc/{pid}/task/{thread}/children").split():
+            yield from descent(int(child))
 
 
 class CommandLines:
@@ -307,4 +341,5 @@ def main() -> None:
     serve(orders, queued[0], queued[1:])
 
 
-main()
+if __name__ == "__main__":
+    main()
