@@ -208,6 +208,21 @@ async def test_a_child_that_comes_later_is_looked_at_until_its_parent_has_ended(
         await client.communicate(b"\n")
 
 
+async def test_a_stop_before_the_common_start_is_none_of_the_run(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path)
+    held = await HeldClient.hold(place, place, shell_client("true"), 120)
+    (start_line,) = [one for one in psutil.Process().children() if str(tmp_path / "start_line.py") in one.cmdline()]
+    (waiting,) = start_line.children()
+    waiting.suspend()
+    await asyncio.sleep(1)
+    # It is told of the stop before it answers.
+    await held.measure_clock()
+    waiting.resume()
+    await run_to_end(held, 0.1)
+    assert held.stopped_seconds == 0.0
+    await held.close()
+
+
 async def test_a_client_that_nobody_stops_was_not_stopped(tmp_path: Path) -> None:
     """However long it was held before, and however much its children work and wait."""
     place = LocalPlace(tmp_path)

@@ -164,9 +164,11 @@ class Stops:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
-    def begin(self) -> None:
-        """The client works from now on."""
-        self.last, self.own = time.monotonic(), own_times()
+    def begin(self, began: float) -> None:
+        """The client works since then. What stopped it before is over, even if nobody has told so yet."""
+        self.told, self.last, self.own = 0.0, time.monotonic(), own_times()
+        if self.since is not None and self.since < began:
+            self.since = None
 
     def hear(self) -> None:
         """Takes what the kernel says of the client."""
@@ -317,7 +319,7 @@ def serve(orders: CommandLines, order: Order, queued: list[Order]) -> None:
                 stamp = os.read(stamp_pipe, STAMP.size)
                 if len(stamp) == STAMP.size:
                     clock, began, missed = STAMP.unpack(stamp)
-                    stops.begin()
+                    stops.begin(began)
                     say(started=clock, missed=missed)
             else:
                 streams.pump(ready, happened)
