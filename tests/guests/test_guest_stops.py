@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -99,6 +100,51 @@ def test_what_the_lab_started_the_kernels_own_and_what_was_stopped_before_is_lef
     assert stops.told() == []
 
 
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+def test_what_was_stopped_before_and_goes_on_is_told(how: str, proc: Proc, clock: list[float]) -> None:
+    """A server that was stopped while the guest was prepared works for a part of the time only."""
+
+    def stop(is_stopped: bool) -> None:
+        proc.state(70, "mariadbd", "T" if is_stopped and how == "stopped" else "S")
+        proc.freeze("mariadb.service", int(is_stopped and how == "frozen"), 70)
+
+    proc.process(70, "mariadbd")
+    stop(True)
+    stops = proc.stops()
+    stops.begin()
+    looked(stops, clock, 5)
+    assert stops.told() == [], "it may never go on"
+    stop(False)
+    looked(stops, clock, 2)
+    assert stops.told() == [("mariadbd", how, 5.5)]
+
+
+def test_what_went_on_before_the_start_and_is_stopped_again_is_told(proc: Proc, clock: list[float]) -> None:
+    proc.process(70, "mariadbd", "T")
+    stops = proc.stops()
+    proc.state(70, "mariadbd", "S")
+    stops.begin()
+    proc.state(70, "mariadbd", "T")
+    looked(stops, clock, 2)
+    assert stops.told() == [("mariadbd", "stopped", 1.5)]
+
+
+def test_what_a_client_leaves_behind_is_told_as_its_start_line_sees_it_no_more(proc: Proc, clock: list[float]) -> None:
+    proc.process(60, "python3")
+    (proc.proc / "60/cmdline").write_bytes(b"python3\0-I\0-S\0/run/vmlab/start_line.py\0")
+    proc.process(71, "sh", parent=60)
+    proc.process(72, "server", parent=71)
+    proc.process(73, "worker", parent=72)
+    stops = proc.stops()
+    for pid, name, parent in ((60, "python3", 1), (71, "sh", 60), (72, "server", 71), (73, "worker", 72)):
+        proc.state(pid, name, "T", parent)
+    looked(stops, clock, 2)
+    assert stops.told() == []
+    proc.state(72, "server", "T", 1)
+    looked(stops, clock, 2)
+    assert stops.told() == [("server", "stopped", 1.5), ("worker", "stopped", 1.5)]
+
+
 def test_a_process_that_came_later_and_one_that_has_ended_are_told(proc: Proc, clock: list[float]) -> None:
     stops = proc.stops()
     proc.process(90, "postgres", "T")
@@ -192,6 +238,13 @@ def test_a_quota_and_a_processor_that_is_taken_away_are_told(proc: Proc, clock: 
     looked(stops, clock, 1)
     told = [("system.slice/postgresql.service", "throttled", 2.5), ("a processor", "offline", 2.0)]
     assert stops.told() == told
+
+
+@pytest.mark.parametrize("program", ["guest_stops.py", "start_line.py"])
+def test_the_programs_run_with_python_3_9(program: str) -> None:
+    tree = ast.parse(payload_file(program), feature_version=(3, 9))
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call)]
+    assert not [one.lineno for one in calls if "strict" in {keyword.arg for keyword in one.keywords}], "as of zip()"
 
 
 def test_a_real_process_that_is_stopped(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """Runs inside a guest: looks once a second which of its processes stand still, until it is told to end.
 
-Only the standard library of Python 3.11, started with ``-I -S``. It says ``{"ready": true}``, counts anew at a first
+Only the standard library of Python 3.9, started with ``-I -S``. It says ``{"ready": true}``, counts anew at a first
 line on standard input, and after a second one says ``{"stopped": [[NAME, HOW, SECONDS], …], "seconds": S}``, those that
 stood longest first. HOW is ``stopped`` (by a signal or a debugger), ``frozen`` (by a cgroup), ``throttled`` (a cgroup,
 by a quota, added up over processors) or ``offline`` (processors). Who is stopped of what the lab itself has started
-here is left out: ``start_line`` watches clients. So are kernel threads, and what stood still before.
+here is left out, until its parent ends: ``start_line`` watches clients. So are kernel threads, and what stood still
+before and never went on.
 
 A file of each process and cgroup stays open, so that a look is one read of each; a process may be moved to another
 cgroup at any time, so the members of one are read while it is frozen. Half of the time before and after each look is
@@ -29,11 +30,11 @@ START_LINE = b"/run/vmlab/start_line.py"
 
 
 class Process:
-    """`how` it stands still now, "" for not; `seconds` by how it did. Those that the lab has started are `ours`."""
+    """`how` it stands still now, "" for not; `seconds` by how it did; whether it has since `before` anybody looked."""
 
-    def __init__(self, name: str, stat: int, ours: bool) -> None:
-        self.name, self.stat, self.ours = name, stat, ours
-        self.how = ""
+    def __init__(self, name: str, stat: int) -> None:
+        self.name, self.stat = name, stat
+        self.how, self.before = "", False
         self.seconds: dict[str, float] = {}
 
 
@@ -97,27 +98,28 @@ class Groups:
 
 
 class Stops:
+    """Start lines watch what is below `ours`, the lab's connection, or below a start line, for being stopped."""
+
     def __init__(self, proc: str, ours: int, cgroups: str = CGROUPS, online: str = ONLINE) -> None:
         self.proc, self.groups, self.online = proc, Groups(cgroups), online
-        self.ours, self.own_pid = {ours, os.getpid()}, os.getpid()
+        self.own_pid = os.getpid()
+        self.tops = {ours, self.own_pid}
+        self.ours = set(self.tops)
         self.known: dict[int, Process | None] = {}
         self.ended: list[Process] = []
         self.frozen = self.offline = 0.0
         self.last = self.began = time.monotonic()
         self.own, self.cpus = own_times(), read(online)
-        for pid, process, how in self.states():
-            if how:
-                # It stood still before anybody looked, and takes no part.
-                os.close(process.stat)
-                self.known[pid] = None
+        for process, how in self.states():
+            process.before = how != ""
 
     def begin(self) -> None:
         """Count from now on."""
         self.ended, self.frozen, self.offline = [], 0.0, 0.0
         self.began = self.last = time.monotonic()
         self.own, self.cpus = own_times(), read(self.online)
-        for _, process, how in self.states():
-            process.seconds, process.how = {}, how
+        for process, how in self.states():
+            process.seconds, process.how, process.before = {}, how, process.before and how != ""
         self.groups.begin()
 
     def look(self) -> None:
@@ -128,13 +130,13 @@ class Stops:
             self.frozen += passed - LOOK
         self.own = own
         self.offline += passed if read(self.online) != self.cpus else 0.0
-        for _, process, how in self.states():
+        for process, how in self.states():
             for one in (process.how, how):
                 if one:
                     process.seconds[one] = process.seconds.get(one, 0.0) + passed / 2
-            process.how = how
+            process.how, process.before = how, process.before and how != ""
 
-    def states(self) -> list[tuple[int, Process, str]]:
+    def states(self) -> list[tuple[Process, str]]:
         """How each process stands still, "" for not; the new ones are among them."""
         pids = sorted(int(name) for name in os.listdir(self.proc) if name.isdigit())
         for pid in self.known.keys() - set(pids):
@@ -149,13 +151,22 @@ class Stops:
             if process is None:
                 continue
             try:
-                stopped = not process.ours and os.pread(process.stat, 512, 0).rpartition(b") ")[2][:1] in (b"T", b"t")
+                rest = os.pread(process.stat, 512, 0).rpartition(b") ")[2]
+                stopped = rest[:1] in (b"T", b"t")
+                if stopped or pid in self.ours:
+                    stopped = not self.is_ours(pid, int(rest.split(b" ", 2)[1])) and stopped
             except OSError:
                 # It has ended, and another may have its number by now.
                 self.forget(pid)
                 continue
-            found.append((pid, process, "stopped" if stopped else "frozen" if pid in frozen else ""))
+            found.append((process, "stopped" if stopped else "frozen" if pid in frozen else ""))
         return found
+
+    def is_ours(self, pid: int, parent: int) -> bool:
+        """By its present parent: what outlives its parent is watched by no start line, nor is what is below it."""
+        is_it = pid in self.tops or parent in self.ours
+        (self.ours.add if is_it else self.ours.discard)(pid)
+        return is_it
 
     def opened(self, pid: int) -> Process | None:
         try:
@@ -165,10 +176,11 @@ class Stops:
         try:
             head, _, rest = os.pread(stat, 512, 0).rpartition(b") ")
             parent = int(rest.split()[1])
-            if parent in self.ours or START_LINE in read(f"{self.proc}/{pid}/cmdline").split(b"\0"):
-                self.ours.add(pid)
+            if parent not in self.ours and START_LINE in read(f"{self.proc}/{pid}/cmdline").split(b"\0"):
+                self.tops.add(pid)
+            self.is_ours(pid, parent)
             if pid != self.own_pid and KTHREADD not in (pid, parent):
-                return Process(head.partition(b"(")[2].decode("utf-8", "replace"), stat, pid in self.ours)
+                return Process(head.partition(b"(")[2].decode("utf-8", "replace"), stat)
         except (OSError, ValueError, IndexError):
             pass
         os.close(stat)
@@ -177,13 +189,14 @@ class Stops:
     def forget(self, pid: int) -> None:
         gone = self.known.pop(pid)
         self.ours.discard(pid)
+        self.tops.discard(pid)
         if gone is not None:
             os.close(gone.stat)
             if gone.seconds:
                 self.ended.append(gone)
 
     def told(self) -> list[tuple[str, str, float]]:
-        every = [*self.ended, *(one for one in self.known.values() if one is not None)]
+        every = [one for one in (*self.ended, *self.known.values()) if one is not None and not one.before]
         found = [(one.name, how, seconds) for one in every for how, seconds in one.seconds.items()]
         found += [(group, "throttled", seconds) for group, seconds in self.groups.held_back()]
         if self.frozen:
@@ -212,8 +225,7 @@ def is_frozen(events: int) -> bool:
 
 def throttled(path: str) -> float:
     """Seconds for which a quota kept a cgroup from running, added up over processors."""
-    words = read(f"{path}/cpu.stat").split()
-    return int(dict(zip(words[::2], words[1::2], strict=False)).get(b"throttled_usec", 0)) / 1e6
+    return int((read(f"{path}/cpu.stat").partition(b"throttled_usec ")[2].split() or [b"0"])[0]) / 1e6
 
 
 def own_times() -> tuple[float, int]:
