@@ -42,7 +42,7 @@ class Proc:
 
     def freeze(self, group: str, frozen: int, *pids: int) -> None:
         (self.cgroups / group).mkdir(parents=True, exist_ok=True)
-        (self.cgroups / group / "cgroup.events").write_text(f"populated 1\nfrozen {frozen}\n")
+        (self.cgroups / group / "cgroup.freeze").write_text(f"{frozen}\n")
         (self.cgroups / group / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
 
     def stops(self) -> Stops:
@@ -218,6 +218,31 @@ def test_so_is_one_that_is_made_for_it_also_for_a_client_of_the_labs(proc: Proc,
     looked(stops, clock, 1)
     ((name, how, seconds),) = stops.told()
     assert (name, how) == ("sysbench", "frozen") and seconds >= 2.0
+
+
+def test_so_is_one_whose_tasks_do_not_all_stand_still_and_one_below(proc: Proc, clock: list[float]) -> None:
+    """Its events say that it is not frozen while one task waits for a disk."""
+    proc.process(70, "mariadbd")
+    proc.process(71, "worker")
+    proc.freeze("mariadb.service", 0, 70)
+    proc.freeze("mariadb.service/workers", 0, 71)
+    proc.freeze("mariadb.service-else", 0, 1)
+    (proc.cgroups / "mariadb.service/cgroup.events").write_text("populated 1\nfrozen 0\n")
+    stops = proc.stops()
+    proc.freeze("mariadb.service", 1, 70)
+    looked(stops, clock, 2)
+    assert stops.told() == [("mariadbd", "frozen", 1.5), ("worker", "frozen", 1.5)]
+
+
+def test_so_is_one_that_came_in_the_place_of_another_of_its_name(proc: Proc, clock: list[float]) -> None:
+    proc.process(70, "smbd")
+    proc.freeze("smbd.service", 0, 70)
+    stops = proc.stops()
+    looked(stops, clock, 1)
+    (proc.cgroups / "smbd.service").rename(proc.proc.parent / "gone")
+    proc.freeze("smbd.service", 1, 70)
+    looked(stops, clock, 2)
+    assert stops.told() == [("smbd", "frozen", 1.5)]
 
 
 def test_a_quota_and_a_processor_that_is_taken_away_are_told(proc: Proc, clock: list[float]) -> None:

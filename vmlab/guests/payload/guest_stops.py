@@ -39,15 +39,19 @@ class Process:
 
 
 class Group:
-    """A cgroup: its events, kept open, -1 for none; how many groups it had below it, and which."""
+    """A cgroup: its freezer, kept open, -1 for none; how many groups it had below it, and which."""
 
-    def __init__(self, path: str) -> None:
-        self.links, self.below = -1, list[str]()
+    def __init__(self, path: str, inode: int) -> None:
+        self.inode, self.nlink, self.below = inode, -1, list[str]()
         self.throttled = throttled(path)
         try:
-            self.events = os.open(f"{path}/cgroup.events", os.O_RDONLY)
+            self.freezer = os.open(f"{path}/cgroup.freeze", os.O_RDONLY)
         except OSError:
-            self.events = -1
+            self.freezer = -1
+
+    def close(self) -> None:
+        if self.freezer >= 0:
+            os.close(self.freezer)
 
 
 class Groups:
@@ -63,27 +67,30 @@ class Groups:
         while left:
             path = left.pop()
             try:
-                links = os.stat(path).st_nlink
-                if path not in self.known:
-                    self.known[path] = Group(path)
-                group = self.known[path]
-                if links != group.links:
+                now = os.stat(path)
+                group = self.known.get(path)
+                if group is None or group.inode != now.st_ino:
+                    # A service that starts again has a new one with the old name.
+                    if group is not None:
+                        group.close()
+                    group = self.known[path] = Group(path, now.st_ino)
+                if now.st_nlink != group.nlink:
                     group.below = [one.path for one in os.scandir(path) if one.is_dir()]
-                    group.links = links
+                    group.nlink = now.st_nlink
             except OSError:
                 # It has gone, and another may have come, so that there are as many.
                 if (above := self.known.get(os.path.dirname(path))) is not None:
-                    above.links = -1
+                    above.nlink = -1
                 continue
             found.add(path)
             left += group.below
         for path in self.known.keys() - found:
-            if (events := self.known.pop(path).events) >= 0:
-                os.close(events)
+            self.known.pop(path).close()
 
     def frozen(self) -> set[int]:
-        """The processes in frozen ones."""
-        paths = [path for path, group in self.known.items() if group.events >= 0 and is_frozen(group.events)]
+        """The processes in frozen ones, and in those below. Events say so only once all tasks of one stand still."""
+        tops = [f"{path}/" for path, group in self.known.items() if group.freezer >= 0 and is_frozen(group.freezer)]
+        paths = [path for path in self.known if f"{path}/".startswith(tuple(tops))] if tops else []
         return {int(pid) for path in paths for pid in read(f"{path}/cgroup.procs").split()}
 
     def begin(self) -> None:
@@ -215,9 +222,9 @@ def read(path: str) -> bytes:
         return b""
 
 
-def is_frozen(events: int) -> bool:
+def is_frozen(freezer: int) -> bool:
     try:
-        return b"frozen 1" in os.pread(events, 512, 0)
+        return os.pread(freezer, 16, 0)[:1] == b"1"
     except OSError:
         # The group has gone.
         return False
