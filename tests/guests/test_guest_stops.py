@@ -27,6 +27,7 @@ class Proc:
 
     def __init__(self, folder: Path) -> None:
         self.proc, self.cgroups, self.online = folder / "proc", folder / "cgroup", folder / "online"
+        self.cards = folder / "net"
         self.cgroups.mkdir()
         (self.cgroups / "cgroup.controllers").write_text("cpu io memory\n")
         self.online.write_text("0-1\n")
@@ -45,8 +46,14 @@ class Proc:
         (self.cgroups / group / "cgroup.freeze").write_text(f"{frozen}\n")
         (self.cgroups / group / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
 
+    def card(self, name: str, changes: int, device: bool = True) -> None:
+        (self.cards / name).mkdir(parents=True, exist_ok=True)
+        (self.cards / name / "carrier_changes").write_text(f"{changes}\n")
+        if device:
+            (self.cards / name / "device").mkdir(exist_ok=True)
+
     def stops(self) -> Stops:
-        return Stops(str(self.proc), 50, str(self.cgroups), str(self.online))
+        return Stops(str(self.proc), 50, str(self.cgroups), str(self.online), str(self.cards))
 
 
 @pytest.fixture
@@ -243,6 +250,25 @@ def test_so_is_one_that_came_in_the_place_of_another_of_its_name(proc: Proc, clo
     proc.freeze("smbd.service", 1, 70)
     looked(stops, clock, 2)
     assert stops.told() == [("smbd", "frozen", 1.5)]
+
+
+def test_a_card_without_a_carrier_is_told_first_and_a_bridge_is_none(proc: Proc, clock: list[float]) -> None:
+    for changes in (1, 2):
+        proc.card("eth0", changes)
+        proc.card("eth1", 1)
+        proc.card("docker0", changes, device=False)
+        if changes == 1:
+            stops = proc.stops()
+    stops.begin()
+    assert stops.told() == [], "it was so before the start"
+    proc.card("eth0", 4)
+    proc.card("docker0", 4, device=False)
+    for pid in range(70, 80):
+        proc.process(pid, "postgres", "T")
+    looked(stops, clock, 2)
+    told = stops.told()
+    assert told[0] == ("eth0", "without a carrier", 0.0)
+    assert {one[:2] for one in told[1:]} == {("postgres", "stopped")} and len(told) == guest_stops.MOST_TOLD
 
 
 def test_a_quota_and_a_processor_that_is_taken_away_are_told(proc: Proc, clock: list[float]) -> None:

@@ -187,6 +187,12 @@ async def test_a_setting_that_something_changed_while_guests_were_prepared_is_no
             ["t1-slow: postgres was stopped inside its guest for 3 s while the workloads ran"],
             ["t1-slow: sshd was frozen inside its guest for 0.1 s while the workloads ran"],
         ),
+        (
+            WatchInside((("eth0", "without a carrier", 0.0),)),
+            Outcome.INVALID,
+            ["t1-slow: eth0 was without a carrier inside its guest while the workloads ran"],
+            [],
+        ),
         (WatchInside(), Outcome.PASSED, [], []),
         (
             WatchInside(says=""),
@@ -210,7 +216,7 @@ async def test_a_setting_that_something_changed_while_guests_were_prepared_is_no
             for says in ('{"stopped": [["a", "stopped", 1, 2]], "seconds": 1}', '"stopped"')
         ),
     ],
-    ids=["stopped", "calm", "gone", "hostile", "longer", "a text"],
+    ids=["stopped", "without a carrier", "calm", "gone", "hostile", "longer", "a text"],
 )
 async def test_a_server_that_stands_still_inside_its_guest_is_told(
     tmp_path: Path,

@@ -3,9 +3,9 @@
 Only the standard library of Python 3.9, started with ``-I -S``. It says ``{"ready": true}``, counts anew at a first
 line on standard input, and after a second one says ``{"stopped": [[NAME, HOW, SECONDS], …], "seconds": S}``, those that
 stood longest first. HOW is ``stopped`` (by a signal or a debugger), ``frozen`` (by a cgroup), ``throttled`` (a cgroup,
-by a quota, added up over processors) or ``offline`` (processors). Who is stopped of what the lab itself has started
-here is left out, until its parent ends: ``start_line`` watches clients. So are kernel threads, and what stood still
-before and never went on.
+by a quota, added up over processors), ``offline`` (processors) or ``without a carrier`` (network cards, at least once,
+which come first: nobody knows for how long). Who is stopped of what the lab itself has started here is left out, until
+its parent ends: ``start_line`` watches clients. So are kernel threads, and what stood still before and never went on.
 
 A file of each process and cgroup stays open, so that a look is one read of each; a process may be moved to another
 cgroup at any time, so the members of one are read while it is frozen. Half of the time before and after each look is
@@ -26,6 +26,7 @@ KTHREADD = 2
 MOST_TOLD = 5
 CGROUPS = "/sys/fs/cgroup"
 ONLINE = "/sys/devices/system/cpu/online"
+CARDS = "/sys/class/net"
 START_LINE = b"/run/vmlab/start_line.py"
 
 
@@ -107,8 +108,8 @@ class Groups:
 class Stops:
     """Start lines watch what is below `ours`, the lab's connection, or below a start line, for being stopped."""
 
-    def __init__(self, proc: str, ours: int, cgroups: str = CGROUPS, online: str = ONLINE) -> None:
-        self.proc, self.groups, self.online = proc, Groups(cgroups), online
+    def __init__(self, proc: str, ours: int, cgroups: str = CGROUPS, online: str = ONLINE, cards: str = CARDS) -> None:
+        self.proc, self.groups, self.online, self.cards = proc, Groups(cgroups), online, cards
         self.own_pid = os.getpid()
         self.tops = {ours, self.own_pid}
         self.ours = set(self.tops)
@@ -116,7 +117,7 @@ class Stops:
         self.ended: list[Process] = []
         self.frozen = self.offline = 0.0
         self.last = self.began = time.monotonic()
-        self.own, self.cpus = own_times(), read(online)
+        self.own, self.cpus, self.carriers = own_times(), read(online), carrier_changes(cards)
         for process, how in self.states():
             process.before = how != ""
 
@@ -124,7 +125,7 @@ class Stops:
         """Count from now on."""
         self.ended, self.frozen, self.offline = [], 0.0, 0.0
         self.began = self.last = time.monotonic()
-        self.own, self.cpus = own_times(), read(self.online)
+        self.own, self.cpus, self.carriers = own_times(), read(self.online), carrier_changes(self.cards)
         for process, how in self.states():
             process.seconds, process.how, process.before = {}, how, process.before and how != ""
         self.groups.begin()
@@ -210,7 +211,9 @@ class Stops:
             found.append(("all that runs there", "frozen", self.frozen))
         if self.offline:
             found.append(("a processor", "offline", self.offline))
-        return sorted(found, key=lambda one: -one[2])[:MOST_TOLD]
+        now = carrier_changes(self.cards)
+        lost = [(name, "without a carrier", 0.0) for name, then in self.carriers.items() if now.get(name) != then]
+        return [*lost, *sorted(found, key=lambda one: -one[2])][:MOST_TOLD]
 
 
 def read(path: str) -> bytes:
@@ -233,6 +236,15 @@ def is_frozen(freezer: int) -> bool:
 def throttled(path: str) -> float:
     """Seconds for which a quota kept a cgroup from running, added up over processors."""
     return int((read(f"{path}/cpu.stat").partition(b"throttled_usec ")[2].split() or [b"0"])[0]) / 1e6
+
+
+def carrier_changes(cards: str) -> dict[str, bytes]:
+    """How often each network card has lost or got its carrier; what has no device, as a bridge, is none."""
+    try:
+        names = [name for name in os.listdir(cards) if os.path.exists(f"{cards}/{name}/device")]
+    except OSError:
+        return {}
+    return {name: read(f"{cards}/{name}/carrier_changes") for name in names}
 
 
 def own_times() -> tuple[float, int]:

@@ -1,4 +1,4 @@
-"""Processes that stood still inside a cell's guests while workloads ran: servers, and whatever else works there.
+"""What stood still inside a cell's guests while workloads ran: servers, whatever else works there, network links.
 
 The host sees a guest's virtual CPUs, and the start line its client. What a client works against, such as a database,
 only its own guest shows: a program there looks once a second (``payload/guest_stops.py``).
@@ -23,7 +23,8 @@ from vmlab.model.errors import GuestError, VmlabError, in_one_line
 from vmlab.model.visible import visible_line
 from vmlab.workloads.verification import UNREADABLE
 
-_HOW = ("stopped", "frozen", "throttled", "offline")
+_NO_CARRIER = "without a carrier"
+_HOW = ("stopped", "frozen", "throttled", "offline", _NO_CARRIER)
 _MOST = 100
 
 
@@ -98,8 +99,13 @@ class StopsInside:
         await asyncio.gather(*map(_closed, channels.values()))
 
     def findings(self) -> Iterator[Finding]:
-        """One for each process that stood still, and for each guest that was not watched."""
-        yield from (one.finding(self._seconds) for one in self._stood)
+        """One for each process that stood still, each link that was lost, and each guest that was not watched."""
+        for one in self._stood:
+            if one.how.startswith(_NO_CARRIER):
+                # Nobody knows for how long, nor how long what was lost took to be sent again.
+                yield Finding(f"{one.who} was {one.how} while the workloads ran", breaks=True)
+            else:
+                yield one.finding(self._seconds)
         for guest, why in self._unwatched.items():
             yield Finding(f"{guest}: its processes were not watched: {why}", breaks=False)
 
