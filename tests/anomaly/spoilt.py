@@ -169,6 +169,9 @@ class SpoiltHypervisor:
     def pids(self, names: Collection[str]) -> dict[str, int]:
         return self._inner.pids(names)
 
+    def pids_outside(self, names: Collection[str]) -> dict[str, int]:
+        return self._inner.pids_outside(names)
+
     async def destroy(self, names: list[str]) -> None:
         await self._point("destroy")
         await self._inner.destroy(names)

@@ -80,6 +80,7 @@ class FakeHypervisor:
     disks: Path = Path("/fake")
     stopped: dict[str, float] = field(default_factory=dict)
     processes: dict[str, int] = field(default_factory=dict)
+    hosts_processes: dict[str, int] = field(default_factory=dict)
     used: dict[str, float] = field(default_factory=dict)
     waited: float = 3600.0
     asked: Counter[str] = field(default_factory=Counter)
@@ -382,6 +383,10 @@ class FakeHypervisor:
     def pids(self, names: Collection[str]) -> dict[str, int]:
         """What the test put into `processes`."""
         return {name: self.processes[name] for name in names if name in self.processes}
+
+    def pids_outside(self, names: Collection[str]) -> dict[str, int]:
+        """What the test put into `hosts_processes`."""
+        return {name: self.hosts_processes[name] for name in names if name in self.hosts_processes}
 
     async def destroy(self, names: list[str]) -> None:
         """Forget them; unknown ones are no error."""

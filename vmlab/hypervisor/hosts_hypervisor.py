@@ -201,6 +201,10 @@ class HostsWatch(DomainWatch):
         """None: the numbers of the host's processes mean others in the lab's PID namespace."""
         return {}
 
+    def pids_outside(self, names: Collection[str]) -> dict[str, int]:
+        """The process of each of these guests that is watched, as the host numbers it."""
+        return super().pids(names)
+
     def host_pids(self) -> list[int]:
         """The processes of all guests that are watched, as the host numbers them; for any thread."""
         return [guest.pid for guest in tuple(self._guests.values())]

@@ -131,6 +131,9 @@ class GuestWatch(Protocol):
     def pids(self, names: Collection[str]) -> dict[str, int]:
         """The process of each guest that runs, by the guest's name, in this PID namespace; none for those outside."""
 
+    def pids_outside(self, names: Collection[str]) -> dict[str, int]:
+        """The same of those outside of this PID namespace alone, as the host numbers them."""
+
     def host_pids(self) -> list[int]:
         """The processes of all guests that run outside of this PID namespace, as the host numbers them; any thread."""
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from tests.waiting import until
+from vmlab.hypervisor.hosts_hypervisor import HostsWatch
 from vmlab.hypervisor.isolation.init import CHILDREN, Change, Children
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt.libvirt_root import Places
@@ -30,6 +31,7 @@ class Root:
     """What QEMU said last, and no domain's process."""
 
     words: str = ""
+    proc: Path = Path("/proc")
 
     def last_words_of(self, _domain: str) -> str:
         return self.words
@@ -68,6 +70,18 @@ async def cause(domain_watch: DomainWatch, *names: str) -> str:
             await domain_watch.until_lost(names)
     assert lost.value.guest == "web"
     return lost.value.cause
+
+
+async def test_the_process_of_a_guest_is_in_this_pid_namespace_or_with_the_host_s_libvirt_outside(
+    process: subprocess.Popen[bytes],
+) -> None:
+    found = []
+    for kind in (DomainWatch, HostsWatch):
+        domain_watch = kind(cast(Places, Root()), Path("/nonexistent").joinpath)
+        domain_watch.watch("web", Domain("1"), process.pid)
+        found.append((domain_watch.pids(["web", "db"]), domain_watch.pids_outside(["web", "db"])))
+        domain_watch.leave("web")
+    assert found == [({"web": process.pid}, {}), ({}, {"web": process.pid})]
 
 
 async def test_a_death_is_heard_of_without_libvirt_and_without_init(process: subprocess.Popen[bytes]) -> None:

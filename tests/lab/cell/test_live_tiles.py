@@ -13,6 +13,7 @@ import pytest
 from tests.lab.runs import MemoryRun
 from tests.lab.sys_folder import Sys
 from tests.waiting import until
+from vmlab.lab.cell.undisturbed import Undisturbed
 from vmlab.lab.commands import coming_cells
 from vmlab.lab.run.runner import Runner
 from vmlab.model.cell_event import (
@@ -106,7 +107,10 @@ def room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coming_cells, "read_host_facts", lambda _folder, _roots: ROOM)
 
 
-async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly() -> None:
+async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: set[str] = set()
+    monkeypatch.setattr(Undisturbed, "keep_limited", lambda self: kept.update(self._guests.names))
+
     async def steps(show: Show) -> None:
         answer = await show.changed(2)
         assert (answer["before"], answer["after"]) == (1, 2)
@@ -116,6 +120,7 @@ async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly() -> None:
         await show.heard(lambda event: isinstance(event, GuestStateChanged) and event.state == "gone", "guests went")
         await show.heard(of_tile(1), "the first tile goes on")
         assert set(show.hypervisor.running) == {"t1-quick", "t1-slow"}
+        assert kept == {"t1-quick", "t1-slow", "t2-quick", "t2-slow"}, "their quotas are known before guests go"
 
     show = Show(overrides=LOOPED)
     assert await show.shown(steps) == "invalid"

@@ -272,6 +272,53 @@ async def test_a_quota_that_was_asked_for_holds_back_its_own_guest_and_no_other(
         assert reason.endswith("for 40.0 % of the time; the limit is 5 %")
 
 
+@pytest.mark.parametrize(
+    ("group", "pid", "outcome"),
+    [
+        (r"machine.slice/machine-qemu\x2d1\x2dt1\x2dquick.scope/libvirt/vcpu0", -11, Outcome.PASSED),
+        (r"machine.slice/machine-qemu\x2d2\x2dt1\x2dslow.scope", -10, Outcome.INVALID),
+        ("user.slice", 12, Outcome.INVALID),
+    ],
+)
+async def test_a_quota_of_one_guest_excuses_none_on_other_guests_of_the_host_s_libvirt_or_on_programs(
+    group: str, pid: int, outcome: Outcome, tmp_path: Path
+) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    wanted = f"events: {EVENTS}}}"
+    lab.plan = scenario_plan(lambda text: text.replace("200}", "200, cpu_quota: 50}").replace("events: 10}", wanted))
+    lab.hypervisor.hosts_processes = {"t1-quick": 11, "t1-slow": 10}
+    held = Throttled(Path("/sys/fs/cgroup") / group, frozenset({pid}), 4.0)
+    assert await ended_where(Seen(10.0, throttled=[held]), lab) is outcome
+    if outcome is Outcome.INVALID:
+        who = "t1-slow: its QEMU" if pid < 0 else "the lab's programs"
+        assert f"held back {who} for 40.0 % of the time" in lab.ended().reasons[0]
+
+
+async def test_a_quota_of_a_guest_that_has_left_meanwhile_stays_one_that_was_asked_for(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    wanted = f"events: {EVENTS}}}"
+    lab.plan = scenario_plan(lambda text: text.replace("200}", "200, cpu_quota: 50}").replace("events: 10}", wanted))
+    lab.hypervisor.processes = {"t1-quick": 11}
+    take = lab.take
+
+    def also(event: object) -> None:
+        take(event)  # type: ignore[arg-type]
+        if isinstance(event, WorkloadStarted):
+            lab.hypervisor.processes = {}
+
+    lab.take = also  # type: ignore[method-assign]
+    held = Throttled(Path("/sys/fs/cgroup/cpu/machine/qemu-1-quick"), frozenset({11}), 4.0)
+    assert await ended_where(Seen(10.0, throttled=[held]), lab) is Outcome.PASSED
+
+
+async def test_a_stop_of_a_guest_of_the_host_s_libvirt_is_told_once_and_by_its_name(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    lab.hypervisor.hosts_processes = {"t1-quick": 11}
+    stood = [Standstill(-11, "qemu-system-x86", "stopped", 2.0)]
+    assert await ended_where(Seen(10.0, stood), lab) is Outcome.INVALID
+    assert lab.ended().reasons == ["t1-quick: its QEMU was stopped for 2 s while the workloads ran"]
+
+
 @pytest.mark.parametrize(("asked", "outcome"), [(True, Outcome.FAILED), (False, Outcome.INVALID)])
 async def test_a_quota_that_was_asked_for_is_no_excuse_for_a_tool_that_reports_much_less_time(
     asked: bool, outcome: Outcome, tmp_path: Path

@@ -159,6 +159,10 @@ class DomainWatch:
         """The process of each of these guests that is watched."""
         return {name: self._guests[name].pid for name in names if name in self._guests}
 
+    def pids_outside(self, names: Collection[str]) -> dict[str, int]:
+        """None: see `host_pids`."""
+        return {}
+
     def host_pids(self) -> list[int]:
         """None: all guests are processes of the lab's PID namespace."""
         return []

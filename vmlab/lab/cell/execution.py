@@ -62,9 +62,9 @@ class Execution:
     def __post_init__(self) -> None:
         self._network = NetworkCheck(self._around.hypervisor, self._guests.specs)
         self._limits = LimitCheck(self._around.hypervisor, self._guests, self._events)
-        self._undisturbed = Undisturbed(self._around, self._guests)
+        self.undisturbed = Undisturbed(self._around, self._guests)
+        """For tiles that leave, as the next one."""
         self.inside = StopsInside(self._guests, self._around.timing)
-        """For tiles that leave."""
         interval = self._around.timing.latency
         self.latency = LatencyReadings(self._around.hypervisor, self._guests, self._events, interval)
         """Of the guests' disks while the clients work."""
@@ -72,15 +72,15 @@ class Execution:
     @property
     def lost_seconds(self) -> float:
         """See `Undisturbed`."""
-        return self._undisturbed.lost_seconds
+        return self.undisturbed.lost_seconds
 
     async def prepare(self) -> None:
         """Take what must not change from now on. Places on the host have no links yet."""
-        await self._undisturbed.prepare(links=not self._plan.works_on_host)
+        await self.undisturbed.prepare(links=not self._plan.works_on_host)
 
     async def stop(self) -> None:
         """End what `prepare` has opened, whatever has failed."""
-        await self._undisturbed.stop()
+        await self.undisturbed.stop()
 
     async def run(self, instances: Instances, end_tiles: Callable[[], Awaitable[None]]) -> None:
         """Start all of `instances` together and follow each to its end; `end_tiles` ends changes of the tiles.
@@ -95,7 +95,7 @@ class Execution:
         moment = await self._hosts_moment(len(first))
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
-        await self._undisturbed.begin(self._events.in_force)
+        await self.undisturbed.begin(self._events.in_force)
         counters = await self._host_counters()
         await self._network.begin()
         await self._limits.begin()
@@ -106,7 +106,7 @@ class Execution:
         self._contention = Contention.of(self._plan, self._around.hypervisor)
         self._follow(first, start)
         opening = asyncio.ensure_future(self._counters_read("start", start.host_mono - self._ahead(start.lead)))
-        self._undisturbed.start()
+        self.undisturbed.start()
         try:
             await start.moment()
             began = time.monotonic()
@@ -125,7 +125,7 @@ class Execution:
             self._executed = (await opening or began, closing or time.monotonic())
             await self._network.end(start.host_wall)
             await self._limits.end()
-            await self._undisturbed.end()
+            await self.undisturbed.end()
             self._between = self._of_others(counters.until(await self._host_counters()))
             self._events.emit(NeighboursCounted(cell=self._plan.index, neighbours=list(self._between.neighbours)))
             await self.latency.end()
@@ -286,7 +286,7 @@ class Execution:
         disturbance = Disturbance.of(self._around.host.mean, self._executed, self._between, self._around.host.extremes)
         switched = [what for what, one in self._live.items() if one.was_asked]
         for finding in (
-            *self._undisturbed.findings(scenario.limits, instances, switched),
+            *self.undisturbed.findings(scenario.limits, instances, switched),
             *self.inside.findings(),
             *disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds),
         ):

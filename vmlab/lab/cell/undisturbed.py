@@ -85,7 +85,7 @@ class Undisturbed:
         self._seen = Seen()
         self._stood: list[Stood] = []
         self._names: dict[int, str] = {}
-        self._limited: frozenset[int] = frozenset()
+        self._limited = set[int]()
         self._early: list[tuple[str, object, object]] = []
         self._given: Mapping[str, Mapping[str, str]] = {}
         self._tuned: Mapping[str, list[str]] = {}
@@ -99,6 +99,7 @@ class Undisturbed:
     async def begin(self, recorded: Mapping[str, object]) -> None:
         """Get ready, before the common start is announced. The cell has `recorded` these settings of the host."""
         self._before = await self._stopped_qemus()
+        self.keep_limited()
         self._given = await self._around.hypervisor.live_settings(self._guests.names)
         self._tuned = self._around.hypervisor.watch.tuned(self._guests.names)
         now = await asyncio.to_thread(self._around.host.settings)
@@ -109,13 +110,24 @@ class Undisturbed:
         """Watch from now on."""
         self._watch.start()
 
+    def keep_limited(self) -> None:
+        """Remember the processes of guests that were given a quota: before a tile leaves, they are still known."""
+        pids = self._pids()
+        asked = {spec.name for spec in self._guests.specs if spec.resources.cpu_quota is not None}
+        self._limited |= {pids[name] for name in asked & pids.keys()}
+
+    def _pids(self) -> dict[str, int]:
+        """The process of each guest, as `Throttled` and `Standstill` number it."""
+        watch, names = self._around.hypervisor.watch, self._guests.names
+        return {**watch.pids(names), **{name: -pid for name, pid in watch.pids_outside(names).items()}}
+
     async def _stopped_qemus(self) -> dict[str, float]:
         return await self._around.hypervisor.watch.standstill(self._guests.names)
 
     async def end(self) -> None:
         """Take what was seen until now: of QEMUs that were stopped by a signal the init knows the times."""
         now = await self._stopped_qemus()
-        pids = self._around.hypervisor.watch.pids(self._guests.names)
+        pids = self._pids()
         # Guests that were added since were stopped while they were restored.
         added = {pid for guest, pid in pids.items() if guest not in self._before}
         self._names = {
@@ -123,8 +135,7 @@ class Undisturbed:
             os.getpid(): "the lab's runner",
             self._around.host.disk.pid or 0: f"the {EMULATED_DISK}'s process",
         }
-        asked = {spec.name for spec in self._guests.specs if spec.resources.cpu_quota is not None}
-        self._limited = frozenset(pids[name] for name in asked & pids.keys())
+        self.keep_limited()
         by_signal = {name: now[name] - then for name, then in self._before.items() if now.get(name, then) > then}
         self._stood = [
             Stood(f"{name}: its QEMU", "stopped", seconds, exact=True) for name, seconds in by_signal.items()
@@ -182,11 +193,11 @@ class Undisturbed:
                 yield Finding(f"{text} {_WHILE}", breaks=False)
 
     def _asked_for(self, one: Throttled) -> bool:
-        """Whether a group is below that of one guest with a quota, or may be of a guest on the host with one."""
-        asked = any(spec.resources.cpu_quota is not None for spec in self._guests.specs)
-        if one.pids & self._names.keys():
-            return one.pids <= self._limited and any("qemu" in part for part in one.group.parts)
-        return asked
+        """Whether a group is that of one guest with a quota, or below it: libvirt and machined name it after QEMU.
+
+        Guests on the host are given none.
+        """
+        return one.pids <= self._limited and any("qemu" in part for part in one.group.parts)
 
 
 def clients_stopped(instances: Instances) -> Iterator[Stood]:
