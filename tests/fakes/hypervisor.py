@@ -101,6 +101,8 @@ class FakeHypervisor:
     """What files of guests held when levers were proved at last."""
     given: list[dict[str, dict[str, str]]] = field(default_factory=list)
     """What libvirt gives guests, by their names, one after the other for each time that it is asked."""
+    undescribed: set[str] = field(default_factory=set)
+    """The guests that it does not describe in time."""
     changes: list[dict[str, list[str]]] = field(default_factory=list)
     """The same for what it was asked to change of them."""
     merge_fault: VmlabError | None = None
@@ -257,7 +259,7 @@ class FakeHypervisor:
         """As the test says, one after the other; at last what it has said last, and nothing otherwise."""
         self._called("live_settings")
         given = _next(self.given)
-        return {name: given.get(name, {}) for name in names if name in self.running}
+        return {name: given.get(name, {}) for name in names if name in self.running.keys() - self.undescribed}
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """As the test says, one after the other; at last, and where it says nothing, no bytes anywhere."""

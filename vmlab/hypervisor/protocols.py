@@ -203,7 +203,7 @@ class Hypervisor(Protocol):
 
     async def live_settings(self, names: Collection[str]) -> dict[str, dict[str, str]]:
         """What can be changed of these guests while they run, such as a limit of a disk, as libvirt has it: by guest,
-        each value by its path. Without guests that do not run.
+        each value by its path. Without guests that do not run, and those that libvirt does not describe in time.
         """
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:

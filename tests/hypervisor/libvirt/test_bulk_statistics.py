@@ -129,7 +129,11 @@ async def test_what_can_be_changed_of_a_guest_is_known_by_its_path() -> None:
   <currentMemory unit='KiB'>524288</currentMemory>
   <cputune><!-- by hand --><vcpupin vcpu='0' cpuset='1'/><shares>100</shares></cputune>
   <devices>
-    <disk type='file'><source file='a' index='1'/><target dev='vda'/></disk>
+    <disk type='file'>
+      <driver name='qemu' cache='none'/><source file='a' index='2'/>
+      <backingStore type='file' index='1'><source file='b'/><backingStore/></backingStore>
+      <target dev='vda'/>
+    </disk>
     <disk type='file'><target dev='vdb'/><iotune><total_iops_sec>500</total_iops_sec></iotune></disk>
     <interface type='bridge'><link state='down'/></interface>
     <channel type='unix'><target type='virtio' state='connected'/></channel>
@@ -146,7 +150,15 @@ async def test_what_can_be_changed_of_a_guest_is_known_by_its_path() -> None:
             "cputune/vcpupin/@vcpu": "0",
             "cputune/vcpupin/@cpuset": "1",
             "cputune/shares": "100",
+            "devices/disk[1]/source/@file": "a",
+            "devices/disk[1]/driver/@name": "qemu",
+            "devices/disk[1]/driver/@cache": "none",
+            "devices/disk[1]/backingStore/@type": "file",
+            "devices/disk[1]/backingStore/source/@file": "b",
             "devices/disk[2]/iotune/total_iops_sec": "500",
             "devices/interface/link/@state": "down",
+            "count(devices/disk)": "2",
+            "count(devices/interface)": "1",
+            "count(devices/channel)": "1",
         }
     }

@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import libvirt
 import pytest
 
 from tests.waiting import until
@@ -70,6 +71,48 @@ async def cause(domain_watch: DomainWatch, *names: str) -> str:
             await domain_watch.until_lost(names)
     assert lost.value.guest == "web"
     return lost.value.cause
+
+
+class Connection:
+    """libvirt's connection: what is to be called for each kind of event."""
+
+    def __init__(self) -> None:
+        self.called: dict[int, Callable[..., None]] = {}
+
+    def domainEventRegisterAny(self, _domain: None, kind: int, called: Callable[..., None], _opaque: None) -> None:
+        self.called[kind] = called
+
+    def createXML(self, _xml: str, _flags: int) -> None:
+        raise libvirt.libvirtError("there is no such domain")
+
+
+async def test_what_somebody_has_libvirt_change_of_a_guest_is_heard_of(
+    process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection, domain_watch = Connection(), watch_of(Root())
+    monkeypatch.setattr("vmlab.hypervisor.libvirt.domain_watch.start_event_loop", lambda: None)
+    monkeypatch.setattr(libvirt, "open", lambda _uri: connection)
+    monkeypatch.setattr(domain_watch._children, "start", lambda: None)
+    domain_watch.begin().connect("qemu:///embed")
+    domain_watch.watch("web", Domain("1"), process.pid)
+    for kind, *told in (
+        (libvirt.VIR_DOMAIN_EVENT_ID_TUNABLE, {"cputune.cpu_shares": 100}),
+        (libvirt.VIR_DOMAIN_EVENT_ID_BALLOON_CHANGE, 65536),
+        (libvirt.VIR_DOMAIN_EVENT_ID_BLOCK_JOB_2, "vda", libvirt.VIR_DOMAIN_BLOCK_JOB_TYPE_COPY, 0),
+        (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, "virtio-disk2"),
+        (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, "net1"),
+    ):
+        for uuid in ("1", "2"):
+            connection.called[kind](connection, Domain(uuid), *told, None)
+    await asyncio.sleep(0)
+    assert domain_watch.tuned(["web"])["web"] == [
+        "cputune.cpu_shares 100",
+        "currentMemory 65536",
+        "the disk vda (block job)",
+        "the device virtio-disk2 (added)",
+        "the device net1 (removed)",
+    ]
+    domain_watch.leave("web")
 
 
 async def test_the_process_of_a_guest_is_in_this_pid_namespace_or_with_the_host_s_libvirt_outside(

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.one_cell import Lab, working
+from vmlab.lab.cell.undisturbed import given_else
 from vmlab.model.cell_event import LeverProved
+from vmlab.model.event import Notice
 from vmlab.model.run import Outcome
 
 LIMITED = ("cpu_shares: 200}", "cpu_shares: 200, limit_iops: 100}")
@@ -61,6 +63,30 @@ async def test_what_libvirt_gives_a_guest_is_compared(
     assert list(lab.ended().reasons) == ([] if told is None else [told])
 
 
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_guest_that_libvirt_does_not_describe_is_told(tmp_path: Path, late: bool) -> None:
+    def prepared(lab: Lab) -> None:
+        lab.hypervisor.changes = [{}, {"t1-slow": ["currentMemory 65536"]}]
+        if not late:
+            lab.hypervisor.undescribed = {"t1-slow"}
+
+    async with working(tmp_path, prepare=prepared) as (lab, _):
+        lab.hypervisor.undescribed = {"t1-slow"}
+    assert [one.text for one in lab.of(Notice)] == ["cell 1: t1-slow: what libvirt gives it could not be compared"]
+    assert list(lab.ended().reasons) == [
+        "t1-slow: somebody had libvirt change currentMemory 65536 while the workloads ran"
+    ]
+
+
+def test_of_a_guest_that_has_left_nothing_is_told() -> None:
+    assert list(given_else({"t2-web": {LIMIT: "9"}}, {}, {"t2-web": []}, {})) == []
+
+
+def test_of_several_changes_the_first_of_libvirt_s_description_is_told() -> None:
+    (found,) = given_else({"web": {"source": "a"}}, {"web": {"source": "b", "backing": "a"}}, {}, {"web": []})
+    assert found.text == "web: source was changed from a to b, and 1 more while the workloads ran"
+
+
 async def test_what_was_put_back_meanwhile_is_found_as_well(tmp_path: Path) -> None:
     def prepared(lab: Lab) -> None:
         early = ["cputune.cpu_shares 100"]
@@ -70,3 +96,12 @@ async def test_what_was_put_back_meanwhile_is_found_as_well(tmp_path: Path) -> N
         pass
     (told,) = lab.ended().reasons
     assert told == "t1-slow: somebody had libvirt change blkdeviotune.disk vda, and 1 more while the workloads ran"
+
+
+async def test_a_guest_that_is_added_again_is_not_compared_with_the_one_that_has_left(tmp_path: Path) -> None:
+    def prepared(lab: Lab) -> None:
+        lab.hypervisor.given = [{"t1-slow": {LIMIT: "9"}}, {"t1-slow": {}}]
+
+    async with working(tmp_path, prepare=prepared) as (lab, cell):
+        cell._execution.undisturbed.leave(["t1-slow"])
+    assert lab.ended().outcome is Outcome.PASSED

@@ -351,6 +351,11 @@ class DomainEvents:
             (libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._lifecycle),
             (libvirt.VIR_DOMAIN_EVENT_ID_IO_ERROR_REASON, self._disk_error),
             (libvirt.VIR_DOMAIN_EVENT_ID_TUNABLE, self._tuned),
+            # QEMU tells this only when the guest gives memory away or takes some back, not when it boots.
+            (libvirt.VIR_DOMAIN_EVENT_ID_BALLOON_CHANGE, self._changed("currentMemory {}")),
+            (libvirt.VIR_DOMAIN_EVENT_ID_BLOCK_JOB_2, self._changed("the disk {} (block job)")),
+            (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, self._changed("the device {} (added)")),
+            (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, self._changed("the device {} (removed)")),
         )
         for kind, called in kinds:
             connection.domainEventRegisterAny(None, kind, called, None)
@@ -370,6 +375,12 @@ class DomainEvents:
 
     def _tuned(self, _connection: Any, domain: Any, given: dict[str, Any], _opaque: Any) -> None:
         self._pass_on(self._on_tuned, domain, ", ".join(f"{name} {value}" for name, value in given.items()))
+
+    def _changed(self, words: str) -> Callable[..., None]:
+        def told(_connection: Any, domain: Any, what: object, *_more: Any) -> None:
+            self._pass_on(self._on_tuned, domain, words.format(what))
+
+        return told
 
     def _disk_error(
         self, _connection: Any, domain: Any, path: str, _device: str, action: int, reason: str, _opaque: Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -90,9 +91,12 @@ def _capabilities(domain: Any) -> str:
 
 _CHANGEABLE = (
     *("vcpu", "vcpus", "currentMemory", "iothreadids", "cputune", "blkiotune", "memtune", "numatune"),
-    *("devices/disk/iotune", "devices/interface/bandwidth", "devices/interface/link"),
+    *(f"devices/disk/{part}" for part in ("source", "driver", "backingStore", "mirror", "iotune")),
+    *("devices/interface/bandwidth", "devices/interface/link"),
 )
-"""What virsh changes of a domain that runs (setvcpus, setmem, blkdeviotune, domif-setlink and the like)."""
+"""What virsh changes of a domain that runs (setvcpus, setmem, snapshot-create-as, domif-setlink and the like)."""
+_NUMBER = "index"
+"""libvirt's own number of a file below a disk, which tells nothing."""
 
 
 async def live_settings(lookup: Callable[[str], Any], names: Collection[str]) -> dict[str, dict[str, str]]:
@@ -109,12 +113,13 @@ async def live_settings(lookup: Callable[[str], Any], names: Collection[str]) ->
 
 
 def _changeable(described: str) -> dict[str, str]:
-    """The values of a domain's elements and attributes that can be changed, by their paths."""
+    """The values of a domain's elements and attributes that can be changed, and numbers of devices, by their paths."""
     domain = etree.fromstring(described)
-    tree, found = etree.ElementTree(domain), dict[str, str]()
+    devices = Counter(str(device.tag) for device in domain.iterfind("devices/*"))
+    tree, found = etree.ElementTree(domain), {f"count(devices/{kind})": str(count) for kind, count in devices.items()}
     for one in (part for path in _CHANGEABLE for top in domain.iterfind(path) for part in top.iter(etree.Element)):
         path = tree.getelementpath(one)
-        found |= {f"{path}/@{name!s}": str(value) for name, value in one.attrib.items()}
+        found |= {f"{path}/@{name!s}": str(value) for name, value in one.attrib.items() if name != _NUMBER}
         if text := (one.text or "").strip():
             found[path] = text
     return found

@@ -152,7 +152,7 @@ class LiveTiles:
         await shielded(self._taken_away(guests, leaving))
 
     async def _taken_away(self, guests: Sequence[GuestPlan], instances: Sequence[WorkloadInstance]) -> None:
-        self._execution.undisturbed.keep_limited()
+        self._execution.undisturbed.leave(guest.key for guest in guests)
         try:
             await run_all(instance.close() for instance in instances)
         finally:

@@ -80,7 +80,7 @@ class Undisturbed:
     def __init__(self, around: CellSurroundings, guests: GuestSet) -> None:
         self._around = around
         self._guests = guests
-        self._before: Mapping[str, float] = {}
+        self._before: dict[str, float] = {}
         self._watch = StandstillWatch(inside=False)
         self._seen = Seen()
         self._stood: list[Stood] = []
@@ -99,7 +99,7 @@ class Undisturbed:
     async def begin(self, recorded: Mapping[str, object]) -> None:
         """Get ready, before the common start is announced. The cell has `recorded` these settings of the host."""
         self._before = await self._stopped_qemus()
-        self.keep_limited()
+        self._keep_limited()
         self._given = await self._around.hypervisor.live_settings(self._guests.names)
         self._tuned = self._around.hypervisor.watch.tuned(self._guests.names)
         now = await asyncio.to_thread(self._around.host.settings)
@@ -110,8 +110,14 @@ class Undisturbed:
         """Watch from now on."""
         self._watch.start()
 
-    def keep_limited(self) -> None:
-        """Remember the processes of guests that were given a quota: before a tile leaves, they are still known."""
+    def leave(self, names: Iterable[str]) -> None:
+        """These guests are about to be ended. One of such a name that comes later is another guest."""
+        self._keep_limited()
+        for name in names:
+            self._before.pop(name, None)
+
+    def _keep_limited(self) -> None:
+        """Remember the processes of guests that were given a quota, as long as they are known."""
         pids = self._pids()
         asked = {spec.name for spec in self._guests.specs if spec.resources.cpu_quota is not None}
         self._limited |= {pids[name] for name in asked & pids.keys()}
@@ -135,14 +141,15 @@ class Undisturbed:
             os.getpid(): "the lab's runner",
             self._around.host.disk.pid or 0: f"the {EMULATED_DISK}'s process",
         }
-        self.keep_limited()
+        self._keep_limited()
         by_signal = {name: now[name] - then for name, then in self._before.items() if now.get(name, then) > then}
         self._stood = [
             Stood(f"{name}: its QEMU", "stopped", seconds, exact=True) for name, seconds in by_signal.items()
         ]
         self._seen = await asyncio.to_thread(self._watch.stop)
-        given = await self._around.hypervisor.live_settings([one for one in self._guests.names if one in self._given])
-        tuned = self._around.hypervisor.watch.tuned(given)
+        known = [one for one in self._guests.names if one in self._before]
+        given = await self._around.hypervisor.live_settings([one for one in known if one in self._given])
+        tuned = self._around.hypervisor.watch.tuned(known)
         self._given_else = [*given_else(self._given, given, self._tuned, tuned)]
         told = {one.who for one in self._stood}
         seen = longest((one for one in self._seen.stood if one.pid not in added), self._names)
@@ -213,18 +220,22 @@ def given_else(
     asked_before: Mapping[str, list[str]],
     asked: Mapping[str, list[str]],
 ) -> Iterator[Finding]:
-    """One finding for each guest of which libvirt has given something else: what differs, or was put back meanwhile.
+    """One finding for each guest of which libvirt has given something else: what differs, or was put back meanwhile;
+    and for each that libvirt has not described.
 
-    See `Hypervisor.live_settings` and `GuestWatch.tuned`.
+    See `Hypervisor.live_settings` and `GuestWatch.tuned`, which has all guests that are there.
     """
-    for guest, now in after.items():
-        then = before[guest]
+    for guest, all_asked in asked.items():
+        then, now = before.get(guest), after.get(guest)
+        if then is None or now is None:
+            yield Finding(f"{guest}: what libvirt gives it could not be compared", breaks=False)
+            then = now = {}
         changed = [
             f"{path} was changed from {then.get(path, _NONE)} to {now.get(path, _NONE)}"
-            for path in sorted(then.keys() | now.keys())
+            for path in {**then, **now}
             if then.get(path) != now.get(path)
         ]
-        meanwhile = asked.get(guest, [])[len(asked_before.get(guest, [])) :]
+        meanwhile = all_asked[len(asked_before.get(guest, [])) :]
         if changed or meanwhile:
             what = changed[0] if changed else f"somebody had libvirt change {meanwhile[0]}"
             more = max(len(changed), len(meanwhile)) - 1
