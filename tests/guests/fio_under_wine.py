@@ -41,7 +41,7 @@ async def _measured(shell: WindowsShell, name: str, params: FioParams, keep: Pat
     await workload.prepare(context)
     held = await HeldClient.hold(shell, shell, workload.client(context), 60)
     await held.measure_clock()
-    await held.start_at(time.time() + 0.2)
+    await held.start_at(time.monotonic() + 0.2)
     async for line in held.follow(lambda start: click.echo(f"{name}: {1e3 * start.late:.1f} ms late"), 300):
         if (done := workload.progress(line)) is not None:
             click.echo(f"{name}: {done.done:g} of {done.total:g} {done.unit}")

@@ -33,7 +33,7 @@ class Commands:
 
     async def __call__(self, line: str, process: asyncssh.SSHServerProcess[bytes]) -> int:
         self.lines.append(line)
-        self.begun = time.time()
+        self.begun = time.monotonic()
         process.stdout.write(self.out)
         process.stderr.write(self.err)
         await self.go.wait()
@@ -118,15 +118,25 @@ async def test_a_client_starts_at_the_moment_and_its_lines_come_one_by_one(
     commands.out, commands.err = b"one\rtwo\r\r\nthr\xc3\xa9e", b"remark\r\n"
     held = await _held(shell)
     assert commands.lines == []
-    moment = time.time() + 0.3
+    moment = time.monotonic() + 0.3
     starts: list[TrueStart] = []
     await held.start_at(moment)
     lines = [line async for line in held.follow(starts.append, SOON)]
     assert lines == ["one", "two", "thr\u00e9e"] and commands.lines == ['fio "--x=a b"']
-    assert commands.begun >= moment and starts[0].host_wall >= commands.begun >= moment
+    assert commands.begun >= moment and starts[0].host_mono >= commands.begun >= moment
     assert held.finished.status == 0 and held.finished.stderr == "remark\n"
     span = await held.host_span(SOON)
     assert span.seconds == pytest.approx(held.finished.seconds, abs=0.5) and span.uncertainty < 0.5
+    await held.close()
+
+
+async def test_a_clock_of_the_host_s_that_is_set_back_delays_no_client(
+    shell: WindowsShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = await _held(shell)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    await held.start_at(time.monotonic())
+    assert [line async for line in held.follow(lambda _start: None, SOON)] == []
     await held.close()
 
 
@@ -138,7 +148,7 @@ async def test_a_client_that_prints_without_an_end_of_line_is_an_error(
     commands.out = b"a" * 500_000
     commands.go.clear()
     held = await _held(shell)
-    await held.start_at(time.time())
+    await held.start_at(time.monotonic())
     with pytest.raises(GuestError, match=r"^win: client fio printed more than 97\.7 KiB$"):
         async for _ in held.follow(lambda _start: None, SOON):
             pass
@@ -148,7 +158,7 @@ async def test_a_client_that_prints_without_an_end_of_line_is_an_error(
 async def test_a_long_line_comes_whole(shell: WindowsShell, commands: Commands) -> None:
     commands.out = b"a" * 500_000 + b"\nb\n" + b"c" * 300_000
     held = await _held(shell)
-    await held.start_at(time.time())
+    await held.start_at(time.monotonic())
     lines = [line async for line in held.follow(lambda _start: None, SOON)]
     assert lines == ["a" * 500_000, "b", "c" * 300_000]
     await held.close()
@@ -157,14 +167,14 @@ async def test_a_long_line_comes_whole(shell: WindowsShell, commands: Commands) 
 async def test_the_status_of_a_client_is_told(shell: WindowsShell, commands: Commands) -> None:
     commands.status = 1
     held = await _held(shell)
-    await held.start_at(time.time())
+    await held.start_at(time.monotonic())
     assert [line async for line in held.follow(lambda _start: None, SOON)] == []
     assert held.finished.status == 1
 
 
 async def test_a_client_that_cannot_be_asked_for_fails_by_its_name(shell: WindowsShell) -> None:
     held = await _held(shell, ("fio", "%x%"))
-    await held.start_at(time.time())
+    await held.start_at(time.monotonic())
     with pytest.raises(GuestError, match="win: fio: '%x%' cannot be a word"):
         async for _ in held.follow(lambda _start: None, SOON):
             pass
@@ -173,7 +183,7 @@ async def test_a_client_that_cannot_be_asked_for_fails_by_its_name(shell: Window
 async def test_who_follows_hears_of_a_guest_that_has_gone(shell: WindowsShell, commands: Commands) -> None:
     commands.go.clear()
     held = await _held(shell)
-    await held.start_at(time.time())
+    await held.start_at(time.monotonic())
 
     def cut(_start: TrueStart) -> None:
         asyncio.get_running_loop().call_soon(shell._connection.abort)

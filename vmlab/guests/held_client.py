@@ -26,9 +26,10 @@ _LARGEST = 1e12
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """The place's wall clock less the host's, in seconds, give or take `uncertainty` seconds.
+    """The place's wall clock less the host's monotonic one, in seconds, give or take `uncertainty` seconds.
 
-    Half the round trip bounds the error, as with NTP's single exchange (RFC 5905, section 8).
+    Nobody sets that one, as chronyd(8) may set the host's wall clock. Half the round trip bounds the error, as with
+    NTP's single exchange (RFC 5905, section 8).
     """
 
     seconds: float
@@ -37,9 +38,9 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class TrueStart:
-    """When the client really started, by the host's wall clock, and how late that was, in seconds."""
+    """When the client really started, by the host's monotonic clock, and how late that was, in seconds."""
 
-    host_wall: float
+    host_mono: float
     late: float
     uncertainty: float
 
@@ -120,10 +121,10 @@ class HeldClient:
         best: ClockOffset | None = None
         async with self._within(deadline, "did not tell its clock"):
             for number in range(tries):
-                sent = time.time()
+                sent = time.monotonic()
                 await self._channel.send(json.dumps({"ping": number}))
                 clock = (await self._expect("pong"))["clock"]
-                received = time.time()
+                received = time.monotonic()
                 exchange = ClockOffset(clock - (sent + received) / 2, (received - sent) / 2)
                 if best is None or exchange.uncertainty < best.uncertainty:
                     best = exchange
@@ -131,11 +132,11 @@ class HeldClient:
         self._offset = best
         return best
 
-    async def start_at(self, host_wall: float) -> None:
-        """Send the order to start at `host_wall`, converted to the clock of the place."""
+    async def start_at(self, host_mono: float) -> None:
+        """Send the order to start at `host_mono`, converted to the clock of the place."""
         offset = self._offset or await self.measure_clock()
-        self._ordered = host_wall
-        await self._channel.send(json.dumps({"start": host_wall + offset.seconds}))
+        self._ordered = host_mono
+        await self._channel.send(json.dumps({"start": host_mono + offset.seconds}))
 
     async def follow(self, on_start: Callable[[TrueStart], None], deadline: float) -> AsyncIterator[str]:
         """Each line of the client's standard output, until its end; then `finished` is set.
@@ -166,8 +167,8 @@ class HeldClient:
 
     def _true_start(self, clock: float) -> TrueStart:
         assert self._offset is not None
-        host_wall = clock - self._offset.seconds
-        return TrueStart(host_wall, host_wall - self._ordered, self._offset.uncertainty)
+        host_mono = clock - self._offset.seconds
+        return TrueStart(host_mono, host_mono - self._ordered, self._offset.uncertainty)
 
     async def host_span(self, deadline: float) -> HostSpan:
         """How long the client worked by the host's clock; only after `follow` is exhausted and the client started.
@@ -177,7 +178,7 @@ class HeldClient:
         """
         assert self.started is not None
         end = await self.measure_clock(5, deadline)
-        seconds = self._ended["clock"] - end.seconds - self.started.host_wall
+        seconds = self._ended["clock"] - end.seconds - self.started.host_mono
         return HostSpan(seconds, self.started.uncertainty + end.uncertainty)
 
     @property

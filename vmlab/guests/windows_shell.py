@@ -155,21 +155,22 @@ class HostStartLine:
             self._argv = order["argv"]
             await self._said.put({"ready": True})
         elif "ping" in order:
-            await self._said.put({"pong": order["ping"], "clock": time.time()})
+            await self._said.put({"pong": order["ping"], "clock": time.monotonic()})
         elif "start" in order:
             self._client = asyncio.ensure_future(self._run(order["start"]))
 
     async def _run(self, start: float) -> None:
         try:
-            await asyncio.sleep(max(0.0, start - time.time()))
+            await asyncio.sleep(max(0.0, start - time.monotonic()))
             process = self._process = await self._begin(self._argv)
-            clock, began = time.time(), time.monotonic()
-            await self._said.put({"started": clock, "missed": clock - start})
+            began = time.monotonic()
+            await self._said.put({"started": began, "missed": began - start})
             await run_all([self._relay(process.stdout, "out"), self._relay(process.stderr, "err")])
             await process.wait_closed()
             if process.returncode is None:
                 raise ConnectionError("connection lost")
-            ended = {"status": process.returncode, "seconds": time.monotonic() - began, "clock": time.time()}
+            clock = time.monotonic()
+            ended = {"status": process.returncode, "seconds": clock - began, "clock": clock}
             await self._said.put({"ended": ended})
         except (OSError, asyncssh.Error, ValueError) as error:
             await self._said.put(GuestError(f"{self._name}: {self._argv[0]}: {error}"))

@@ -10,7 +10,7 @@ import pytest
 from vmlab.guests.held_client import TrueStart
 from vmlab.lab.cell.common_start import CommonStart, StartSkew
 
-START = CommonStart(host_wall=100.0, host_mono=10.0, lead=1.0)
+START = CommonStart(host_mono=10.0, lead=1.0)
 
 
 def clients(*starts: TrueStart | None) -> list[Any]:

@@ -27,9 +27,8 @@ class StartSkew:
 
 @dataclass(frozen=True, slots=True)
 class CommonStart:
-    """The moment that was broadcast, by the host's two clocks, and how far ahead of it the broadcast began."""
+    """The moment that was broadcast, by the host's monotonic clock, and how far ahead of it the broadcast began."""
 
-    host_wall: float
     host_mono: float
     lead: float
 
@@ -40,13 +39,13 @@ class CommonStart:
     def skew(self, instances: Sequence[WorkloadInstance]) -> StartSkew | None:
         """The skew over all clients; None while any of them has not started."""
         starts = [instance.started for instance in instances]
-        known = sorted((start for start in starts if start is not None), key=lambda start: start.host_wall)
+        known = sorted((start for start in starts if start is not None), key=lambda start: start.host_mono)
         if not known or len(known) < len(instances):
             return None
         first, last = known[0], known[-1]
         if first is last:
             return StartSkew(0.0, 0.0)
-        return StartSkew(last.host_wall - first.host_wall, first.uncertainty + last.uncertainty)
+        return StartSkew(last.host_mono - first.host_mono, first.uncertainty + last.uncertainty)
 
 
 async def start_together(
@@ -59,8 +58,8 @@ async def start_together(
     for instance in instances:
         await instance.measure_clock()
     lead = timing.lead_of(len(instances)) if moment is None else moment - time.monotonic()
-    start = CommonStart(host_wall=time.time() + lead, host_mono=time.monotonic() + lead, lead=lead)
-    await run_all(instance.start_at(start.host_wall) for instance in instances)
+    start = CommonStart(host_mono=time.monotonic() + lead, lead=lead)
+    await run_all(instance.start_at(start.host_mono) for instance in instances)
     return start
 
 

@@ -38,9 +38,9 @@ class NetworkCheck:
         self._before = await self._counts()
 
     async def end(self, started: float) -> None:
-        """After the workloads have ended, which were to start at `started` of the host's wall clock."""
+        """After the workloads have ended, which were to start at `started` of the host's monotonic clock."""
         self._after = await self._counts()
-        self._seconds = time.time() - started
+        self._seconds = time.monotonic() - started
 
     async def _counts(self) -> NetworkCounts | None:
         return await self._hypervisor.network_counts(self._specs) if self._specs else None

@@ -123,7 +123,7 @@ class Execution:
                 # Nothing of the lab's own is read or written before that.
                 closing = await self._counters_read("end", time.monotonic())
             self._executed = (await opening or began, closing or time.monotonic())
-            await self._network.end(start.host_wall)
+            await self._network.end(start.host_mono)
             await self._limits.end()
             await self.undisturbed.end()
             self._between = self._of_others(counters.until(await self._host_counters()))
@@ -148,9 +148,9 @@ class Execution:
             # One after another, so that they do not delay each other.
             await instance.compare_clocks()
         self.skew = start.skew(first)
-        ends = [s.started.host_wall + s.finished.seconds for s in instances if s.started and s.finished]
+        ends = [s.started.host_mono + s.finished.seconds for s in instances if s.started and s.finished]
         if ends and len(ends) == len(instances):
-            self.wall_seconds = max(ends) - start.host_wall
+            self.wall_seconds = max(ends) - start.host_mono
 
     def _ahead(self, lead: float) -> float:
         """How many seconds before the common start, which is `lead` seconds ahead, the counters are read."""

@@ -150,10 +150,10 @@ class WorkloadInstance:
         assert self._held is not None
         return await self._held.measure_clock(deadline=self._timing.clock)
 
-    async def start_at(self, host_wall: float) -> None:
+    async def start_at(self, host_mono: float) -> None:
         """Broadcast the start."""
         assert self._held is not None
-        await self._held.start_at(host_wall)
+        await self._held.start_at(host_mono)
 
     async def execute(self, lead: float) -> None:
         """Follow the client until it ends, then wait for `settle`; errors are kept, not raised.
@@ -197,7 +197,7 @@ class WorkloadInstance:
             await self._hold()
             await self.measure_clock()
             lead = self._timing.lead_of(1)
-            await self.start_at(time.time() + lead)
+            await self.start_at(time.monotonic() + lead)
         except VmlabError as error:
             self._fail(error)
         else:
