@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +61,13 @@ def test_caches_that_are_emptied_are_counted(roots: Roots) -> None:
         if pages == 1:
             before = host_counters(roots)
     assert share(roots, before).caches_dropped == 2
+
+
+def test_time_in_which_the_host_slept_is_known_by_its_clocks(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, clock = host_counters(roots), time.clock_gettime
+    assert share(roots, before).suspended == 0
+    monkeypatch.setattr(time, "clock_gettime", lambda which: clock(which) + 25)
+    assert share(roots, before).suspended == 25
 
 
 def test_heat_is_every_throttling_of_cores_and_packages(roots: Roots) -> None:

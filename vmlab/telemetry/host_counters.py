@@ -23,6 +23,9 @@ _KERNEL_THREAD = 0x00200000
 _SOFTIRQ = b"ksoftirqd/"
 """What these threads do is in the kernel's count of softirq already."""
 _THROTTLES = ("core_throttle_count", "package_throttle_count")
+_READINGS = 3
+_DIGITS = 2
+"""Of seconds: clocks that are read one after the other differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Between:
     `kernel_threads_percent` is their share of all CPUs. `heat` is how often the processor lowered its speed because of
     its temperature, `held_back_percent` the share of the time in which a CPU quota kept this process or its cgroup from
     running. `neighbours` are the host's own guests, the busiest first. `caches_dropped` is how often somebody emptied
-    the host's caches.
+    the host's caches. `suspended` are the seconds for which the host slept, which `seconds` does not have.
     """
 
     kernel_threads_percent: float = 0.0
@@ -40,11 +43,14 @@ class Between:
     held_back_percent: float = 0.0
     neighbours: tuple[NeighbourUse, ...] = ()
     caches_dropped: int = 0
+    suspended: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostCounters:
-    """One reading. `kernel_threads` are CPU seconds by pid and start time, `quotas` seconds held back by file."""
+    """One reading. `kernel_threads` are CPU seconds by pid and start time, `quotas` seconds held back by file,
+    `suspended` the seconds for which the host slept since it booted.
+    """
 
     mono: float
     kernel_threads: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -52,6 +58,7 @@ class HostCounters:
     quotas: dict[str, float] = field(default_factory=dict)
     neighbours: dict[tuple[int, int], NeighbourCounters] = field(default_factory=dict)
     caches_dropped: int = 0
+    suspended: float = 0.0
 
     def until(self, later: HostCounters) -> Between:
         """What happened from this reading to a later one.
@@ -72,7 +79,8 @@ class HostCounters:
         held = max((one for one in waited if one <= most * cpus), default=0.0)
         beside = between(self.neighbours, later.neighbours, seconds)
         dropped = _since(later.caches_dropped, self.caches_dropped)
-        return Between(threads / whole, heat, held / whole, beside, dropped)
+        suspended = round(later.suspended - self.suspended, _DIGITS)
+        return Between(threads / whole, heat, held / whole, beside, dropped, suspended)
 
 
 def _since(now: Number, before: Number) -> Number:
@@ -89,7 +97,13 @@ def host_counters(roots: Roots = THE_HOST) -> HostCounters:
         quotas=dict(_quotas(roots)),
         neighbours=counted_neighbours(roots.host_proc),
         caches_dropped=vm_counter(roots.proc, "drop_pagecache", "drop_slab"),
+        suspended=_suspended(),
     )
+
+
+def _suspended() -> float:
+    """The least of some readings of two clocks, as between them this thread may wait for a CPU."""
+    return min(-time.monotonic() + time.clock_gettime(time.CLOCK_BOOTTIME) for _ in range(_READINGS))
 
 
 def _kernel_threads(proc: Path) -> Iterator[tuple[tuple[int, int], float]]:

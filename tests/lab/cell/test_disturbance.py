@@ -112,6 +112,14 @@ def test_caches_of_the_host_that_somebody_empties_break() -> None:
     assert finding == Finding("the host's caches were emptied while the workloads ran (drop_caches)", breaks=True)
 
 
+@pytest.mark.parametrize("allow", [Allow(), Allow(noise=True)])
+def test_a_host_that_was_suspended_breaks_whatever_is_allowed(allow: Allow) -> None:
+    words = "the host was suspended for {} s while the workloads ran"
+    for seconds, told in ((25.0, ["25"]), (0.1, ["0.1"]), (0.09, [])):
+        seen = findings(replace(QUIET, between=Between(suspended=seconds)), allow)
+        assert seen == [Finding(words.format(one), breaks=True) for one in told]
+
+
 def test_memory_that_is_short_on_purpose_is_told_alone() -> None:
     short = replace(QUIET, pressure_percent=60.0, swapped_bytes=1e9)
     assert [finding.breaks for finding in findings(short)] == [True, True]

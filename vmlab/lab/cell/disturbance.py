@@ -20,6 +20,8 @@ TOLD_PRESSURE_PERCENT = 1.0
 """The same for the share of time in which a task waited for memory."""
 TOLD_SPEED_PERCENT = 90.0
 """CPUs below this share of their best speed give a notice, even above its limit."""
+SUSPENDED_SECONDS = 0.1
+"""From so long on a host that was suspended makes the cell invalid."""
 JUDGED = (
     *("cpu_softirq_percent", "cpu_irq_percent", "swap_in_bytes_per_second", "swap_out_bytes_per_second"),
     *("cpu_outside_lab_percent", "cpu_steal_percent", "pressure_memory_some_percent", "tick_lateness_seconds", SPEED),
@@ -120,6 +122,9 @@ class Disturbance:
 
     def findings(self, limits: Limits, allow: Allow, seconds: float | None) -> Iterator[Finding]:
         """One for each rule that was broken, or nearly. `seconds` is how long the workloads ran."""
+        if (asleep := self.between.suspended) >= SUSPENDED_SECONDS:
+            # No noise: the lab stood still itself.
+            yield Finding(f"the host was suspended for {asleep:.3g} s while the workloads ran", breaks=True)
         for finding in self._all(limits, allow, seconds):
             yield replace(finding, breaks=finding.breaks and not allow.noise)
 
