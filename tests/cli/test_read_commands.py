@@ -11,7 +11,7 @@ import pytest
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
 from vmlab.model.places import runs_folder, shipped_scenarios
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 
 
 @pytest.fixture(autouse=True)

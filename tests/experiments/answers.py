@@ -10,9 +10,9 @@ from typing import Any
 from tests.experiments.records import day_of, is_emulated, repeats_of
 from tests.experiments.would_take import would_take
 from vmlab.analysis.reference.claims import NOT_HERE
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import Claim, every_place, place_axes
-from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.reference_text import OF_EMULATION, answer_words
 

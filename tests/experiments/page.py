@@ -27,10 +27,10 @@ from vmlab.analysis.shape import AbsentDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.places import shipped_scenarios
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import PublishedFigure, Reference, printed_number
 from vmlab.model.scenarios.table_words import PARTS
-from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile, shipped_names
 from vmlab.report.reference_text import (
     answer_words,

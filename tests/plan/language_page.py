@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.host_settings import Host
 from vmlab.model.scenarios.lever import levers_of
@@ -19,7 +20,6 @@ from vmlab.model.scenarios.reference import Claim, Needs, PublishedFigure, Refer
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import Allow, Guest, Limits, Scenario
 from vmlab.model.scenarios.table import Table
-from vmlab.model.units import format_bytes, format_seconds
 from vmlab.workloads.registry import kinds
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenario-keys.md"

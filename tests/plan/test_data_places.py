@@ -11,8 +11,8 @@ import pytest
 
 from vmlab.model.errors import RefusedError, ScenarioError
 from vmlab.model.places import remedy_for, state_folder
+from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.data_backing import DataPlace
-from vmlab.model.units import format_bytes
 from vmlab.plan import data_places
 from vmlab.plan.data_places import check_direct
 from vmlab.plan.estimate import BOOT_WRITES_BYTES, FILE_SYSTEM_BYTES

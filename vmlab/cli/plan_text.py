@@ -13,10 +13,10 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import jsonable, picked
 from vmlab.model.ordered import EMULATED_DISK, LIMITED_HOST, size_words
+from vmlab.model.quantities import about_seconds, format_bit_rate, format_bytes
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.repetition import Until
-from vmlab.model.units import about_seconds, format_bit_rate, format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.control_cells import SIDE, SIDES

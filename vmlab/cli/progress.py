@@ -44,8 +44,8 @@ from vmlab.model.event import (
     RunStarted,
     TogetherEnded,
 )
+from vmlab.model.quantities import about_seconds, format_bytes, format_seconds
 from vmlab.model.run import OF_HOST, Outcome
-from vmlab.model.units import about_seconds, format_bytes, format_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.report.cell_line import CellLines
 from vmlab.report.event_words import event_sentence

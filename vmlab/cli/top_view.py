@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from vmlab.model.domain import DomainDisk
+from vmlab.model.quantities import format_bytes
 from vmlab.model.sample import Sample
-from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.system.text_width import exactly
 from vmlab.telemetry.cpu_speed import SPEED

@@ -12,8 +12,8 @@ from pathlib import Path
 from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError, RefusedError, StoreError
+from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.host_settings import HostSettings
-from vmlab.model.units import format_bytes
 from vmlab.telemetry.setting_files import (
     KSM_RUN,
     InForce,

@@ -7,34 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
-from vmlab.model.quantities import (
-    about_seconds,
-    format_bit_rate,
-    format_bytes,
-    format_seconds,
-    parse_bit_rate,
-    parse_bytes,
-    parse_pace,
-    parse_percent,
-    parse_seconds,
-)
-
-__all__ = [
-    "BitRate",
-    "ByteRate",
-    "Bytes",
-    "Pace",
-    "Percent",
-    "Seconds",
-    "WholeSeconds",
-    "about_seconds",
-    "format_bit_rate",
-    "format_bytes",
-    "format_seconds",
-    "number_or_percent",
-    "parse_bytes",
-    "parse_seconds",
-]
+from vmlab.model.quantities import format_bytes as format_bytes
+from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_pace, parse_percent, parse_seconds
 
 _PERCENT_PATTERN = r"^[0-9.]+\s*%$"
 _AS_PERCENT = WithJsonSchema({"type": "string", "pattern": _PERCENT_PATTERN})

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from vmlab.model.axes import axes_words
 from vmlab.model.grouping import grouped
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
+from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.memory_levers import pages_host_conflict
 from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
-from vmlab.model.units import format_bytes
 from vmlab.plan.data_places import of_data_places
 from vmlab.plan.host_lacks import missing_parts, of_added_images, of_bare_guests, unused_tunnels
 from vmlab.plan.image_layers import of_packages

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.quantities import format_bytes, format_seconds, parse_bytes, parse_seconds
 from vmlab.model.run import EMULATED, AxisValue
 from vmlab.model.scenarios.axis import Scalar
 from vmlab.model.scenarios.reference import Claim, Place, every_place, is_named, place_axes
 from vmlab.model.scenarios.scenario import Scenario
-from vmlab.model.units import format_bytes, format_seconds, parse_bytes, parse_seconds
 from vmlab.plan.cell_settings import settings_of
 from vmlab.plan.scenario_file.problems import Problem, meant, shorten
 from vmlab.plan.terms import AbsentPoint, CellPlan, HostFacts, Unanswerable

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import cache_folder, remedy_for, runs_folder, runtime_folder, state_folder
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_FLAGS
 from vmlab.model.scenarios.data_backing import DataPlace, FileSystem
 from vmlab.model.scenarios.scenario import Scenario
-from vmlab.model.units import format_bytes
 from vmlab.plan.estimate import data_disk_bytes, written_to_data_disk
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.terms import GuestPlan, HostFacts, Plan

@@ -10,8 +10,8 @@ import psutil
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, LIMITED_HOST
+from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.scenario import Allow
-from vmlab.model.units import format_bytes
 from vmlab.plan.data_places import check_data_places, check_direct, lacking_room
 from vmlab.plan.estimate import IMAGE_BYTES, disk_needed, emulated_disk_size, footprint, held_memory, memory_needed
 from vmlab.plan.host_lacks import lacked_by, not_in_hosts_libvirt, too_many_requests

@@ -13,13 +13,13 @@ from pathlib import Path
 from vmlab.model.errors import UsageError
 from vmlab.model.grouping import grouped
 from vmlab.model.names import HOST_PLACE, guest_key
+from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import MOST_CELLS, WARM_UP, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.reference import claims_name, named_values
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import SIZES, Scenario
 from vmlab.model.scenarios.table import Table
-from vmlab.model.units import format_bytes, format_seconds
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, check_given, not_applicable, read_cell, read_scenario, with_looks
 from vmlab.plan.claim_needs import check_amounts, claims_without_answer

@@ -14,8 +14,8 @@ from vmlab.analysis.figures.figure import figure_of
 from vmlab.analysis.record.bound import bound_cells, bound_over, idle_disk_words
 from vmlab.analysis.record.traffic import traffic_over
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import Outcome
-from vmlab.model.units import format_bytes
 from vmlab.report.blocks import Notes, Section
 from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.quantities import format_seconds
 from vmlab.model.scenarios.lever import Lever
-from vmlab.model.units import format_seconds
 from vmlab.workloads.metrics import Metric
 from vmlab.workloads.verification import is_amount, objects
 

@@ -18,7 +18,7 @@ from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.selftest import bundle as bundles
 from vmlab.lab.selftest.trials import FAILS, NOT_HERE, TRIALS, WORKS, Result, Trials
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 from vmlab.model.visible import visible_line
 
 _WIDTH = max(map(len, TRIALS))

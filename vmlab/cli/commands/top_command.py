@@ -31,8 +31,8 @@ from vmlab.model.errors import UsageError, VmlabError
 from vmlab.model.event import RunEnded
 from vmlab.model.jsonable import jsonable
 from vmlab.model.places import runs_folder
+from vmlab.model.quantities import parse_seconds
 from vmlab.model.sample import Sample
-from vmlab.model.units import parse_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.report.words import silent_words
 from vmlab.store.reader import RunReader

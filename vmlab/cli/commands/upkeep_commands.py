@@ -16,7 +16,7 @@ from vmlab.lab.process.dead_runs import clean as sweep_all
 from vmlab.lab.process.dead_runs import clean_document, demand_sight
 from vmlab.lab.process.removed_runs import demand_free, give_name, give_note, older_runs, removable, remove_for_good
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text
 from vmlab.report.words import plural

@@ -24,7 +24,7 @@ from vmlab.integrity.digests import describe
 from vmlab.integrity.long_work import LongWork
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.places import remedy_for
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 from vmlab.system.file_system import demand_usable
 from vmlab.system.packages import installing
 from vmlab.system.removal import Removals, remove_file, remove_tree

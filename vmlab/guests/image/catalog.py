@@ -27,7 +27,7 @@ from vmlab.integrity.digests import FileDigests, describe, unseal
 from vmlab.integrity.long_work import PIECE, LongWork, pieces
 from vmlab.model.checked import Condition, Keys, check_of
 from vmlab.model.errors import ImageError, in_one_line
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import new_file, open_given
 

@@ -20,8 +20,8 @@ from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.ordered import LIMITED_HOST
+from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.host_settings import HostSize
-from vmlab.model.units import format_bytes
 from vmlab.system.mounts import Mount, cpu_list, hierarchies, mount_of, read_cpu_list
 from vmlab.system.removal import remove_cgroup
 from vmlab.telemetry.host.ordered_host import GroupFiles

@@ -22,7 +22,7 @@ from vmlab.hypervisor.domain_spec import LogicalVolume
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import OR_FORGET
 from vmlab.model.errors import HypervisorError, RefusedError
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 from vmlab.system.descriptors import closed_after
 from vmlab.system.packages import installing
 

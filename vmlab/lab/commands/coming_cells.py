@@ -19,8 +19,8 @@ from vmlab.model.event import (
     Event,
 )
 from vmlab.model.event_fields import CellToCome
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_MODES, MOST_NUMBERED, WARM_UP, AxisValue
-from vmlab.model.units import format_bytes
 from vmlab.plan.estimate import guest_memory
 from vmlab.plan.hosting import left_free_bytes
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml.error import MarkedYAMLError
 
-from vmlab.model.units import format_bit_rate, format_bytes, format_seconds
+from vmlab.model.quantities import format_bit_rate, format_bytes, format_seconds
 from vmlab.plan.scenario_file.problems import Place, Problem, dotted, meant, shorten, unexpanded
 
 _ONE_HOST = (

@@ -8,9 +8,9 @@ from vmlab.analysis.cell_shape import CellDocument, RemadeDocument, SpanDocument
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.jsonable import fields_of
+from vmlab.model.quantities import format_bytes
 from vmlab.model.results import RawOutput
 from vmlab.model.sample import unit_of
-from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible, visible_line, visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.bound_text import bound_lines

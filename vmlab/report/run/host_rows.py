@@ -9,8 +9,7 @@ from vmlab.analysis.figures.figure import figure_of, host_mean
 from vmlab.analysis.figures.table_layout import Block, TableLayout, absent_reason, axis_title
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
-from vmlab.model.quantities import written
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes, written
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.bound_text import LIMIT_ROW, MOVED, traffic_row
 from vmlab.report.words import NOT_MEASURED, host_number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 from vmlab.system.text_width import ends_of, exactly, left, width_of
 from vmlab.telemetry.host.host_figures import Terms
 from vmlab.tui.screens.base_screen import SPAN_KEY, ConsoleScreen

@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.quantities import format_bytes
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.lever import Threads
-from vmlab.model.units import Bytes, format_bytes
+from vmlab.model.units import Bytes
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.reports.sysbench_report import IntervalCount, MemoryReport, Report, demand_threads, parse_sysbench
 from vmlab.workloads.tool_workload import ToolWorkload
