@@ -49,8 +49,8 @@ from vmlab.lab.cell.disturbance import TOLD_OTHER_PERCENT
 from vmlab.lab.provision.host_support import prepare_run, with_repeats_here
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.places import cache_folder
-from vmlab.model.run import EMULATED, RUNNING, Outcome
-from vmlab.model.scenarios.reference import unmet_place
+from vmlab.model.run import EMULATED, RUNNING, AxisValue, Outcome
+from vmlab.model.scenarios.reference import Claim, every_place, is_named
 from vmlab.model.scenarios.scenario import SIZES
 from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import load
@@ -118,6 +118,11 @@ def given(name: str) -> str:
     return str(CONTROL) if name == CONTROL.stem else name
 
 
+def is_met(claim: Claim, cells: Sequence[Mapping[str, AxisValue]]) -> bool:
+    """Whether the cells, given by their values, have all places that the claim compares."""
+    return all(any(is_named(place, axes) for axes in cells) for place in every_place(claim))
+
+
 def _experiment(name: str, size: str, repeats: ForClaims) -> Experiment:
     file = load(given(name))
     claims = file.scenario.claims
@@ -128,7 +133,7 @@ def _experiment(name: str, size: str, repeats: ForClaims) -> Experiment:
     except VmlabError as error:
         return Experiment(name, len(claims), 0, 0, 0.0, 0.0, str(error))
     cells = [cell.axes for cell in plan.cells]
-    here = sum(one.say not in plan.unanswerable and unmet_place(one, cells) is None for one in claims)
+    here = sum(one.say not in plan.unanswerable and is_met(one, cells) for one in claims)
     if len(plan.unanswerable) == len(claims) and not absent:
         absent = next(iter(plan.unanswerable.values())).because[0]
     least = sum(cell.seconds for cell in plan.cells_at_least)

@@ -11,11 +11,12 @@ import pytest
 from tests.experiments.page import published_names
 from tests.experiments.records import shipped
 from tests.experiments.run_all import ALTOGETHER, LONGEST
+from tests.experiments.run_claims import is_met
 from tests.store.stories import Story
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.table_layout import layout_of
-from vmlab.model.scenarios.reference import Reference, place_axes, unmet_place
+from vmlab.model.scenarios.reference import Reference, place_axes
 from vmlab.model.scenarios.table_words import METRICS
 from vmlab.plan.estimate import freezing_seconds
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan, validate_all
@@ -149,7 +150,7 @@ def test_repeats_for_claims_take_every_place_that_a_claim_compares(published: Sc
     here = [cell.axes for cell in plan.cells]
     for claim in claims:
         if claim.say not in plan.unanswerable:
-            assert unmet_place(claim, here) is None, claim.say
+            assert is_met(claim, here), claim.say
     assert plan.scenario.order == full.scenario.order
     assert plan.scenario.guests == small.scenario.guests
     assert plan.scenario.workloads == small.scenario.workloads

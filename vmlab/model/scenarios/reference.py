@@ -230,12 +230,6 @@ def claims_name(claims: Sequence[Claim], axes: Mapping[str, AxisValue]) -> bool:
     return any(is_named(place, axes) for claim in claims for place in every_place(claim))
 
 
-def unmet_place(claim: Claim, cells: Sequence[Mapping[str, AxisValue]]) -> Place | None:
-    """A place that the claim compares and none of the cells has, given by their values; None where all are there."""
-    missing = (place for place in every_place(claim) if not any(is_named(place, axes) for axes in cells))
-    return next(missing, None)
-
-
 def named_values(claims: Sequence[Claim], axis: str) -> set[Scalar]:
     """The values of an axis at which any of the claims compares."""
     places = (place_axes(place) for claim in claims for place in every_place(claim))
