@@ -41,7 +41,7 @@ from vmlab.report.reference_text import (
     source_words,
 )
 from vmlab.report.run.run_notes import absent_notes
-from vmlab.report.writers.text import paragraph
+from vmlab.report.writers.text import paragraph, text_lines
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "evidence" / "experiments.md"
@@ -226,7 +226,7 @@ def _paragraph(text: str) -> Iterator[str]:
 def _tables(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
     """The publication's tables with ours beside, or our own where it has charts, and what is to be said of them."""
     figures = answered(_reference(file), record)
-    lines = printed_tables(figures, _WIDTH, "ours" if record else None)
+    lines = text_lines(printed_tables(figures, "ours" if record else None), _WIDTH)
     if not figures:
         yield from (f"The publication prints no values for this{'; the table is our own' if record else ''}.", "")
         lines = _own_tables(record) if record else []

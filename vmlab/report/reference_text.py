@@ -46,7 +46,7 @@ def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
         *([Text(f"measured there on {reference.host}")] if reference.host else []),
         *([Text(f"here: {reference.here}")] if reference.here else []),
     ]
-    sections: list[Block] = [*_departures(beside), *_printed(beside.figures, "yours" if beside.has_run else None)]
+    sections: list[Block] = [*_departures(beside), *printed_tables(beside.figures, "yours" if beside.has_run else None)]
     if beside.has_run and not beside.figures:
         # Charts have no numbers: the run's own table stands for them.
         sections += run_sections(document)
@@ -56,16 +56,11 @@ def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
     return "\n".join(text_lines([*above, *sections], width)) + "\n"
 
 
-def printed_tables(figures: Sequence[AnsweredFigure], width: int = WIDTH, ours: str | None = "yours") -> list[str]:
-    """The printed tables in their own shape, with an empty line before each; no line is wider than `width`.
+def printed_tables(figures: Sequence[AnsweredFigure], ours: str | None) -> Iterator[Section]:
+    """Each printed table, in parts where it has rows and columns that have nothing to do with each other.
 
     `ours` is the heading of the run's figures, which stand beside the printed ones; None leaves them out.
     """
-    return text_lines(_printed(figures, ours), width)
-
-
-def _printed(figures: Sequence[AnsweredFigure], ours: str | None) -> Iterator[Section]:
-    """Each printed table, in parts where it has rows and columns that have nothing to do with each other."""
     for name, those in _tables(figures).items():
         yield Section("", [Text(name), *(_part(part, ours) for part in _parts(those))])
 
