@@ -10,7 +10,7 @@ import pytest
 
 from tests.analysis.tuned_runs import CONFIRMATION, SCREENING, Reading, note_of, of_fio, told
 from tests.store.stories import Story
-from vmlab.analysis.comparison.tuned import USUAL_REPEATS, Tuned, tuned
+from vmlab.analysis.comparison.tuned import USUAL_REPEATS, LeverWorth, Tuned, tuned
 from vmlab.analysis.document import run_document
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
@@ -46,13 +46,17 @@ def both(folder: Path, seed: int = 1, noise: float = 0.03, repeats: int = USUAL_
     return tuned(second, first)
 
 
+def _worth(found: Tuned, name: str) -> LeverWorth:
+    return next(one for one in found.levers if one.name == name)
+
+
 def test_the_levers_that_matter_are_found_and_confirmed(tmp_path: Path) -> None:
     found = both(tmp_path, cache=0.5, queues=1.4, allocation=1.0)
     assert [one.name for one in found.levers][:1] == ["queues"] and found.levers[-1].name == "cache"
-    assert (found.worth("queues").beyond_noise, found.worth("queues").better) == (True, True)
-    assert (found.worth("cache").beyond_noise, found.worth("cache").better) == (True, False)
-    assert found.worth("queues").percent == pytest.approx(40, abs=8)
-    assert found.worth("cache").percent == pytest.approx(-50, abs=5)
+    assert (_worth(found, "queues").beyond_noise, _worth(found, "queues").better) == (True, True)
+    assert (_worth(found, "cache").beyond_noise, _worth(found, "cache").better) == (True, False)
+    assert _worth(found, "queues").percent == pytest.approx(40, abs=8)
+    assert _worth(found, "cache").percent == pytest.approx(-50, abs=5)
     assert found.winner is not None and found.winner.levers == ("queues",)
     assert (found.undecided, found.exit_code) == (False, ExitCode.PASSED)
     assert "confirmed: queues=2 is better than the default" in tune_text(found)
@@ -133,7 +137,7 @@ def test_invalid_cells_cost_their_pair_and_are_named(tmp_path: Path) -> None:
     found = tuned(told(tmp_path, SCREENING, plan.file, spoilt))
     whole = len(plan.note.settings) // 2 * plan.blocks
     assert (found.measured, found.planned) == (whole - 1, whole)
-    assert found.worth("queues").beyond_noise
+    assert _worth(found, "queues").beyond_noise
     assert f"{whole - 1} of {whole} pairs" in screening_text(found)
 
 
@@ -153,7 +157,7 @@ def test_figures_of_which_less_is_better_are_better_where_they_fall(tmp_path: Pa
     assert note_of(file).metric == "latency_p99"
     found = tuned(told(tmp_path, SCREENING, file, reading(3, queues=0.5)))
     assert not found.more_is_better
-    assert (found.worth("queues").better, found.levers[0].name) == (True, "queues")
+    assert (_worth(found, "queues").better, found.levers[0].name) == (True, "queues")
     assert found.proposed[0] == ("queues",)
 
 
@@ -174,6 +178,6 @@ def test_other_runs_and_other_screenings_are_refused(tmp_path: Path) -> None:
 
 def test_a_run_that_was_broken_off_is_analysed_and_one_under_way_is_not(tmp_path: Path) -> None:
     document = told(tmp_path, SCREENING, of_fio().file, reading(1, queues=1.4), outcome="aborted")
-    assert tuned(document).worth("queues").beyond_noise
+    assert _worth(tuned(document), "queues").beyond_noise
     with pytest.raises(UsageError, match="is not over"):
         tuned(replace(document, run=replace(document.run, ended=None)))

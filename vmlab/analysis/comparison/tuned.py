@@ -128,10 +128,6 @@ class Tuned:
         """INVALID where there is no verdict."""
         return ExitCode.INVALID if self.undecided else ExitCode.PASSED
 
-    def worth(self, name: str) -> LeverWorth:
-        """What one lever is worth."""
-        return next(one for one in self.levers if one.name == name)
-
     def json_fields(self) -> dict[str, Any]:
         """The document ``vmlab.tune/1``, without the lines to copy."""
         winner = self.winner
@@ -192,8 +188,7 @@ def _screened(note: TuningNote, document: RunDocument) -> Tuned:
     pairs = list(_pairs(note, logarithms))
     effects = main_effects(pairs)
     levers = [
-        _worth(note, number, name, effects[number] if effects else None, more=more)
-        for number, name in enumerate(note.levers)
+        _worth(note, name, effects[number] if effects else None, more=more) for number, name in enumerate(note.levers)
     ]
     means = {name: mean(list(values.values())) for name, values in logarithms.items() if values}
     blocks = max((cell.repeat for cell in document.cells), default=0)
@@ -248,7 +243,7 @@ def _pairs(note: TuningNote, logarithms: Mapping[str, Mapping[int, float]]) -> I
             yield FoldedPair(levels, [own[block] - other[block] for block in sorted(own.keys() & other.keys())])
 
 
-def _worth(note: TuningNote, number: int, name: str, effect: MainEffect | None, *, more: bool) -> LeverWorth:
+def _worth(note: TuningNote, name: str, effect: MainEffect | None, *, more: bool) -> LeverWorth:
     lever = note.levers[name]
     worth = LeverWorth(name, lever.default, lever.other)
     if effect is None:
