@@ -75,7 +75,7 @@ class MeasuringRun:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRun:
-    """A run that waits for its turn on this host, or has it and is `starting`.
+    """A run that waits for its turn on this host, or has it and starts.
 
     `number` is its place in the order. `name` is that of its scenario, or the id of a run that is to go on. `process`
     waits, and was started `born` clock ticks after boot. `planned` are the seconds that it is estimated to take.
@@ -87,7 +87,6 @@ class WaitingRun:
     process: int
     born: int = 0
     planned: float | None = None
-    starting: bool = False
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user} (process {self.process})"

@@ -76,7 +76,6 @@ class Waiter:
 
     def turn(self, tell: Tell) -> Turn:
         """The run's turn, as soon as it has come."""
-        self.note(starting=False)
         since, last = time.monotonic(), None
         while (found := look_here(self._turn)).measuring or found.before(self._turn):
             before = found.before(self._turn)
@@ -89,7 +88,6 @@ class Waiter:
                 idle = frozenset(one.number for one in before)
             self._turn = replace(self._turn, idle=idle)
             time.sleep(0 if idle else LOOK_SECONDS)
-        self.note(starting=True)
         return self._turn
 
     def leave(self) -> None:
