@@ -196,7 +196,6 @@ class Iteration:
 class Report:
     """What a report says: the composite score, that of each group, and each benchmark's iterations without warm-up."""
 
-    state: str
     score: float
     groups: Mapping[str, float]
     iterations: Mapping[str, tuple[Iteration, ...]]
@@ -227,7 +226,7 @@ def parse_specjvm(text: str) -> Report:
     composites = [float(match["score"]) for line in lines if (match := _COMPOSITE.fullmatch(line))]
     if len(composites) != 1:
         raise WorkloadError(f"SPECjvm2008's report has {len(composites)} composite results, not one")
-    return Report(states[0], composites[0], _groups(lines), *_iterations(lines))
+    return Report(composites[0], _groups(lines), *_iterations(lines))
 
 
 def _groups(lines: Sequence[str]) -> dict[str, float]:
