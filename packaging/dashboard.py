@@ -15,7 +15,7 @@ from vmlab.analysis.figures.figure import WALL_SECONDS
 from vmlab.model.run import RUN_TIME
 from vmlab.model.sample import unit_of
 from vmlab.report.exports.openmetrics_names import PART, FamilyNames
-from vmlab.telemetry.guest_readings import METRICS
+from vmlab.telemetry.guest_readings import DISKS, QUICK
 from vmlab.telemetry.host.host_figures import figure_sources, figures_of_chart
 
 _UNITS = {"%": "percent", "B": "bytes", "B/s": "Bps", "ms": "ms", "s": "s", "1/s": "ops", "W": "watt", "1": "short"}
@@ -56,7 +56,7 @@ def _host_panels() -> Iterator[dict[str, Any]]:
 
 
 def _guest_panels() -> Iterator[dict[str, Any]]:
-    for metric in METRICS:
+    for metric in (*QUICK.metrics[:2], *DISKS.metrics, *QUICK.metrics[2:]):
         unit = unit_of(metric)
         legend = f"{{{{{PART}}}}}"
         yield _panel(metric.replace("_", " "), unit, [(_selector(metric, unit), legend)])

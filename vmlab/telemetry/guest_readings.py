@@ -123,8 +123,6 @@ DISKS = Part(
     ((range(6), range(6)),),
 )
 """What it asks QEMU for."""
-METRICS = (*QUICK.metrics[:2], *DISKS.metrics, *QUICK.metrics[2:])
-"""In the order in which people are shown them."""
 
 
 class Counted(NamedTuple):
