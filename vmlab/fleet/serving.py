@@ -101,7 +101,6 @@ class HostRows:
 _LONGEST_QUESTION = 16 * 2**20
 _LISTEN_SECONDS = 60.0
 _POLL_SECONDS = 0.05
-_STOP_SECONDS = 180.0
 _CHUNK = 2**20
 
 Answer = dict[str, Any]

@@ -47,8 +47,9 @@ Settings = Annotated[
 """The configuration of the cell, with the values that a named point sets; {} in records of older versions."""
 _COMING = {"cell": Cell, "axes": Axes, "repeat": Repeat, "state": str, "planned": Axes}
 CellToCome = Annotated[dict[str, Any], Keys(_COMING), Condition(lambda value: value.keys() >= _COMING.keys())]
-"""A cell to come: its number, ``axes`` and ``repeat``, its ``state`` (`CELL_STATES`), and the axes as ``planned``."""
-CELL_STATES = ("planned", "changed", "skipped")
+"""A cell to come: its number, ``axes`` and ``repeat``, its ``state`` (planned, changed or skipped), and the axes as
+``planned``.
+"""
 _Boot = Annotated[dict[str, Any], Keys({"units": list[str], "failed": list[str]})]
 _DataDisk = Annotated[dict[str, Any], Keys({"bytes": int, "queues": int, "read_ahead_bytes": int})]
 Seen = Annotated[dict[str, Any], Keys({"boot": _Boot, "data_disk": _DataDisk})]

@@ -14,7 +14,6 @@ from vmlab.model.scenarios.table_words import WORKLOADS, Relative, Statistic
 _WORDS_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}]}
 )
-Words = Annotated[tuple[str, ...], Field(strict=False, max_length=8), BeforeValidator(as_tuple), _WORDS_SCHEMA]
 Metrics = Annotated[tuple[str, ...], Field(strict=False, max_length=16), BeforeValidator(as_tuple), _WORDS_SCHEMA]
 Side = Annotated[
     tuple[str, ...], Field(strict=False, min_length=1, max_length=8), BeforeValidator(as_tuple), _WORDS_SCHEMA

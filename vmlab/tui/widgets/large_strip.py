@@ -41,7 +41,6 @@ _GLYPHS = {
     for place, letter in enumerate(letters)
 }
 _HALVES = {"..": " ", "#.": "▀", ".#": "▄", "##": "█"}
-_TWICE = str.maketrans({"#": "██", ".": "  "})
 ROWS = 3
 LARGER_ROWS = 5
 COLUMNS = 4
