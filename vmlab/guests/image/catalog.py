@@ -20,7 +20,6 @@ from typing import Annotated, Any, ClassVar
 
 from vmlab.guests.cached.collection import Collection, Kept, Notice
 from vmlab.guests.cached.manifest import MANIFEST, Fault, digests_in, require_sizes
-from vmlab.guests.image import catalog
 from vmlab.guests.image.recipe import ImageRecipe, LayerRecipe, current, running_codename
 from vmlab.guests.image.steps import stoppable
 from vmlab.integrity.digests import FileDigests, describe, unseal
@@ -296,19 +295,19 @@ def unpack(source: Path, notice: Notice) -> Image:
 def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, work: LongWork) -> Image:
     values = _manifest(packed, source)
     id, files = str(values["id"]), digests_in(values)
-    base, layer = catalog.recipe_of(values).address(), LayerRecipe.of(values)
+    base, layer = recipe_of(values).address(), LayerRecipe.of(values)
     if id != (base if layer is None or layer.base != base else layer.address()):
         raise ImageError(f"{source}: image {id} is not one that this version of vmlab uses", remedy="vmlab image build")
     if layer is not None and not _is_here(layer):
         words = f"{source}: layer {id} is on top of an image {layer.base} that is not here"
         raise ImageError(words, remedy="import that image first, from the host that the layer is from")
-    final = catalog.images_folder() / id
+    final = images_folder() / id
     if final.is_dir():
         notice(f"image {id} is there already")
-        return catalog.load(final)
+        return load(final)
     size = sum(files[name].size for name in FILES)
-    demand_usable(catalog.images_folder())
-    free = shutil.disk_usage(catalog.images_folder()).free
+    demand_usable(images_folder())
+    free = shutil.disk_usage(images_folder()).free
     if size > min(free, _MOST_BYTES):
         raise ImageError(f"{source}: the image has {format_bytes(size)}, and {format_bytes(free)} are free")
     with IMAGES.begun(id, IMAGES.gate(), notice) as folder:
@@ -323,7 +322,7 @@ def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, work: LongWork) -
         IMAGES.seal(folder, id, files, kept)
         folder.chmod(0o755)
         IMAGES.keep(folder, id)
-    return catalog.load(final)
+    return load(final)
 
 
 _OF_ITS_HOST = ("schema", "id", "created", "files", "build_seconds")
@@ -345,7 +344,7 @@ def _manifest(packed: gzip.GzipFile, source: Path) -> dict[str, Any]:
         values = unseal(text)
         if not _is_whole(values) or not digests_in(values).keys() >= set(FILES):
             raise Fault("it lacks what every image has")
-        catalog.recipe_of(values)
+        recipe_of(values)
         LayerRecipe.of(values)
     except (Fault, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ImageError(f"{source} is damaged: its manifest is not what was written") from error
