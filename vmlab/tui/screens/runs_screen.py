@@ -34,7 +34,8 @@ from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.row_list import Line, Piece, RowList
+from vmlab.tui.widgets.painted import Line, Piece
+from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.result_board import ResultBoard
 
 if TYPE_CHECKING:

@@ -197,6 +197,3 @@ class RowList(Painted, inherit_bindings=False):
                 self.action_choose()
             else:
                 self._go(place)
-
-
-__all__ = ["Line", "Piece", "RowList"]
