@@ -18,7 +18,7 @@ from vmlab.tui.state.views import NO_RUN, Measured, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Charted, Times
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import Painted
+from vmlab.tui.widgets.painted import Painted, TextBoard
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip, Strip
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import GuestTable, Tiles
@@ -281,7 +281,6 @@ class WatchScreen(ConsoleScreen):
         if run.loop:
             from vmlab.report.run.loop_text import loop_section
             from vmlab.report.writers.text import text_lines
-            from vmlab.tui.widgets.painted import TextBoard
 
             board = self.pane(TextBoard, "loop", before="#log", title="Loop: the newest verified round")
             lines = text_lines([*loop_section(run.loop).blocks], max(20, self.size.width - 2))

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from vmlab.system.text_width import exactly, left
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.widgets.painted import Line, Painted, hint_lines
 
 _EMPTY = "nothing is listed here"
 

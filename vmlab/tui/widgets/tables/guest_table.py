@@ -14,7 +14,7 @@ from vmlab.tui.state.views import CellView, GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock, whole
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.painted import Line, Piece, Shown, hint_lines
-from vmlab.tui.widgets.tables.guest_cards import workload_bar
+from vmlab.tui.widgets.tables.guest_cards import Cards, workload_bar
 
 METRICS = (
     "guest_cpu_percent",
@@ -103,8 +103,6 @@ class GuestTable(Shown[Tiles]):
         """The guests as cards; none where there is no room for them, or nothing that they could show."""
         if self.shown.history is None or not self.shown.guests or height < _CARDS_FROM:
             return []
-        from vmlab.tui.widgets.tables.guest_cards import Cards
-
         return [*(Cards(self.shown.guests, self.shown.history, self.shown.now, self.glyphs).lines(width, height) or ())]
 
     def _cells(self, room: int) -> Iterable[Line]:
