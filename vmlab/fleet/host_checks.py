@@ -115,14 +115,12 @@ async def send_image(
                 await link.send("image", image, file)
 
 
-async def clean_hosts(
-    hosts: Mapping[str, HostEntry], connect: Connect = HostLink.open
-) -> dict[str, Cleaned | VmlabError | OSError]:
+async def clean_hosts(hosts: Mapping[str, HostEntry]) -> dict[str, Cleaned | VmlabError | OSError]:
     """Clean up on all hosts; of each what was done, or why nothing could be."""
 
     async def cleaned(name: str, entry: HostEntry) -> Cleaned | VmlabError | OSError:
         try:
-            async with hung_up_after(await connect(name, entry)) as link:
+            async with hung_up_after(await HostLink.open(name, entry)) as link:
                 return await link.ask(Cleaned, "clean", deadline=_CLEAN_SECONDS)
         except (VmlabError, OSError) as error:
             return error

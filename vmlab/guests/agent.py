@@ -301,33 +301,33 @@ async def run_identity(call: AgentCall, parts: Mapping[str, str], deadline: floa
         raise GuestError(f"identity: exited with {ended.status}: {last_line(ended, 'it printed nothing')}")
 
 
-async def begin_template(call: AgentCall, deadline: float = RUN_DEADLINE) -> None:
+async def begin_template(call: AgentCall) -> None:
     """Give a booted guest what its preparation needs: entropy, the clock, a name, and the full size of its disk.
 
     Raises GuestError and DeadlineExceeded.
     """
     offset = (await read_clock(call)).offset
-    await run_identity(call, {"clock": str(-offset), "grow": "1", "hostname": "template"}, deadline)
+    await run_identity(call, {"clock": str(-offset), "grow": "1", "hostname": "template"}, RUN_DEADLINE)
 
 
-async def empty_template(call: AgentCall, deadline: float = RUN_DEADLINE) -> None:
+async def empty_template(call: AgentCall) -> None:
     """Put a prepared guest's files on disk and empty its caches. Data that is read from now on stays in memory and is
     saved with the guest.
 
     Raises GuestError and DeadlineExceeded.
     """
-    await _run(call, "empty.sh", deadline)
+    await _run(call, "empty.sh")
 
 
-async def settle_template(call: AgentCall, deadline: float = RUN_DEADLINE) -> None:
+async def settle_template(call: AgentCall) -> None:
     """Prepare an emptied guest for saving: read what every clone needs at once, and fill free memory with zeros.
 
     `Hypervisor.save` must follow at once. Raises GuestError and DeadlineExceeded.
     """
-    await _run(call, "settle.sh", deadline)
+    await _run(call, "settle.sh")
 
 
-async def _run(call: AgentCall, name: str, deadline: float) -> None:
-    ended = await run_program(call, ["/bin/sh", "-eu"], payload_file(name), deadline)
+async def _run(call: AgentCall, name: str) -> None:
+    ended = await run_program(call, ["/bin/sh", "-eu"], payload_file(name), RUN_DEADLINE)
     if ended.status != 0:
         raise GuestError(f"the guest did not come to rest: {last_line(ended, str(ended.status))}")

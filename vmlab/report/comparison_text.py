@@ -146,12 +146,9 @@ def side_doubts(comparison: Comparison) -> list[str]:
     return [f"{MARK} {text}" for text in short_notices(comparison.warnings)]
 
 
-def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metrics: Sequence[str] = ()) -> list[str]:
-    """What is known of the differences, and which readings lie far from the others.
-
-    `names` are those of the sides, their labels unless given; only the rows of `metrics`, or all.
-    """
-    names = names or side_names(comparison.labels)
+def comparison_notes(comparison: Comparison, *, metrics: Sequence[str] = ()) -> list[str]:
+    """What is known of the differences, and which readings lie far from others; of the rows of `metrics`, or all."""
+    names = side_names(comparison.labels)
     rows = comparison.told(metrics)
     several = len({str(row.axes) for row in rows}) > 1
     found: list[tuple[str, Difference]] = []

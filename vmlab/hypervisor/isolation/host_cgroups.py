@@ -44,12 +44,10 @@ def used_mounts(mounts: Sequence[Mount]) -> list[Mount]:
     return [mount for mount in mounts if mount.controllers & known]
 
 
-def programs_of(prefix: str, mounts: Sequence[Mount] | None = None) -> list[Path]:
+def programs_of(prefix: str) -> list[Path]:
     """The ``cgroup.procs`` files into which what runs on the lab's host is written; none without an ordered one."""
-    mounts = hierarchies() if mounts is None else mounts
-    found = [
-        mount.root / cgroups.PARTITION / _name(prefix) / _PROGRAMS / "cgroup.procs" for mount in used_mounts(mounts)
-    ]
+    mounts = used_mounts(hierarchies())
+    found = [mount.root / cgroups.PARTITION / _name(prefix) / _PROGRAMS / "cgroup.procs" for mount in mounts]
     return [file for file in found if file.exists()]
 
 

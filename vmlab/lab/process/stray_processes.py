@@ -48,13 +48,13 @@ def stray_processes() -> list[StrayProcess]:
     return sorted((one for pid, one in found.items() if _is_first(pid, found)), key=lambda one: one.run)
 
 
-def end_stray(stray: StrayProcess, patience: float = _END_SECONDS) -> bool:
-    """End it in its regular way, or by a kill where that takes more than `patience` seconds; False where it stays."""
+def end_stray(stray: StrayProcess) -> bool:
+    """End it in its regular way, or by a kill where that takes too long; False where it stays."""
     is_it = partial(_is, stray)
     signal_process(stray.pid, signal.SIGTERM, is_it)
-    for number, seconds in ((signal.SIGCONT, patience), (signal.SIGKILL, _END_SECONDS)):
+    for number in (signal.SIGCONT, signal.SIGKILL):
         signal_process(stray.pid, number, is_it)
-        end = time.monotonic() + seconds
+        end = time.monotonic() + _END_SECONDS
         while _goes_on(stray):
             if time.monotonic() > end:
                 break

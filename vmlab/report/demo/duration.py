@@ -9,7 +9,7 @@ FOLDER = Path(__file__).parent
 BOOK = "chapters.toml"
 
 
-def longest_seconds(folder: Path = FOLDER) -> float:
+def longest_seconds() -> float:
     """What all chapters and the ways between them take at most."""
-    told = tomllib.loads((folder / BOOK).read_text(encoding="utf-8"))
+    told = tomllib.loads((FOLDER / BOOK).read_text(encoding="utf-8"))
     return float(len(told["chapters"]) * (told["chapter_seconds"] + told["forward_seconds"]))
