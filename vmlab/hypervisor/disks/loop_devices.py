@@ -44,7 +44,7 @@ def attach(
     with closed_after(os.open(file, access | os.O_CLOEXEC)) as backing:
         # A device with smaller sectors than the disk's gets no direct I/O, without an error from the kernel.
         for sector in sectors:
-            device = _configure_any(backing, access, _config(backing, mark, flags, sector))
+            device = _configure_any(access, _config(backing, mark, flags, sector))
             if not direct or is_direct(Path(f"/proc/self/fd/{device}").readlink()):
                 return device
             detach(device)
@@ -81,7 +81,7 @@ def _config(backing: int, mark: str, flags: int, sector: int) -> bytes:
     return _CONFIG_HEAD.pack(backing, sector) + information + _CONFIG_TAIL
 
 
-def _configure_any(backing: int, access: int, config: bytes) -> int:
+def _configure_any(access: int, config: bytes) -> int:
     for _ in range(_TRIES):
         device = os.open(_free_device(), access | os.O_CLOEXEC)
         try:

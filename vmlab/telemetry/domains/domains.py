@@ -103,7 +103,7 @@ class LibvirtFigures:
         """How many questions have no answer yet."""
         return self._poller.stuck
 
-    def read(self, processes_seen: bool, now: float) -> None:
+    def read(self, processes_seen: bool) -> None:
         """Ask, and take the newest answer. Raises ValueError where libvirt refuses."""
         self._lengths = {}
         if not self._reader.is_there():
@@ -187,7 +187,7 @@ class Domains:
         # Without a guest there is nothing to ask: a libvirtd that sleeps is not woken.
         if processes or self._libvirt.stats:
             known = (one.uuid in by_uuid or self._xml.is_of_a_lab(one.uuid) for one in self._libvirt.stats)
-            self._ask(all(known), mono)
+            self._ask(all(known))
         self._xml.keep({one.uuid for one in self._libvirt.stats})
         domains: dict[str, Domain] = {}
         values: dict[str, tuple[Values, dict[str, Values]]] = {}
@@ -210,9 +210,9 @@ class Domains:
         self._made = {key: made for key, made in self._made.items() if made[1].pid in self._before}
         return self._laid_out(domains, values, len(labs))
 
-    def _ask(self, processes_seen: bool, mono: float) -> None:
+    def _ask(self, processes_seen: bool) -> None:
         try:
-            self._libvirt.read(processes_seen, mono)
+            self._libvirt.read(processes_seen)
         except ValueError as error:
             if not self._reported:
                 self._reported = True
