@@ -9,8 +9,8 @@ from vmlab.model.axes import axis_word
 from vmlab.model.run import DONE, WARM_UP, Outcome
 from vmlab.report.run.notice_text import brief_notice
 from vmlab.report.words import MARK, NOT_MEASURED
-from vmlab.report.writers.text import paragraph, shorten
-from vmlab.system.text_width import WIDTH, left, width_of
+from vmlab.report.writers.text import paragraph
+from vmlab.system.text_width import WIDTH, left, shortened, width_of
 
 _GAP = "  "
 
@@ -77,7 +77,7 @@ def _noted(line: str, notes: Sequence[str], width: int) -> str:
         rest = [f"+{len(notes) - count}"] if count < len(notes) else []
         noted = f"{line}{_behind([*notes[:count], *rest])}"
         if width_of(noted) <= width or count == 1:
-            return shorten(noted, width)
+            return shortened(noted, width)
     return line
 
 

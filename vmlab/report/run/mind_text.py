@@ -20,8 +20,7 @@ from vmlab.report.run.shown_tables import intervals_shown, named_figures
 from vmlab.report.run.together_text import together_notes
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, look_notes, outlier_notes
 from vmlab.report.words import MARK
-from vmlab.report.writers.text import shorten
-from vmlab.system.text_width import WIDTH, width_of
+from vmlab.system.text_width import WIDTH, shortened, width_of
 
 _MOST = 8
 PREFIX = "Mind  "
@@ -64,7 +63,7 @@ def first_clauses(text: str, width: int) -> str:
     """As many clauses of a sentence as fit; of a first one that does not fit its beginning, with an ellipsis."""
     ends = [found.start() for found in re.finditer(r"[:;,] | \(", text) if found.start() <= width]
     if width_of(text) <= width or not ends or ends[-1] < width // 3:
-        return shorten(text, width)
+        return shortened(text, width)
     return text[: ends[-1]]
 
 

@@ -25,8 +25,7 @@ from vmlab.report.run.load_bars import ASCII, factor_text, load_bar
 from vmlab.report.run.score_rows import knees
 from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
-from vmlab.report.writers.text import shorten
-from vmlab.system.text_width import WIDTH, left, width_of
+from vmlab.system.text_width import WIDTH, left, shortened, width_of
 from vmlab.workloads.target_limits import Target
 
 TILES_TITLE = "how many tiles this host carries"
@@ -110,7 +109,7 @@ def step_lines(ascent: Ascent, tiles: int, width: int = WIDTH) -> list[str]:
             target = nearest(cells)
             bar = bar_text(load_of(target)) if target else f"[{'':{_BAR}}]{'':{_FACTOR}}"
             row = f"{tiles:>5}  {left(visible_line(place.label), label)}  {bar}  {_row_words(cells)}"
-            rows.append(shorten(row, width))
+            rows.append(shortened(row, width))
     return rows
 
 

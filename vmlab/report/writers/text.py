@@ -64,14 +64,14 @@ def _side_by_side(block: Beside, width: int) -> list[str]:
 def _table(table: Table, width: int) -> list[str]:
     longest = UNCUT if width == UNCUT else width // 2 if table.wide else _LONGEST_LABEL
     labels = [
-        f"{shorten(label, longest - len(tail))}{tail}" if tail else label
+        f"{shortened(label, longest - len(tail))}{tail}" if tail else label
         for label, tail in zip(table.labels, table.tails, strict=True)
     ]
     return grid(table.corner, labels, table.columns, width, longest=longest)
 
 
 def _sentence(text: str, block: Text | Notes, width: int) -> list[str]:
-    return [shorten(text, width)] if block.cut else paragraph(text, width, block.indent)
+    return [shortened(text, width)] if block.cut else paragraph(text, width, block.indent)
 
 
 def grid(
@@ -86,7 +86,7 @@ def grid(
     if any(len(column.texts) != len(labels) for column in columns):
         raise ValueError("every column needs a text for every row")
     longest = UNCUT if width == UNCUT else longest
-    shown = [shorten(corner, longest), *_distinct(labels, longest)]
+    shown = [shortened(corner, longest), *_distinct(labels, longest)]
     label_width = max(width_of(label) for label in shown)
     lines: list[str] = []
     for group in _groups(columns, width - label_width):
@@ -103,7 +103,7 @@ def grid(
 
 def _distinct(labels: Sequence[str], longest: int) -> list[str]:
     """Labels cut to their room: at the end, or in the middle where the end tells them apart."""
-    shown = [shorten(label, longest) for label in labels]
+    shown = [shortened(label, longest) for label in labels]
     same = {text for text, label in zip(shown, labels, strict=True) if shown.count(text) > labels.count(label)}
     return [_middle_out(label, longest) if text in same else text for text, label in zip(shown, labels, strict=True)]
 
@@ -178,11 +178,6 @@ def _belongs(column: Column, before: Column) -> bool:
 
 def _needed(columns: Sequence[Column]) -> int:
     return sum(len(_GAP) + width for width in _widths(columns))
-
-
-def shorten(text: str, longest: int) -> str:
-    """`text`; if it is longer than `longest`, its end is replaced by an ellipsis."""
-    return shortened(text, longest)
 
 
 def paragraph(text: str, width: int = WIDTH, indent: str = "") -> list[str]:
