@@ -228,13 +228,11 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 }
 
 
-def overrides_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that change a scenario; it is called with them as ``overrides``."""
-    return overrides_without()(command)
+def overrides_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options that change a scenario; it is called with them as ``overrides``.
 
-
-def overrides_without(*left_out: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As `overrides_options`, for a command that decides itself on those that are `left_out`, such as ``--tiles``."""
+    It decides itself on those that are `left_out`, such as ``--tiles``.
+    """
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

@@ -15,7 +15,7 @@ from vmlab.cli.commands.upkeep_commands import label
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, print_measured, started
-from vmlab.cli.options import concurrent_option, overrides_without, wait_option
+from vmlab.cli.options import concurrent_option, overrides_options, wait_option
 from vmlab.cli.output import write_found
 from vmlab.lab.process.removed_runs import demand_free, keep_night
 from vmlab.lab.process.waiting_runs import demand_one_way
@@ -57,7 +57,7 @@ from vmlab.system.given_file import new_file
     metavar="CONDITION",
     help="Count nights despite this difference, such as 'host qemu'; can be repeated.",
 )
-@overrides_without("--control", "--loop")
+@overrides_options("--control", "--loop")
 @wait_option
 @concurrent_option
 @click.option("--note", metavar="TEXT", help="Note what the run is; see `vmlab note`.")

@@ -42,7 +42,7 @@ _MOST_RUNS = 5
 
 @click.command()
 @click.argument("scenario")
-@overrides_options
+@overrides_options()
 @conditions_option
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...], as_json: bool) -> None:

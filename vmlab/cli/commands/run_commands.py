@@ -63,7 +63,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
 )
 @packages_option("With --command: Debian packages for its guest, such as redis-server,redis-tools; repeatable.")
 @click.option("--print-scenario", is_flag=True, help="With --command: print the resulting scenario, and start nothing.")
-@overrides_options
+@overrides_options()
 @hosts_option
 @click.option("--spread", is_flag=True, help="With --hosts: spread the repeats over the hosts.")
 @click.option("--together", is_flag=True, help="With --hosts: start every cell on all hosts at once.")

@@ -21,7 +21,7 @@ from vmlab.analysis.tiles.tiles_carried import carried_of, place_label
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
-from vmlab.cli.options import concurrent_option, hosts_option, overrides_without, wait_option
+from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
 from vmlab.cli.output import OutputLost, page_width, write_json, write_text
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.waiting_runs import demand_one_way
@@ -47,7 +47,7 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 @click.argument("scenario")
 @click.option("--until-knee", is_flag=True, help="Stop at the first tile count that misses a target.")
 @click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), metavar="N", help="Maximum number of tiles.")
-@overrides_without("--tiles", "--control", "--loop")
+@overrides_options("--tiles", "--control", "--loop")
 @hosts_option
 @click.option("--together", is_flag=True, help="With --hosts: the same number of tiles on every host, started at once.")
 @wait_option

@@ -20,7 +20,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
-from vmlab.cli.options import concurrent_option, names_in, overrides_without, wait_option
+from vmlab.cli.options import concurrent_option, names_in, overrides_options, wait_option
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import prepare_run
@@ -83,7 +83,7 @@ _ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync2", "mmap"
 )
 @click.option("--confirm", metavar="RUN", help="Confirm what this screening proposes.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the winning scenario to this file.")
-@overrides_without("--tiles", "--cache", "--repeats", "--for", "--control", "--loop")
+@overrides_options("--tiles", "--cache", "--repeats", "--for", "--control", "--loop")
 @wait_option
 @concurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
