@@ -304,7 +304,7 @@ def check_given(scenario: Scenario, cells: Sequence[CellPlan]) -> Iterator[Probl
     metrics = scenario.table.metrics if scenario.table else ()
     for index, name in enumerate(metrics):
         if not _is_of_cells(name) and all(name not in known for known in given.values()):
-            gives = "; ".join(f"{workload} gives {_listed(known)}" for workload, known in given.items())
+            gives = "; ".join(f"{workload} gives {', '.join(known)}" for workload, known in given.items())
             near = meant(name, dict.fromkeys(one for known in given.values() for one in known))
             words = f"{near} " if near.startswith("did you mean") else ""
             message = f"no workload gives {shorten(name)!r} at any point of the axes; {words}{gives}"
@@ -347,16 +347,13 @@ def _never_given(workload: str, name: str, given: Sequence[str], cells: Sequence
     if name == DELIVERED and all(kinds()[one.kind].paced for one in planned):
         return f"{name} is a share of a pace, and {workload} has none; give it one, such as pace: 5/s"
     judged = {known for one in planned for known in judgeable(kinds()[one.kind], one.params.model_dump())}
-    return f"{workload} never gives {name} with these parameters; it gives {_listed([x for x in given if x in judged])}"
+    gives = ", ".join(one for one in given if one in judged)
+    return f"{workload} never gives {name} with these parameters; it gives {gives}"
 
 
 def _is_of_cells(name: str) -> bool:
     """Whether a metric is of the cell, of its host, or made by the lab for all workloads."""
     return name.startswith(_HOST) or name == _OF_A_CELL or name in SHARES
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def plan_targets(plan: Plan) -> tuple[Target, ...]:
