@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.axes import without
+from vmlab.model.grouping import grouped
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.plan.terms import CellPlan
@@ -29,17 +30,13 @@ def units_of(cells: Sequence[CellPlan], *, spread: bool) -> tuple[Unit, ...]:
     """Each cell for the host that its axes name, or whole blocks for any host. A warm-up belongs to the first block."""
     if not spread:
         return tuple(Unit(number, (cell,), str(cell.axes[HOST_PLACE])) for number, cell in enumerate(cells, start=1))
-    blocks: dict[int, list[CellPlan]] = {}
-    for cell in cells:
-        blocks.setdefault(max(cell.repeat, WARM_UP + 1), []).append(cell)
+    blocks = grouped((max(cell.repeat, WARM_UP + 1), cell) for cell in cells)
     return tuple(Unit(number, tuple(block)) for number, block in enumerate(blocks.values(), start=1))
 
 
 def groups_of(cells: Sequence[CellPlan]) -> tuple[Unit, ...]:
     """Cells that differ in their host alone, which hosts run together, in the order of the first of each."""
-    groups: dict[tuple[object, ...], list[CellPlan]] = {}
-    for cell in cells:
-        groups.setdefault((cell.repeat, *sorted(without(cell.axes, HOST_PLACE).items())), []).append(cell)
+    groups = grouped(((cell.repeat, *sorted(without(cell.axes, HOST_PLACE).items())), cell) for cell in cells)
     return tuple(Unit(number, tuple(group)) for number, group in enumerate(groups.values(), start=1))
 
 

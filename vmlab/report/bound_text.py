@@ -14,6 +14,7 @@ from vmlab.analysis.figures.figure import figure_of
 from vmlab.analysis.record.bound import bound_cells, bound_over, idle_disk_words
 from vmlab.analysis.record.traffic import traffic_over
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.grouping import grouped
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import Outcome
 from vmlab.report.blocks import Notes, Section
@@ -99,9 +100,7 @@ def _where(resource: str, places: Mapping[str, Counter[str]]) -> str:
 def limits_section(cells: Sequence[CellDocument]) -> Section:
     """What bound the cells of each point, and whether the disk mattered where cache modes are compared."""
     known = bound_cells(cells)
-    points: dict[str, list[CellDocument]] = {}
-    for cell in known:
-        points.setdefault(axes_words(cell.axes), []).append(cell)
+    points = grouped((axes_words(cell.axes), cell) for cell in known)
     if len(points) > _MOST_POINTS:
         said = [f"{limit_words({'': bound_counts(known)})}; `vmlab show RUN:CELL` has the evidence"]
     else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.record.cell_timeline import CellTimeline, WorkloadTimeline
 from vmlab.model.axes import axis_word
+from vmlab.model.grouping import grouped
 from vmlab.model.run import DONE, WARM_UP, Outcome
 from vmlab.report.run.notice_text import brief_notice
 from vmlab.report.words import MARK, NOT_MEASURED
@@ -54,9 +55,7 @@ class CellLines:
 
     def _times(self, cell: CellTimeline, room: int) -> Iterator[str]:
         """Each workload's time, as many as fit into `room`."""
-        by_name: dict[str, list[WorkloadTimeline]] = {}
-        for (_, name), workload in sorted(cell.workloads.items()):
-            by_name.setdefault(name, []).append(workload)
+        by_name = grouped((name, workload) for (_, name), workload in sorted(cell.workloads.items()))
         for place, (name, those) in enumerate(by_name.items()):
             text = self._padded(f"time {name}", f"{name} {_time_of(those)}")
             rest = len(by_name) - place

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.report.bound_text import limit_words
 from vmlab.report.comparison_text import row_name
 from vmlab.report.heading import behind_words
@@ -154,20 +155,13 @@ def _not_proven(named: _Named) -> Iterator[str]:
 
 def _untested(named: _Named) -> Iterator[str]:
     """What has too few readings, what is not compared, and what was not delivered."""
-    untested: dict[str, list[tuple[str, Difference]]] = {}
-    for name, one in named:
-        if one.obstacle:
-            untested.setdefault(one.obstacle, []).append((name, one))
-    for those in untested.values():
+    for those in grouped((one.obstacle, (name, one)) for name, one in named if one.obstacle).values():
         why = untested_words(max((one for _, one in those), key=lambda one: one.family))
         yield f"No verdict on {_some([f'{name} ({percent_text(one)})' for name, one in those])}: {why}."
     missing = [name for name, one in named if one.verdict == Verdict.NOT_COMPARED]
     if missing:
         yield f"Not compared, as a side has no value that passed: {_some(missing)}."
-    reasons: dict[str, list[str]] = {}
-    for name, one in named:
-        if one.verdict == Verdict.NOT_DELIVERED:
-            reasons.setdefault(one.because, []).append(name)
+    reasons = grouped((one.because, name) for name, one in named if one.verdict == Verdict.NOT_DELIVERED)
     for because, names in reasons.items():
         yield f"No verdict on {_some(names)}, as what was set was not delivered: {because}."
 

@@ -9,6 +9,7 @@ from vmlab.analysis.comparison.overall import OVERALL
 from vmlab.analysis.comparison.pooled import OwnDifference, PooledComparison, PooledRow, PooledRun
 from vmlab.analysis.statistics.random_effects import ENOUGH_BLOCKS, LEAST_COVERAGE
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.comparison_text import EXPLORATORY, figure_name
@@ -128,10 +129,7 @@ def _own_text(own: OwnDifference | None) -> str:
 
 def _machines(runs: Sequence[PooledRun]) -> Iterator[str]:
     """A line for each machine with the days of its runs."""
-    having: dict[str, list[PooledRun]] = {}
-    for one in runs:
-        words = [*filter(None, machine_parts(one.run)), one.accelerator or "bare metal"]
-        having.setdefault(" · ".join(words), []).append(one)
-    for machine, those in having.items():
+    machines = ((*filter(None, machine_parts(one.run)), one.accelerator or "bare metal") for one in runs)
+    for machine, those in grouped(zip(map(" · ".join, machines), runs, strict=True)).items():
         days = ", ".join(dict.fromkeys(_day(one) for one in those))
         yield f"{machine}: {plural(len(those), 'run')}, {days}"

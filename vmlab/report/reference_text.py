@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.reference.published import AnsweredFigure, BesideReference
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.ordered import behind
 from vmlab.model.scenarios.reference import Claim, PublishedFigure, Unasked
 from vmlab.model.visible import visible_values
@@ -61,7 +63,7 @@ def printed_tables(figures: Sequence[AnsweredFigure], ours: str | None) -> Itera
 
     `ours` is the heading of the run's figures, which stand beside the printed ones; None leaves them out.
     """
-    for name, those in _tables(figures).items():
+    for name, those in grouped((_place(one)[0], one) for one in figures).items():
         yield Section("", [Text(name), *(_part(part, ours) for part in _parts(those))])
 
 
@@ -79,13 +81,6 @@ def _place(figure: AnsweredFigure) -> tuple[str, str, str]:
     published = figure.published
     columns = axes_words(published.columns) if published.columns else metric_words(published.metric)
     return published.where, axes_words(published.rows), columns
-
-
-def _tables(figures: Sequence[AnsweredFigure]) -> dict[str, list[AnsweredFigure]]:
-    found: dict[str, list[AnsweredFigure]] = {}
-    for figure in figures:
-        found.setdefault(_place(figure)[0], []).append(figure)
-    return found
 
 
 def _parts(figures: Sequence[AnsweredFigure]) -> list[list[AnsweredFigure]]:
@@ -114,10 +109,7 @@ def _part(figures: Sequence[AnsweredFigure], ours: str | None) -> Table:
 
     A relative figure that was printed in one place with a measured one stands behind it in brackets.
     """
-    at: dict[tuple[str, str], list[AnsweredFigure]] = {}
-    for figure in figures:
-        _, row, column = _place(figure)
-        at.setdefault((row, column), []).append(figure)
+    at = grouped((_place(figure)[1:], figure) for figure in figures)
     rows, columns = dict.fromkeys(row for row, _ in at), dict.fromkeys(column for _, column in at)
     grids: list[Column] = []
     for column in columns:
@@ -186,10 +178,7 @@ def _notes(beside: BesideReference) -> list[str]:
     notes = error_notes(beside.figures)
     if not beside.has_run:
         return [*notes, *absent_notes(beside.document)]
-    reasons: dict[str, int] = {}
-    for figure in beside.figures:
-        if figure.reason:
-            reasons[figure.reason] = reasons.get(figure.reason, 0) + 1
+    reasons = Counter(figure.reason for figure in beside.figures if figure.reason)
     notes += look_notes(beside.document.run)
     return [*notes, *(f"{plural(count, 'value')} without yours: {reason}" for reason, count in reasons.items())]
 

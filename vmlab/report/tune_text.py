@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vmlab.analysis.comparison.tuned import CONFIRMED, LEAST_REPEATS, LeverWorth, Tuned
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.quantities import about_seconds
@@ -269,11 +270,8 @@ def _behind(found: Tuned) -> Iterator[Block]:
 
 def tune_document(found: Tuned) -> dict[str, Any]:
     """The document ``vmlab.tune/1``: with the lines to copy, and the text of the winning scenario."""
-    lines: dict[str, list[str]] = {}
-    for where, text in _lines_to_copy(found):
-        lines.setdefault(where, []).append(text)
     body: dict[str, Any] = jsonable(found)
-    return {**body, "lines": lines, "scenario": winner_text(found)}
+    return {**body, "lines": grouped(_lines_to_copy(found)), "scenario": winner_text(found)}
 
 
 def winner_text(found: Tuned) -> str | None:

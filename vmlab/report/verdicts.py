@@ -10,6 +10,7 @@ from vmlab.analysis.comparison.overall import Overall
 from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.shape import RunPart, UntilDocument
 from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED, level_divisor
+from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, listed, plural, relative_number
@@ -200,10 +201,7 @@ def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool
 
 def _undelivered_notes(named: Sequence[tuple[str, Difference]]) -> Iterator[str]:
     """A line for each reason why differences have no verdict, as something that was set was not delivered."""
-    reasons: dict[str, list[str]] = {}
-    for name, found in named:
-        if found.verdict == Verdict.NOT_DELIVERED:
-            reasons.setdefault(found.because, []).append(name)
+    reasons = grouped((found.because, name) for name, found in named if found.verdict == Verdict.NOT_DELIVERED)
     for because, names in reasons.items():
         yield f"{Verdict.NOT_DELIVERED}, so without a verdict: {_joined(names)}: {because}"
 
@@ -240,9 +238,7 @@ def extended_words(divisor: int) -> str:
 
 def _untested_notes(untested: Sequence[tuple[str, Difference]]) -> Iterator[str]:
     """A line for each reason and number of readings needed, which names its figures where there are several."""
-    reasons: dict[tuple[str, int | None], list[tuple[str, Difference]]] = {}
-    for name, found in untested:
-        reasons.setdefault((_why_untested(found), found.needed), []).append((name, found))
+    reasons = grouped(((_why_untested(found), found.needed), (name, found)) for name, found in untested)
     for those in reasons.values():
         text = untested_words(max((found for _, found in those), key=lambda found: found.family))
         yield (

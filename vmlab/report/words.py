@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from vmlab.model.grouping import grouped
 from vmlab.model.names import guest_key
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import AS_WRITTEN
@@ -114,9 +115,7 @@ def folded(named: Sequence[tuple[str, str]]) -> list[tuple[list[str], str, int]]
     A text comes with the names and the number of those that it stands for. It stands at the place of the first and has
     the range of each number: ``21 to 48 %``, and of spans the outer ends: ``between 58 and 100 %``.
     """
-    alike: dict[str, list[tuple[str, str]]] = {}
-    for name, text in named:
-        alike.setdefault(without_numbers(text), []).append((name, text))
+    alike = grouped((without_numbers(text), (name, text)) for name, text in named)
     found: list[tuple[list[str], str, int]] = []
     for name, text in named:
         those = alike[without_numbers(text)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.model.errors import RefusedError, UsageError, unusable
+from vmlab.model.grouping import grouped
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.visible import quoted
 from vmlab.system.given_file import new_file, open_given, read_given
@@ -314,11 +315,7 @@ def tagged(name: str) -> tuple[str, ...] | None:
 
 def names_of_runs() -> dict[str, list[str]]:
     """The names of each run that has any, by its id. Raises OSError."""
-    names: dict[str, list[str]] = {}
-    for name, runs in all_tags().items():
-        for run in runs:
-            names.setdefault(run, []).append(name)
-    return names
+    return grouped((run, name) for name, runs in all_tags().items() for run in runs)
 
 
 def tags_of(folder: Path) -> list[str]:

@@ -22,6 +22,7 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.cell_event import CellStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.event import CellPlaced, CellWithdrawn, RunStarted
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, RUN_TIME, CacheMode, Outcome
 from vmlab.model.sample import Sample
@@ -133,10 +134,7 @@ class Copied:
         """
         if any(phase.flushes for phase in self.recorded.phases.values()):
             return []
-        told: dict[str, list[bool | None]] = {}
-        for one in self._deciding():
-            if not self._is_set_aside(one):
-                told.setdefault(one.setting, []).append(one.difference.better)
+        told = grouped((one.setting, one.difference.better) for one in self._deciding() if not self._is_set_aside(one))
         return [setting for setting, answers in told.items() if True in answers and False not in answers]
 
     def cold(self, setting: str) -> tuple[Answer, ...]:

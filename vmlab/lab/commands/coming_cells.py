@@ -19,6 +19,7 @@ from vmlab.model.event import (
     Event,
 )
 from vmlab.model.event_fields import CellToCome
+from vmlab.model.grouping import grouped
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_MODES, MOST_NUMBERED, WARM_UP, AxisValue
 from vmlab.plan.estimate import guest_memory
@@ -304,11 +305,8 @@ class ComingCells:
         if not change:
             raise UsageError("a change of the cells to come needs a cache mode or a number of tiles")
         wanted = [replace(one, change=one.change | change) for one in cells]
-        alike: dict[str, list[_Coming]] = {}
-        for one in wanted:
-            alike.setdefault(repr(sorted(one.change.items())), []).append(one)
         found = []
-        for those in alike.values():
+        for those in grouped((repr(sorted(one.change.items())), one) for one in wanted).values():
             plans = replanned(self._folder, [one.planned for one in those], those[0].change)
             found += [replace(one, cell=cell) for one, cell in zip(those, plans, strict=True) if cell is not None]
         return found

@@ -15,6 +15,7 @@ from vmlab.analysis.comparison.nights import NightGate
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.visible import visible_values
@@ -159,9 +160,8 @@ def junit_gate(comparison: Comparison) -> bytes:
     sides = f"{', '.join(candidates)} against {baseline}" if candidates else baseline
     behind = [("accelerator", word) for word in dict.fromkeys(comparison.accelerators) if word]
     behind += [("ordered", word) for word in comparison.ordered]
-    told: dict[str, list[tuple[Answer, str]]] = {}
-    for answer, line in zip(comparison.gate, answer_lines(comparison), strict=True):
-        told.setdefault(visible_values(answer.condition.text), []).append((answer, line))
+    lines = zip(comparison.gate, answer_lines(comparison), strict=True)
+    told = grouped((visible_values(answer.condition.text), (answer, line)) for answer, line in lines)
     cases = [_condition_case(text, answers) for text, answers in told.items()]
     return _gate_file("vmlab compare", f"gate: {sides}", behind, cases)
 

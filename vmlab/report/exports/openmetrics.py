@@ -11,6 +11,7 @@ from typing import BinaryIO
 from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
+from vmlab.model.grouping import grouped
 from vmlab.model.sample import split_name, unit_of
 from vmlab.report.exports.openmetrics_names import END, PART, RUN_INFO, FamilyNames, head_of, labels_text
 from vmlab.report.exports.tidy import AXIS, LABELS, RUN_COLUMNS, Exported, labels_of, measurements, of_run
@@ -82,9 +83,7 @@ def _write_points(
     layouts = (layout for run in runs for layout in run.reader.sample_layouts().values())
     names = dict.fromkeys(name for layout in layouts for name in layout.names)
     families = FamilyNames()
-    metrics: dict[str, list[str]] = {}
-    for name in names:
-        metrics.setdefault(split_name(name)[0], []).append(name)
+    metrics = grouped((split_name(name)[0], name) for name in names)
     _write(file, *_infos(documents, timed=True))
     for metric, those in metrics.items():
         family, unit = families.of(metric, unit_of(metric))

@@ -16,6 +16,7 @@ from vmlab.analysis.record.timeline import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.axes import axis_word
+from vmlab.model.grouping import grouped
 from vmlab.model.ordered import ordered_words
 from vmlab.model.results import Measurement
 from vmlab.model.run import RUN_TIME, AxisValue
@@ -210,10 +211,7 @@ def axis_kinds(documents: Sequence[RunDocument]) -> dict[str, Kind]:
 
 def kinds_of(places: Sequence[Mapping[str, AxisValue]]) -> dict[str, Kind]:
     """The kind of each axis that these places have."""
-    values: dict[str, list[AxisValue]] = {}
-    for axes in places:
-        for name, value in axes.items():
-            values.setdefault(name, []).append(value)
+    values = grouped(pair for axes in places for pair in axes.items())
     return {name: _kind(those) for name, those in values.items()}
 
 

@@ -12,6 +12,7 @@ from vmlab.analysis.comparison.result_table import Head, ResultTable
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.comparison_text import row_name
@@ -112,10 +113,8 @@ def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
 
 def _by_places(headlines: Sequence[_Headline]) -> Iterator[str]:
     """A sentence for each figure, over all places of the other axes where it stands at several."""
-    alike: dict[tuple[Head, Head], list[_Contrast]] = {}
-    for place, one in headlines:
-        alike.setdefault(place, []).append(one)
-    return (_sentence(those[0]) if len(those) == 1 else _over_places(those) for those in alike.values())
+    alike = grouped(headlines).values()
+    return (_sentence(those[0]) if len(those) == 1 else _over_places(those) for those in alike)
 
 
 def _is_headline(table: ResultTable, row: Head) -> bool:
@@ -164,11 +163,9 @@ def comparison_answers(found: Comparison) -> list[str]:
 
     What is proven comes first. Of run times alone it is the total wall clock.
     """
-    figures: dict[str, list[Row]] = {}
     told = found.told(answered_metrics(found))
     several = len({str(row.axes) for row in told}) > 1
-    for row in told:
-        figures.setdefault(row_name(row), []).append(row)
+    figures = grouped((row_name(row), row) for row in told)
     said: list[str] = []
     for rows in sorted(figures.values(), key=lambda rows: not any(d.proven for row in rows for d in row.differences)):
         places = [list(_contrasts(found.labels, row, several=several)) for row in rows]

@@ -16,6 +16,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.errors import UsageError
+from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.blocks import Chart
@@ -189,10 +190,7 @@ def _by_metric(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     """The rows that share a chart, with their metric: run times first, at many places only the total wall clock."""
     whole = [row for row in rows if row.metric == WALL_SECONDS]
     timed = [row for row in rows if row.metric in (RUN_TIME, WALL_SECONDS)]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if row not in timed:
-            groups.setdefault((row.metric, row.unit), []).append(row)
+    groups = grouped(((row.metric, row.unit), row) for row in rows if row not in timed)
     first = [(RUN_TIME, whole if _many_places(whole) else timed)] if timed else []
     return first + [(metric, those) for (metric, _), those in groups.items()]
 
@@ -292,11 +290,9 @@ def _numbers(document: RunDocument, axis: str) -> list[float]:
 
 def host_charts(document: RunDocument) -> list[Chart]:
     """The host while the workloads ran: a bar for each place of the axes, over its repeats, in the tables' order."""
-    places: dict[str, list[CellDocument]] = {}
-    for cell in in_written_order(document):
-        if cell.host:
-            place = "host" if document.recording is not None else axes_words(cell.axes)
-            places.setdefault(place, []).append(cell)
+    recorded = document.recording is not None
+    measured = (cell for cell in in_written_order(document) if cell.host)
+    places = grouped(("host" if recorded else axes_words(cell.axes), cell) for cell in measured)
     rows = list(places)[:MOST_ROWS]
     if not rows:
         return []

@@ -16,6 +16,7 @@ from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.integrity.long_work import current
 from vmlab.model.errors import UsageError
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import jsonable
 from vmlab.model.ordered import ordered_title, ordered_words
 from vmlab.model.run import WARM_UP
@@ -199,9 +200,7 @@ def _settings(known: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]
     shared = _in_all(every) if any(one != every[0] for one in every) else {}
     if shared:
         yield _folded("Settings of all cells", _json(shared), _NO_SETTINGS)
-    own: dict[str, list[int]] = {}
-    for number, settings in known:
-        own.setdefault(_json(_besides(settings, shared)), []).append(number)
+    own = grouped((_json(_besides(settings, shared)), number) for number, settings in known)
     for text, cells in own.items():
         if text != "{}":
             what = f"{'cell' if len(cells) == 1 else 'cells'} {', '.join(map(str, cells))}"

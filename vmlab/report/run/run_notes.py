@@ -8,7 +8,8 @@ from vmlab.analysis.comparison.result_table import ResultTable
 from vmlab.analysis.figures.table_layout import TableLayout
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words, axis_word
-from vmlab.model.run import WARM_UP, AxisValue
+from vmlab.model.grouping import grouped
+from vmlab.model.run import WARM_UP
 from vmlab.model.scenarios.table_words import WORKLOADS
 from vmlab.report.figures import mark_words
 from vmlab.report.words import STATISTIC_WORDS, apart_words, plural
@@ -40,10 +41,8 @@ def odd_cells(document: RunDocument) -> Iterator[str]:
 
 def absent_notes(document: RunDocument) -> Iterator[str]:
     """A line for each reason why values of an axis have no cells, wherever the axis stands."""
-    values: dict[tuple[str, str], list[AxisValue]] = {}
-    for absent in document.run.absent:
-        for name, value in absent.axes.items():
-            values.setdefault((name, absent.reason), []).append(value)
+    absent = ((one.reason, name, value) for one in document.run.absent for name, value in one.axes.items())
+    values = grouped(((name, reason), value) for reason, name, value in absent)
     yield from (absent_words(name, those, reason) for (name, reason), those in values.items())
 
 

@@ -9,6 +9,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW, Knee, KneeVerdict, Tested
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.report.blocks import Column, Section, Table
 from vmlab.report.figures import figure_text
@@ -62,9 +63,7 @@ def score_notes(document: RunDocument) -> Iterator[str]:
 
 def _throughput_words(metrics: Mapping[str, str]) -> str:
     """Which metric of each workload is its throughput, in a sentence."""
-    names: dict[str, list[str]] = {}
-    for workload, metric in metrics.items():
-        names.setdefault("1 / run_time" if metric == RUN_TIME else metric, []).append(workload)
+    names = grouped(("1 / run_time" if one == RUN_TIME else one, workload) for workload, one in metrics.items())
     return "throughput: " + "; ".join(f"{metric} of {', '.join(those)}" for metric, those in names.items())
 
 

@@ -8,6 +8,7 @@ from vmlab.analysis.cell_shape import CellDocument, TargetDocument
 from vmlab.analysis.figures.counted_cells import counts, is_final
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.quantities import Written
 from vmlab.model.run import Outcome
 from vmlab.report.blocks import Column, Notes, Section, Table, Text
@@ -117,10 +118,7 @@ def target_table(cells: Sequence[CellDocument]) -> Section:
 
     Over repeats and tiles that is the figure that took most of its limit, and in how many cells the target was missed.
     """
-    places: dict[str, list[CellDocument]] = {}
-    for cell in cells:
-        if cell.targets and is_final(cell):
-            places.setdefault(axes_words(cell.axes), []).append(cell)
+    places = grouped((axes_words(cell.axes), cell) for cell in cells if cell.targets and is_final(cell))
     asked = _asked([cell for those in places.values() for cell in those])
     columns = [_column(place, [_at_place(words, those) for words in asked]) for place, those in places.items()]
     return Section("targets", [Table(_TITLE, asked, columns)])

@@ -12,6 +12,7 @@ from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_of, nearest
+from vmlab.model.grouping import grouped
 from vmlab.model.ordered import behind, ordered_words
 from vmlab.report.bound_text import resource_word
 from vmlab.report.run.target_text import limit_text, measured_words
@@ -77,10 +78,7 @@ def cells_of_most_tiles(document: RunDocument) -> tuple[int, ...]:
 
 def target_bars(cell: CellDocument) -> tuple[TargetBar, ...]:
     """For each workload with targets the one that took most of its limit, over all tiles of the cell."""
-    targets = [one for one in cell.targets if one.met is not None]
-    by_workload: dict[str, list[TargetDocument]] = {}
-    for one in targets:
-        by_workload.setdefault(one.workload, []).append(one)
+    by_workload = grouped((one.workload, one) for one in cell.targets if one.met is not None)
     found = (nearest([replace(cell, targets=those)]) for those in by_workload.values())
     return tuple(_bar(target) for target in found if target is not None)
 
