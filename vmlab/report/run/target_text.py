@@ -24,9 +24,6 @@ _MOST_MISSED = 4
 
 def limit_words(target: TargetDocument | Target) -> str:
     """``web.latency_p95 at most 500 ms``."""
-    if isinstance(target, Target):
-        form = limit_form(target.unit, target.limit, target.written_in)
-        return f"{target.workload}.{target.metric} {_side(target.limit, form, at_least=target.at_least)}"
     return f"{target.workload}.{target.metric} {_side_of(target)}"
 
 
@@ -52,22 +49,18 @@ def measured_words(target: TargetDocument) -> str:
     return f"{value_text(target.value, target.unit, form=form)} {form.unit}".rstrip()
 
 
-def _form(target: TargetDocument) -> Written:
+def _form(target: TargetDocument | Target) -> Written:
     return limit_form(target.unit, target.limit, target.written_in)
 
 
-def _side_of(target: TargetDocument) -> str:
-    return _side(target.limit, _form(target), at_least=target.at_least)
+def _side_of(target: TargetDocument | Target) -> str:
+    return f"{'at least' if target.at_least else 'at most'} {limit_text(target)}"
 
 
-def limit_text(target: TargetDocument) -> str:
+def limit_text(target: TargetDocument | Target) -> str:
     """The limit alone, such as ``500 ms``."""
     form = _form(target)
     return f"{target.limit * form.factor:.10g} {form.unit}".rstrip()
-
-
-def _side(limit: float, form: Written, *, at_least: bool) -> str:
-    return f"{'at least' if at_least else 'at most'} {limit * form.factor:.10g} {form.unit}".rstrip()
 
 
 def verdict_words(cell: CellDocument) -> str:
