@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Answer, Level, State
+from vmlab.analysis.comparison.nights import NightFigure
 from vmlab.analysis.statistics.sample_size import MOST, readings_needed
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import written
@@ -32,17 +33,16 @@ def gate_text(comparison: Comparison, width: int = WIDTH) -> str:
     marks = [FAILS if answer.fails else _MARKS[answer.state] for answer in answers]
     told = zip(marks, answer_lines(comparison), strict=True)
     notes = Notes([f"{mark:<{len(FAILS)}}  {line}" for mark, line in told], indent="      ")
-    return "\n".join(text_lines([Section(f"gate: {_overall(answers)}", [notes])], width)) + "\n"
+    return "\n".join(text_lines([Section(f"gate: {overall_words(answers, 'configuration')}", [notes])], width)) + "\n"
 
 
-def _overall(answers: Sequence[Answer]) -> str:
-    """How it ended, and at how many places that is not known."""
-    places = plural(len(answers), "configuration")
+def overall_words(answers: Sequence[Answer | NightFigure], noun: str) -> str:
+    """How a gate ended, and at how many of its answers, which are called `noun`, that is not known."""
     fails = sum(answer.fails for answer in answers)
     undecided = sum(answer.undecided for answer in answers)
     told = [f"failed at {fails}"] if fails else []
     told += [f"undecided at {undecided}"] if undecided else []
-    return f"{', '.join(told)} of {places}" if told else "passed"
+    return f"{', '.join(told)} of {plural(len(answers), noun)}" if told else "passed"
 
 
 def failing_lines(comparison: Comparison, *, undecided: bool = False) -> list[str]:

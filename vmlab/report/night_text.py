@@ -13,7 +13,7 @@ from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Notes, Section
 from vmlab.report.comparison_text import figure_name
 from vmlab.report.figures import value_text
-from vmlab.report.gate_text import FAILS
+from vmlab.report.gate_text import FAILS, overall_words
 from vmlab.report.verdicts import UNTESTED
 from vmlab.report.words import MARK, moment, plural, relative_number
 from vmlab.report.writers.text import text_lines
@@ -36,12 +36,7 @@ def overall(gate: NightGate) -> str:
     """How it ended."""
     if gate.learning and not gate.fails:
         return f"no baseline yet, {len(gate.nights)} of the {FEWEST_RUNS} nights that it takes"
-    figures = plural(len(gate.figures), "metric")
-    fails = sum(one.fails for one in gate.figures)
-    undecided = sum(one.undecided for one in gate.figures)
-    told = [f"failed at {fails}"] if fails else []
-    told += [f"undecided at {undecided}"] if undecided else []
-    return f"{', '.join(told)} of {figures}" if told else "passed"
+    return overall_words(gate.figures, "metric")
 
 
 def figure_lines(gate: NightGate) -> list[str]:
