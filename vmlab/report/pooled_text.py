@@ -15,7 +15,7 @@ from vmlab.report.blocks import Block, Column, Notes, Section, Table
 from vmlab.report.comparison_text import EXPLORATORY, figure_name
 from vmlab.report.heading import behind_notes, machine_parts
 from vmlab.report.verdicts import UNTESTED
-from vmlab.report.words import MARK, NOT_MEASURED, moment, plural, relative_number
+from vmlab.report.words import MARK, NOT_MEASURED, in_brackets, moment, plural, relative_number
 from vmlab.report.writers.text import text_lines
 from vmlab.system.text_width import WIDTH
 
@@ -84,11 +84,7 @@ def _answers(rows: Sequence[PooledRow]) -> Table:
 def _estimate(row: PooledRow) -> str:
     if row.percent is None:
         return UNTESTED
-    return f"{relative_number(row.percent, 'difference')} {_in_brackets(row.interval)}".rstrip()
-
-
-def _in_brackets(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"({_ends(interval).removesuffix(' %')})"
+    return f"{relative_number(row.percent, 'difference')} {in_brackets(row.interval)}".rstrip()
 
 
 def _ends(interval: tuple[float, float] | None) -> str:
@@ -124,7 +120,7 @@ def _own_texts(of_runs: Sequence[OwnDifference], runs: Sequence[PooledRun]) -> l
 def _own_text(own: OwnDifference | None) -> str:
     if own is None or own.percent is None:
         return NOT_MEASURED
-    return f"{relative_number(own.percent, 'difference')} {_in_brackets(own.interval_percent)}".rstrip()
+    return f"{relative_number(own.percent, 'difference')} {in_brackets(own.interval_percent)}".rstrip()
 
 
 def _machines(runs: Sequence[PooledRun]) -> Iterator[str]:

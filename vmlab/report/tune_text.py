@@ -21,7 +21,7 @@ from vmlab.report.disk_lines import CopiedLine, disk_lines
 from vmlab.report.figures import figure_text, form_of, with_unit
 from vmlab.report.heading import behind_notes
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, difference_parts, sentence, verdict_words
-from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
+from vmlab.report.words import MARK, NOT_MEASURED, in_brackets, plural, relative_number
 from vmlab.report.writers.text import text_lines
 from vmlab.system.text_width import WIDTH
 
@@ -153,7 +153,7 @@ def _screening(found: Tuned) -> Iterator[Block]:
                 [
                     Column("change", changes),
                     Column("worth", [_worth_text(one) for one in found.levers]),
-                    Column("", [_interval_text(one) for one in found.levers], beside=True),
+                    Column("", [in_brackets(one.interval) for one in found.levers], beside=True),
                     Column("", [_lever_verdict(one) for one in found.levers]),
                 ],
                 wide=True,
@@ -173,13 +173,6 @@ def _worth_text(one: LeverWorth) -> str:
         return NOT_MEASURED
     mark = "" if one.beyond_noise else f"{UNPROVEN if one.interval else UNTESTED} "
     return f"{mark}{relative_number(one.percent, 'difference')}"
-
-
-def _interval_text(one: LeverWorth) -> str:
-    if one.interval is None:
-        return ""
-    low, high = (relative_number(end, "difference").removesuffix(" %") for end in one.interval)
-    return f"({low} to {high})"
 
 
 def _lever_verdict(one: LeverWorth) -> str:

@@ -13,7 +13,7 @@ from vmlab.analysis.statistics.sample_size import ALPHA, MOST, STATED, level_div
 from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME
 from vmlab.report.figures import value_words
-from vmlab.report.words import NOT_MEASURED, listed, plural, relative_number
+from vmlab.report.words import NOT_MEASURED, in_brackets, listed, plural, relative_number
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
@@ -58,11 +58,7 @@ def relative_text(found: Difference, relative: Relative) -> str:
 
 def interval_text(found: Difference, relative: Relative = "difference") -> str:
     """``(-63.0 to -59.9)``, the interval of a difference; empty where it has none."""
-    interval = None if found.verdict == Verdict.SAME else found.interval_as_asked(relative)
-    if interval is None:
-        return ""
-    low, high = (relative_number(end, relative).removesuffix(" %") for end in interval)
-    return f"({low} to {high})"
+    return in_brackets(None if found.verdict == Verdict.SAME else found.interval_as_asked(relative), relative)
 
 
 def difference_parts(found: Difference) -> tuple[str, str]:

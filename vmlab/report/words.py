@@ -66,6 +66,14 @@ def host_number(value: float, unit: str = "") -> str:
     return number(value) if abs(value) >= 0.1 else f"{value:.2f}"
 
 
+def in_brackets(interval: tuple[float, float] | None, relative: Relative = "difference") -> str:
+    """``(-63.0 to -59.9)``, the ends of an interval; empty without one."""
+    if interval is None:
+        return ""
+    low, high = (relative_number(end, relative).removesuffix(" %") for end in interval)
+    return f"({low} to {high})"
+
+
 def relative_number(value: float, relative: Relative) -> str:
     """A ratio with three digits behind the point, percent with one up to 100 and a sign where they are a difference.
 
