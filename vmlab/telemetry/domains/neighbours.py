@@ -51,9 +51,6 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join([*words[:_TOLD], *more])
 
 
-_NAMED = 3
-
-
 class Neighbour(NamedTuple):
     """A guest that no lab has started, by its process; 0 where its arguments do not tell."""
 
@@ -70,9 +67,7 @@ class Neighbour(NamedTuple):
 
 def named(guests: Sequence[Neighbour]) -> str:
     """``2 guests of its own (db1, web2)``; of many the first ones are named."""
-    told = [one.name for one in guests[:_NAMED]]
-    told += [f"{len(guests) - _NAMED} more"] if len(guests) > _NAMED else []
-    return f"{len(guests)} guest{'s' * (len(guests) != 1)} of its own ({', '.join(told)})"
+    return f"{len(guests)} guest{'s' * (len(guests) != 1)} of its own ({_listed([one.name for one in guests])})"
 
 
 def described(guests: Sequence[Neighbour]) -> str:
