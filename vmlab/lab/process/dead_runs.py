@@ -260,9 +260,8 @@ def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
     _fold_in_stores()
     for folder in dead_runs():
         with _held(folder) as ours:
-            if not ours:
-                continue
-            swept.append(_cleaned(folder, roots))
+            if ours:
+                swept.append(_cleaned(folder, roots))
     swept += _clear_imports()
     swept += _sweep_orphans()
     cache = _clear_cache()
