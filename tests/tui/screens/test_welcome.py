@@ -17,8 +17,8 @@ from vmlab.report.demo.chapters import load_demo
 from vmlab.report.demo.duration import longest_seconds
 from vmlab.tui.feed import planner
 from vmlab.tui.screens.demo_screen import DemoScreen
+from vmlab.tui.screens.live_screen import QUESTION, welcome_lines
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
-from vmlab.tui.widgets.welcome import QUESTION, welcome_lines
 
 MISSING = Check(name="qemu-img", ok=False, required=True, detail="not found", remedy="apt-get install qemu-utils")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -18,9 +18,8 @@ from vmlab.tui.screens.commanding_screen import CommandingScreen
 from vmlab.tui.state.history import HOUR, History
 from vmlab.tui.state.views import LogLine, Measured, Readiness, RunView
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
-from vmlab.tui.widgets.painted import TextBoard
+from vmlab.tui.widgets.painted import Line, Piece, TextBoard
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
-from vmlab.tui.widgets.welcome import welcome_lines
 
 if TYPE_CHECKING:
     from vmlab.telemetry.recorder import Recorder
@@ -40,6 +39,14 @@ if TYPE_CHECKING:
 _TRY = "Plan cache-modes, or one tile, at size smoke"
 _IN_FULL = "Show a guest of the run in full, or the host's own heaviest guest"
 _OF_NO_RUN = ("demo", "try_it")
+QUESTION = "How many guests does this host carry, and what slows them down?"
+_WHAT = "vmlab starts real guests that load each other, and watches the host."
+_WAYS = (
+    ("d", "watch the demo", "demo", "a recorded run"),
+    ("c", "is the host's cache worth it?", "cache-modes", "cache-modes smoke"),
+    ("s", "one whole tile", "tile", "tile smoke"),
+)
+"""Keys, what each answers, what it begins, and that in words."""
 _AIRY = 24
 """Rows from which on the welcome has blank lines."""
 _WELCOME_SECONDS = 1.0
@@ -320,3 +327,22 @@ class LiveScreen(CommandingScreen):
         if self.state is not None:
             self.state.note(LogLine(time.time(), level, text))
         self.changed()
+
+
+def welcome_lines(ready: Readiness, *, airy: bool) -> Iterator[Line]:
+    """The question and the ways to begin; with blank lines between them where there is room for that."""
+    gap: list[Line] = [[]] if airy else []
+    yield [(f" {QUESTION}", "title")]
+    yield [(f" {_WHAT}", "quiet")]
+    yield from gap
+    for key, answers, begins, words in _WAYS:
+        yield _way(key, answers, ", ".join(filter(None, (words, ready.needs.get(begins, "")))))
+    every = f"all {ready.scenarios} scenarios" if ready.scenarios else "all scenarios"
+    yield [*_way("2", every, "each with its time"), ("   3", "accent"), ("  the runs there are", "plain")]
+    yield from gap
+    yield [(f" {ready.words or 'finding out what this host has'}", "plain" if ready.is_ready else "warning")]
+    yield from gap
+
+
+def _way(key: str, answers: str, what: str) -> list[Piece]:
+    return [(f" {key:<3}", "accent"), (f"{answers:<31}", "plain"), (what, "quiet")]
