@@ -7,7 +7,6 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
-from vmlab.model.quantities import format_bytes as format_bytes
 from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_pace, parse_percent, parse_seconds
 
 _PERCENT_PATTERN = r"^[0-9.]+\s*%$"

@@ -13,9 +13,9 @@ from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, in_one_line
+from vmlab.model.quantities import format_bytes
 from vmlab.model.results import LeverProof, NetworkCounts, NetworkProof
 from vmlab.model.scenarios.guest import BANDWIDTH
-from vmlab.model.units import format_bytes
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.registry import kinds
 
