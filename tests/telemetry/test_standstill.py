@@ -96,6 +96,17 @@ def test_a_process_that_works_or_sleeps_is_not_stopped(tmp_path: Path, sleeper: 
         busy.kill()
 
 
+def write_thread(proc: Path, pid: int, tid: int, stat: str, cgroup: str = "0::/") -> None:
+    """Have the folder `proc` show a thread in this state, by files of the kernel's form; a D waits for something."""
+    task = proc / str(pid) / "task" / str(tid)
+    task.mkdir(parents=True, exist_ok=True)
+    (proc / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
+    state, _, waits = stat.partition(" ")
+    (task / "stat").write_text(f"{tid} (a) b) {state} 1 1\n")
+    (task / "wchan").write_text(waits)
+    (task / "cgroup").write_text(f"9:name=systemd:/\n{cgroup}\n")
+
+
 @pytest.mark.parametrize(
     ("stat", "version", "freezer", "how"),
     [
@@ -114,17 +125,28 @@ def test_debuggers_and_freezers_are_seen(
 ) -> None:
     """From files of the kernel's form, which the kernel gave for a real one each (Linux 6.18)."""
     proc, group = tmp_path / "proc", tmp_path / "mount/a/b"
-    task = proc / str(sleeper.pid) / "task" / str(sleeper.pid)
-    task.mkdir(parents=True)
     group.mkdir(parents=True)
-    (proc / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
-    state, _, waits = stat.partition(" ")
-    (task / "stat").write_text(f"{sleeper.pid} (a) b) {state} 1 1\n")
-    (task / "wchan").write_text(waits)
-    line = "6:freezer:/a/b" if version == 1 else "0::/a/b"
-    (task / "cgroup").write_text(f"9:name=systemd:/\n{line}\n")
+    write_thread(proc, sleeper.pid, sleeper.pid, stat, "6:freezer:/a/b" if version == 1 else "0::/a/b")
     (group / ("freezer.state" if version == 1 else "cgroup.events")).write_text(freezer)
     states = ProcessStates(proc, [Mount(tmp_path / "mount", frozenset({"freezer"}), version)])
+    for at in range(5):
+        states.look(at * EVERY)
+    assert [one.how for one in states.end(9.0)] == how
+
+
+@pytest.mark.parametrize("frozen", ["a", "a/b"])
+@pytest.mark.parametrize(("stat", "how"), [("S", ["frozen by its cgroup"]), ("R", []), ("D io_schedule", [])])
+def test_a_group_of_version_2_that_is_frozen_in_part_holds_its_threads_that_do_not_wait(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], frozen: str, stat: str, how: list[str]
+) -> None:
+    """It has no event while one of its threads waits for a disk."""
+    proc, mount = tmp_path / "proc", tmp_path / "mount"
+    write_thread(proc, sleeper.pid, sleeper.pid, stat, "0::/a/b")
+    (mount / "a/b").mkdir(parents=True)
+    (mount / "a/b/cgroup.events").write_text("populated 1\nfrozen 0\n")
+    for group in ("a", "a/b"):
+        (mount / group / "cgroup.freeze").write_text(f"{int(group == frozen)}\n")
+    states = ProcessStates(proc, [Mount(mount, frozenset(), 2)])
     for at in range(5):
         states.look(at * EVERY)
     assert [one.how for one in states.end(9.0)] == how
@@ -358,6 +380,31 @@ def test_more_threads_than_are_looked_at_at_once_are_looked_at_in_turn(
         states.look(at * EVERY)
     (found,) = stops(states, sleeper.pid, 3.0)
     assert 2.5 < found.seconds <= 3.0
+
+
+@pytest.mark.parametrize("begins", range(2, 7))
+def test_a_stop_of_many_threads_has_its_length_whenever_it_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, begins: int
+) -> None:
+    """The freezers are read and the first thread of a process is looked at in each sample, so none waits for a turn."""
+    monkeypatch.setattr("vmlab.telemetry.process_states._MOST_AT_ONCE", 2)
+    freezer, by_signal, in_group, other = tmp_path / "mount/a/cgroup.events", 5_000_000, 6_000_000, 7_000_000
+    freezer.parent.mkdir(parents=True)
+
+    def be(*, stopped: bool) -> None:
+        freezer.write_text(f"populated 1\nfrozen {int(stopped)}\n")
+        for pid in (by_signal, in_group, other):
+            for tid in range(pid, pid + 5):
+                state = "T" if stopped and pid == by_signal else "S"
+                write_thread(tmp_path, pid, tid, state, "0::/a" if pid == in_group else "0::/")
+
+    be(stopped=False)
+    states = ProcessStates(tmp_path, [Mount(tmp_path / "mount", frozenset(), 2)])
+    for at in range(20):
+        be(stopped=begins <= at < begins + 3)
+        states.look(at * EVERY)
+    found = {one.pid: (one.how, one.thread, round(one.seconds, 6)) for one in states.end(20 * EVERY)}
+    assert found == {by_signal: ("stopped", "", 0.6), in_group: ("frozen by its cgroup", "", 0.6)}
 
 
 @pytest.mark.parametrize(

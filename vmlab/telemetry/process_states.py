@@ -4,8 +4,10 @@ Each thread's state is read from ``/proc/PID/task/TID/stat`` (T stopped, t trace
 its cgroups are read too. To be stopped a thread has to run: one that has not run since it was seen asleep
 (``schedstat``) still sleeps, and its state is not read, as that costs three times as much; a process whose CPU clock
 has not advanced since all its threads were seen asleep is not looked at further. A stop counts for the time between
-samples, so that many short ones add up to what they took together, however short each is. More than `_MOST_AT_ONCE`
-threads are sampled in turn, each less often.
+samples, so that many short ones add up to what they took together, however short each is.
+
+The first thread of each process and those in a frozen cgroup are in every sample. Of the others, more than
+`_MOST_AT_ONCE` are sampled in turn, each less often.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from vmlab.system.mounts import Mount, cgroups_in, hierarchies, mount_of
 from vmlab.telemetry.lab_cpu import cpu_clock_of
@@ -55,6 +58,14 @@ class Standstill:
     how: str
     seconds: float
     thread: str = ""
+
+
+class _Freezer(NamedTuple):
+    """While `word` is in `file`, threads are frozen that are said to be in one of `states`."""
+
+    file: Path
+    word: bytes
+    states: bytes
 
 
 @dataclass(slots=True)
@@ -119,20 +130,14 @@ class ProcessStates:
         self._names: dict[int, str] = {}
         self._own = os.getpid()
         self.mounts = list(hierarchies() if mounts is None else mounts)
-        first = mount_of("freezer", [one for one in self.mounts if one.version == 1])
-        second = next((one for one in self.mounts if one.version == 2), None)
-        self._freezers = [
-            (prefix, mount.root, file, word)
-            for mount, prefix, file, word in (
-                # FROZEN, and FREEZING while one of its threads does not stop.
-                (first, "freezer", "freezer.state", b"FR"),
-                (second, "", "cgroup.events", b"frozen 1"),
-            )
-            if mount is not None
-        ]
+        self._first = mount_of("freezer", [one for one in self.mounts if one.version == 1])
+        self._second = next((one for one in self.mounts if one.version == 2), None)
         self._gone: list[_Thread] = []
-        self._places: dict[bytes, list[tuple[Path, bytes]]] = {}
-        self._frozen: dict[bytes, bool] = {}
+        self._places: dict[bytes, list[_Freezer]] = {}
+        self._frozen: dict[bytes, bytes] = {}
+        self._said: dict[Path, bytes] = {}
+        """What the freezers' files say in this look."""
+        self._looked = float("-inf")
         self._files: dict[Path, KernelFile] = {}
         self._ended: list[_Thread] = []
 
@@ -141,8 +146,9 @@ class ProcessStates:
         if now - self._listed_at >= _LIST_SECONDS * seldom:
             self.list_all(now)
         self._frozen.clear()
+        self._said.clear()
         # Version 1 freezes what sleeps without running it.
-        some_are_frozen = any(map(self._is_frozen, list(self._places)))
+        some_are_frozen = any([self._frozen_in(cgroups) for cgroups in self._places])
         for process in self._processes.values():
             used = _used(process.clock)
             process.sleeps = used == process.used != -1 and not process.awake and not some_are_frozen
@@ -150,13 +156,10 @@ class ProcessStates:
                 process.seen = now
             elif used != process.used:
                 process.used, process.awake = used, len(process.threads)
-        if not self._turn:
-            self._turn = [one for one in self._threads.values() if not one.process.sleeps]
-        some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
-        for thread in some:
+        for thread in self._due(some_are_frozen):
             try:
                 ran = thread.ran()
-                if ran and ran == thread.asleep_at and not thread.how and not self._is_frozen(thread.cgroups):
+                if ran and ran == thread.asleep_at and not thread.how and not self._frozen_in(thread.cgroups):
                     thread.seen = now
                     self._asleep(thread)
                     continue
@@ -165,6 +168,20 @@ class ProcessStates:
                 self._forget(thread)
             else:
                 self._take(thread, how, now)
+        self._looked = now
+
+    def _due(self, some_are_frozen: bool) -> list[_Thread]:
+        """The threads of this sample. A signal stops a whole process, and a freezer all threads in its cgroup: these
+        do not wait for their turn.
+        """
+        awake = [one for one in self._processes.values() if not one.sleeps]
+        due = {one.pid: self._threads[one.pid] for one in awake if one.pid in one.threads}
+        if some_are_frozen:
+            due |= {one.tid: one for one in self._threads.values() if self._frozen_in(one.cgroups)}
+        if not self._turn:
+            self._turn = [self._threads[tid] for one in awake for tid in one.threads if tid != one.pid]
+        some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
+        return [*due.values(), *(one for one in some if one.tid not in due)]
 
     def end(self, now: float) -> list[Standstill]:
         """All stops so far, one at most of each process and kind: that of the process, or of the thread with the
@@ -176,9 +193,9 @@ class ProcessStates:
         for thread in (*self._threads.values(), *self._ended):
             for how, seconds in thread.stopped.items():
                 known, pid = most.get((thread.process.pid, how)), thread.process.pid
-                # Of threads that were stopped together, the first one stands for the process.
-                longer = known is None or seconds > known.stopped[how] + 4 * EVERY
-                if known is None or longer or (thread.tid == pid and seconds > known.stopped[how] - 4 * EVERY):
+                # Of threads that were stopped together, the first one stands for the process. A signal stops all.
+                apart = float("inf") if how == STOPPED else 4 * EVERY
+                if known is None or seconds > known.stopped[how] + (-apart if thread.tid == pid else apart):
                     most[pid, how] = thread
         return [
             Standstill(pid, self._names[pid], how, one.stopped[how], "" if one.tid == pid else one.name)
@@ -285,7 +302,7 @@ class ProcessStates:
             self._read_cgroups(thread)
             with suppress(OSError):
                 how = _FILE_SYSTEM if _BY_FREEZE in _read(thread.folder / "wchan") else ""
-        if state in (_WAITS, _ASLEEP) and self._is_frozen(thread.cgroups):
+        if state in self._frozen_in(thread.cgroups):
             how = _FROZEN
         if state == _ASLEEP and not how:
             self._asleep(thread)
@@ -300,33 +317,49 @@ class ProcessStates:
     def _take(self, thread: _Thread, how: str, now: float) -> None:
         """Between two samples of which one found it stopped, it was stopped for half of the time."""
         if how or thread.how:
-            passed = now - max(thread.seen, thread.process.seen)
+            since = max(thread.seen, thread.process.seen)
+            # In the look before, its freezer was not in force.
+            passed = now - (max(since, self._looked) if how == _FROZEN else since)
             for one in {how, thread.how} - {""}:
                 thread.stopped[one] = thread.stopped.get(one, 0.0) + passed * (1.0 if how == thread.how else 0.5)
         thread.how, thread.seen = how, now
 
-    def _is_frozen(self, cgroups: bytes) -> bool:
-        """Whether one of the `cgroups`, as the kernel lists those of a thread, is frozen in this look."""
+    def _frozen_in(self, cgroups: bytes) -> bytes:
+        """The states of threads with these `cgroups`, as the kernel lists them, that are frozen in this look."""
         known = self._frozen.get(cgroups)
         if known is None:
-            known = self._frozen[cgroups] = any(self._has(path, word) for path, word in self._places.get(cgroups, ()))
+            freezers = self._places.get(cgroups, ())
+            known = b"".join([one.states for one in freezers if one.word in self._say(one.file)])
+            self._frozen[cgroups] = known
         return known
 
-    def _freezers_of(self, cgroups: bytes) -> Iterator[tuple[Path, bytes]]:
+    def _freezers_of(self, cgroups: bytes) -> Iterator[_Freezer]:
         for controllers, inner in cgroups_in(cgroups):
-            for name, root, file, word in self._freezers:
-                # The cgroup at the top cannot be frozen.
-                if name in (controllers or [""]) and inner != Path():
-                    yield root / inner / file, word
+            # The cgroup at the top cannot be frozen.
+            if inner == Path():
+                continue
+            if self._first is not None and "freezer" in controllers:
+                # FROZEN, and FREEZING while one of its threads does not stop.
+                yield _Freezer(self._first.root / inner / "freezer.state", b"FR", _ASLEEP + _WAITS)
+            if self._second is not None and not controllers:
+                yield _Freezer(self._second.root / inner / "cgroup.events", b"frozen 1", _ASLEEP + _WAITS)
+                # Its events say so when all of its threads stand still, and one that waits for a disk does not.
+                for group in (inner, *inner.parents[:-1]):
+                    yield _Freezer(self._second.root / group / "cgroup.freeze", b"1", _ASLEEP)
 
-    def _has(self, path: Path, word: bytes) -> bool:
-        try:
-            if path not in self._files:
-                self._files[path] = KernelFile(path)
-            return word in self._files[path].read()
-        except OSError:
-            self._files.pop(path, None)
-            return False
+    def _say(self, path: Path) -> bytes:
+        """What a freezer's file says in this look; nothing where it is gone."""
+        said = self._said.get(path)
+        if said is None:
+            try:
+                if path not in self._files:
+                    self._files[path] = KernelFile(path)
+                said = self._files[path].read()
+            except OSError:
+                self._files.pop(path, None)
+                said = b""
+            self._said[path] = said
+        return said
 
 
 def _used(clock: int | None) -> int:
