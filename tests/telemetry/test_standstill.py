@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -96,6 +97,10 @@ def test_a_process_that_works_or_sleeps_is_not_stopped(tmp_path: Path, sleeper: 
         busy.kill()
 
 
+_NOBODY = 5_000_000
+"""More than the kernel's numbers of processes."""
+
+
 def write_thread(proc: Path, pid: int, tid: int, stat: str, cgroup: str = "0::/") -> None:
     """Have the folder `proc` show a thread in this state, by files of the kernel's form; a D waits for something."""
     task = proc / str(pid) / "task" / str(tid)
@@ -104,6 +109,7 @@ def write_thread(proc: Path, pid: int, tid: int, stat: str, cgroup: str = "0::/"
     state, _, waits = stat.partition(" ")
     (task / "stat").write_text(f"{tid} (a) b) {state} 1 1\n")
     (task / "wchan").write_text(waits)
+    (task / "schedstat").write_text("0 0 0\n")
     (task / "cgroup").write_text(f"9:name=systemd:/\n{cgroup}\n")
 
 
@@ -150,6 +156,46 @@ def test_a_group_of_version_2_that_is_frozen_in_part_holds_its_threads_that_do_n
     for at in range(5):
         states.look(at * EVERY)
     assert [one.how for one in states.end(9.0)] == how
+
+
+@pytest.mark.parametrize(("samples", "seconds"), [(1, 0.0), (2, 2 * EVERY), (5, 5 * EVERY)])
+def test_a_thread_that_waits_where_a_frozen_file_system_stops_it_is_stopped_if_it_still_does_in_the_next_sample(
+    tmp_path: Path, samples: int, seconds: float
+) -> None:
+    """One that is forked or ends waits there for a moment, while another is put into a cgroup."""
+    write_thread(tmp_path, _NOBODY, _NOBODY, "S")
+    states = ProcessStates(tmp_path, [])
+    for at in range(4 + samples):
+        write_thread(tmp_path, _NOBODY, _NOBODY, "D percpu_rwsem_wait" if 3 <= at < 3 + samples else "S")
+        states.look(at * EVERY)
+    assert sum(one.seconds for one in states.end(9.0)) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_one_that_is_seen_there_last_is_not_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends: bool
+) -> None:
+    monkeypatch.setattr("vmlab.telemetry.process_states.reader", lambda path, _others: path.read_bytes)
+    write_thread(tmp_path, _NOBODY, _NOBODY, "S")
+    states = ProcessStates(tmp_path, [])
+    states.look(0.0)
+    write_thread(tmp_path, _NOBODY, _NOBODY, "D percpu_rwsem_wait")
+    states.look(EVERY)
+    if ends:
+        shutil.rmtree(tmp_path / str(_NOBODY))
+        states.look(2 * EVERY)
+    assert states.end(1.0) == []
+
+
+def test_a_thread_that_was_not_shown_when_its_number_was_taken_is_listed_next(tmp_path: Path) -> None:
+    """Linux counts a thread in /proc/loadavg before it is in /proc."""
+    write_thread(tmp_path, _NOBODY, _NOBODY, "S")
+    states = ProcessStates(tmp_path, [])
+    for at in range(1, 4):
+        states.list_all(float(at))
+        write_thread(tmp_path, _NOBODY, _NOBODY + at, "S")
+    listed = {tid for _, tid, _ in states.threads(every=True)}
+    assert listed == {_NOBODY, _NOBODY + 1}, "nothing has changed at the third"
 
 
 def test_a_process_that_comes_later_is_watched_and_one_that_goes_is_forgotten(
@@ -388,7 +434,7 @@ def test_a_stop_of_many_threads_has_its_length_whenever_it_begins(
 ) -> None:
     """The freezers are read and the first thread of a process is looked at in each sample, so none waits for a turn."""
     monkeypatch.setattr("vmlab.telemetry.process_states._MOST_AT_ONCE", 2)
-    freezer, by_signal, in_group, other = tmp_path / "mount/a/cgroup.events", 5_000_000, 6_000_000, 7_000_000
+    freezer, by_signal, in_group, other = tmp_path / "mount/a/cgroup.events", _NOBODY, _NOBODY + 10, _NOBODY + 20
     freezer.parent.mkdir(parents=True)
 
     def be(*, stopped: bool) -> None:

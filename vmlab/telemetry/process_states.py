@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
-from vmlab.system.mounts import Mount, cgroups_in, hierarchies, mount_of
+from vmlab.system.mounts import Mount, hierarchies
+from vmlab.telemetry.freezers import ASLEEP, WAITS, Freezers
 from vmlab.telemetry.lab_cpu import cpu_clock_of
 from vmlab.telemetry.source import KernelFile, reader
 
@@ -35,12 +35,12 @@ STOPPED = "stopped"
 _STATES = {b"T": STOPPED, b"t": "stopped by a debugger"}
 _NEVER_RAN = b"0 0 0\n"
 """A thread's schedstat on kernels that do not count."""
-_ASLEEP, _WAITS = b"S", b"D"
-"""What a thread is said to be that a freezer of version 2 or 1 has stopped (Linux 6.18), and others are as well."""
 _FROZEN = "frozen by its cgroup"
 _FILE_SYSTEM = "stopped by a frozen file system"
 _BY_FREEZE = b"percpu_rwsem"
 """Where in the kernel a write waits for a file system that fsfreeze(8) has frozen (include/linux/fs.h)."""
+_PERHAPS = "stopped by a file system or for a moment"
+"""What a thread is at the first sample that finds it there: forks and ends wait there for moves of cgroups as well."""
 _INIT = 1
 _MOST_BYTES = 8192
 
@@ -58,14 +58,6 @@ class Standstill:
     how: str
     seconds: float
     thread: str = ""
-
-
-class _Freezer(NamedTuple):
-    """While `word` is in `file`, threads are frozen that are said to be in one of `states`."""
-
-    file: Path
-    word: bytes
-    states: bytes
 
 
 @dataclass(slots=True)
@@ -124,31 +116,24 @@ class ProcessStates:
         self._only = only
         self._last_pid = KernelFile(proc / "loadavg")
         self._listed_as, self._listed_at, self._listings = b"", float("-inf"), 0
+        self._again = False
         self._processes: dict[int, _Process] = {}
         self._threads: dict[int, _Thread] = {}
         self._turn: list[_Thread] = []
         self._names: dict[int, str] = {}
         self._own = os.getpid()
         self.mounts = list(hierarchies() if mounts is None else mounts)
-        self._first = mount_of("freezer", [one for one in self.mounts if one.version == 1])
-        self._second = next((one for one in self.mounts if one.version == 2), None)
+        self._freezers = Freezers(self.mounts)
         self._gone: list[_Thread] = []
-        self._places: dict[bytes, list[_Freezer]] = {}
-        self._frozen: dict[bytes, bytes] = {}
-        self._said: dict[Path, bytes] = {}
-        """What the freezers' files say in this look."""
-        self._looked = float("-inf")
-        self._files: dict[Path, KernelFile] = {}
         self._ended: list[_Thread] = []
+        self._looked = float("-inf")
 
     def look(self, now: float, seldom: float = 1.0) -> None:
         """Take a sample at `now`, in seconds of the monotonic clock; processes are listed so many times less often."""
         if now - self._listed_at >= _LIST_SECONDS * seldom:
             self.list_all(now)
-        self._frozen.clear()
-        self._said.clear()
         # Version 1 freezes what sleeps without running it.
-        some_are_frozen = any([self._frozen_in(cgroups) for cgroups in self._places])
+        some_are_frozen = self._freezers.look()
         for process in self._processes.values():
             used = _used(process.clock)
             process.sleeps = used == process.used != -1 and not process.awake and not some_are_frozen
@@ -159,7 +144,7 @@ class ProcessStates:
         for thread in self._due(some_are_frozen):
             try:
                 ran = thread.ran()
-                if ran and ran == thread.asleep_at and not thread.how and not self._frozen_in(thread.cgroups):
+                if ran and ran == thread.asleep_at and not thread.how and not self._freezers.frozen(thread.cgroups):
                     thread.seen = now
                     self._asleep(thread)
                     continue
@@ -177,7 +162,7 @@ class ProcessStates:
         awake = [one for one in self._processes.values() if not one.sleeps]
         due = {one.pid: self._threads[one.pid] for one in awake if one.pid in one.threads}
         if some_are_frozen:
-            due |= {one.tid: one for one in self._threads.values() if self._frozen_in(one.cgroups)}
+            due |= {one.tid: one for one in self._threads.values() if self._freezers.frozen(one.cgroups)}
         if not self._turn:
             self._turn = [self._threads[tid] for one in awake for tid in one.threads if tid != one.pid]
         some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
@@ -188,7 +173,7 @@ class ProcessStates:
         longest. One that still lasts ends `now`.
         """
         for thread in self._threads.values():
-            self._take(thread, thread.how, now)
+            self._take(thread, thread.how if thread.how != _PERHAPS else "", now)
         most: dict[tuple[int, str], _Thread] = {}
         for thread in (*self._threads.values(), *self._ended):
             for how, seconds in thread.stopped.items():
@@ -217,8 +202,10 @@ class ProcessStates:
         """List processes and threads, and read the cgroups of those that have run, or of `every` one."""
         self._listed_at = now
         last_pid = self._last_pid.read().rsplit(None, 1)[-1]
-        if last_pid != self._listed_as:
-            self._listed_as = last_pid
+        is_other = last_pid != self._listed_as
+        if is_other or self._again:
+            # A thread takes its number before it is shown.
+            self._listed_as, self._again = last_pid, is_other
             for pid in self._list_processes():
                 with suppress(OSError):
                     self._list_threads(pid, self._proc / str(pid) / "task", now)
@@ -236,8 +223,7 @@ class ProcessStates:
         cgroups = thread.placed()
         if cgroups != thread.cgroups:
             thread.cgroups = cgroups
-            if cgroups not in self._places:
-                self._places[cgroups] = list(self._freezers_of(cgroups))
+            self._freezers.add(cgroups)
             thread.process.told = -1
 
     def _asleep(self, thread: _Thread) -> None:
@@ -286,6 +272,7 @@ class ProcessStates:
             process.awake -= 1
         if not process.threads:
             self._processes.pop(process.pid, None)
+        thread.stopped.pop(_PERHAPS, None)
         if thread.stopped:
             self._ended.append(thread)
 
@@ -296,15 +283,16 @@ class ProcessStates:
         state = stat[(at := stat.rindex(b")") + 2) : at + 1]
         how = _STATES.get(state, "")
         thread.has_run = True
-        thread.asleep_at = ran if state == _ASLEEP and ran != _NEVER_RAN else b""
-        if state == _WAITS:
+        thread.asleep_at = ran if state == ASLEEP and ran != _NEVER_RAN else b""
+        if state == WAITS:
             # Seldom, and it may have been put into another cgroup just now.
             self._read_cgroups(thread)
             with suppress(OSError):
-                how = _FILE_SYSTEM if _BY_FREEZE in _read(thread.folder / "wchan") else ""
-        if state in self._frozen_in(thread.cgroups):
+                if _BY_FREEZE in _read(thread.folder / "wchan"):
+                    how = _FILE_SYSTEM if thread.how in (_PERHAPS, _FILE_SYSTEM) else _PERHAPS
+        if state in self._freezers.frozen(thread.cgroups):
             how = _FROZEN
-        if state == _ASLEEP and not how:
+        if state == ASLEEP and not how:
             self._asleep(thread)
         elif how:
             self._awake(thread)
@@ -316,6 +304,11 @@ class ProcessStates:
 
     def _take(self, thread: _Thread, how: str, now: float) -> None:
         """Between two samples of which one found it stopped, it was stopped for half of the time."""
+        if thread.how == _PERHAPS:
+            seconds = thread.stopped.pop(_PERHAPS, 0.0)
+            thread.how = how if how == _FILE_SYSTEM else ""
+            if thread.how:
+                thread.stopped[how] = thread.stopped.get(how, 0.0) + seconds
         if how or thread.how:
             since = max(thread.seen, thread.process.seen)
             # In the look before, its freezer was not in force.
@@ -323,43 +316,6 @@ class ProcessStates:
             for one in {how, thread.how} - {""}:
                 thread.stopped[one] = thread.stopped.get(one, 0.0) + passed * (1.0 if how == thread.how else 0.5)
         thread.how, thread.seen = how, now
-
-    def _frozen_in(self, cgroups: bytes) -> bytes:
-        """The states of threads with these `cgroups`, as the kernel lists them, that are frozen in this look."""
-        known = self._frozen.get(cgroups)
-        if known is None:
-            freezers = self._places.get(cgroups, ())
-            known = b"".join([one.states for one in freezers if one.word in self._say(one.file)])
-            self._frozen[cgroups] = known
-        return known
-
-    def _freezers_of(self, cgroups: bytes) -> Iterator[_Freezer]:
-        for controllers, inner in cgroups_in(cgroups):
-            # The cgroup at the top cannot be frozen.
-            if inner == Path():
-                continue
-            if self._first is not None and "freezer" in controllers:
-                # FROZEN, and FREEZING while one of its threads does not stop.
-                yield _Freezer(self._first.root / inner / "freezer.state", b"FR", _ASLEEP + _WAITS)
-            if self._second is not None and not controllers:
-                yield _Freezer(self._second.root / inner / "cgroup.events", b"frozen 1", _ASLEEP + _WAITS)
-                # Its events say so when all of its threads stand still, and one that waits for a disk does not.
-                for group in (inner, *inner.parents[:-1]):
-                    yield _Freezer(self._second.root / group / "cgroup.freeze", b"1", _ASLEEP)
-
-    def _say(self, path: Path) -> bytes:
-        """What a freezer's file says in this look; nothing where it is gone."""
-        said = self._said.get(path)
-        if said is None:
-            try:
-                if path not in self._files:
-                    self._files[path] = KernelFile(path)
-                said = self._files[path].read()
-            except OSError:
-                self._files.pop(path, None)
-                said = b""
-            self._said[path] = said
-        return said
 
 
 def _used(clock: int | None) -> int:
