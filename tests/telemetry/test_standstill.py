@@ -401,6 +401,17 @@ def test_of_the_hosts_processes_only_the_labs_are_looked_at(
     assert [one.pid for one in states.end(2.0)] == [sleeper.pid]
 
 
+def test_new_threads_of_the_hosts_processes_are_listed_whatever_number_is_the_last_here(tmp_path: Path) -> None:
+    """/proc/loadavg has the last number of the PID namespace of who reads it."""
+    write_thread(tmp_path, _NOBODY, _NOBODY, "S")
+    states = ProcessStates(tmp_path, only=lambda: [_NOBODY])
+    for at in range(4):
+        states.list_all(float(at))
+        write_thread(tmp_path, _NOBODY, _NOBODY + at, "S")
+    found = [(pid, tid) for pid, tid, _ in states.threads()]
+    assert found == [(-_NOBODY, -_NOBODY - at) for at in range(3)]
+
+
 def test_short_stops_add_up(tmp_path: Path, thread: tuple[int, int]) -> None:
     pid, tid = thread
     states = states_of(tmp_path, pid)
@@ -541,15 +552,16 @@ def test_a_wait_hears_of_links_and_goes_on_until_it_is_over_or_the_watch_is_to_s
     os.close(watch._stopping)
 
 
-def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Path, qemu: int) -> None:
-    show(tmp_path / "proc", qemu)
+@pytest.mark.parametrize("outside", [False, True])
+def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Path, qemu: int, outside: bool) -> None:
+    show(tmp_path / "proc", *([] if outside else [qemu]))
     (tmp_path / "proc/self").symlink_to("/proc/self")
-    watch = StandstillWatch(inside=True, proc=tmp_path / "proc")
+    watch = StandstillWatch(inside=True, proc=tmp_path / "proc", outside=lambda: [qemu] * outside)
     watch.begin()
     os.sched_setscheduler(qemu, os.SCHED_BATCH, os.sched_param(0))
     watch.start()
     (found,) = watch.stop().changed
-    assert found.pid == qemu and "policy 3" in found.became
+    assert found.pid == (-qemu if outside else qemu) and "policy 3" in found.became
 
 
 def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.faked import until
 from tests.telemetry.conftest import running
-from vmlab.system.mounts import Mount, hierarchies, mount_of
+from vmlab.system.mounts import Mount, cpu_list, hierarchies, mount_of
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.steady_values import LabValues, SteadyValues, Throttled, setting_files
 
@@ -120,9 +120,11 @@ def _removed(group: Path) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
-def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_program_is_not(qemu: int) -> None:
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_program_is_not(qemu: int, sign: int) -> None:
+    """Also of one outside of this PID namespace, whose number is less than 0."""
     with running(["sleep", "600"]) as other:
-        threads = [(pid, pid, b"") for pid in (qemu, other)]
+        threads = [(sign * pid, sign * pid, b"") for pid in (qemu, other)]
         values = LabValues([], ())
         values.look(0.0, threads)
         usual = os.getpriority(os.PRIO_PROCESS, qemu)
@@ -134,8 +136,28 @@ def test_what_a_thread_of_a_qemu_is_given_is_compared_and_that_of_another_progra
             os.setpriority(os.PRIO_PROCESS, pid, usual)
         values.look(3.0, threads)
         (found,) = values.changed(4.0)
-        assert (found.pid, found.seconds) == (qemu, 2.0)
-        assert f"nice {usual}" in found.was and f"nice {low}" in found.became
+        assert (found.pid, found.seconds) == (sign * qemu, 2.0)
+        cpus = f"CPUs {cpu_list(os.sched_getaffinity(qemu))}, policy 0, nice"
+        assert (found.was, found.became) == (f"{cpus} {usual}", f"{cpus} {low}")
+
+
+def test_cpus_of_a_thread_outside_of_this_pid_namespace_are_those_of_the_hosts_proc(tmp_path: Path) -> None:
+    task = tmp_path / "host/7/task/8"
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").touch()
+    task.mkdir(parents=True)
+    (tmp_path / "host/7/stat").write_text("7 (qemu-system-x86) S 1\n")
+    (task / "comm").write_text("CPU 0/KVM\n")
+    (task / "stat").write_text(f"8 (CPU 0/KVM) S {' 0' * 15} -5 {' 0' * 21} 3 0 0\n")
+    values = LabValues([], (), Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "host"))
+    for now, cpus in ((0.0, "0-2"), (1.0, "1,3")):
+        (task / "status").write_text(
+            f"Name:\tCPU 0/KVM\nCpus_allowed:\tf\nCpus_allowed_list:\t{cpus}\nMems_allowed:\t1\n"
+        )
+        values.look(now, [(-7, -8, b"")])
+    (found,) = values.changed(2.0)
+    assert (found.what, found.pid) == ("its thread CPU 0/KVM (8)", -7)
+    assert (found.was, found.became) == ("CPUs 0,1,2, policy 3, nice -5", "CPUs 1,3, policy 3, nice -5")
 
 
 def test_a_qemu_that_is_moved_to_another_cgroup_is_a_change_and_another_program_is_none(qemu: int) -> None:

@@ -189,22 +189,24 @@ class ProcessStates:
 
     def threads(self, *, every: bool = False) -> list[tuple[int, int, bytes]]:
         """The threads of processes that have run since the call before, or of `every` one, and those that have ended:
-        the id of the process, the thread's, and its cgroups as the kernel lists them.
+        the id of the process, the thread's, and its cgroups as the kernel lists them. Numbers outside of this PID
+        namespace are less than 0.
         """
         some, self._gone = self._gone, []
         for process in self._processes.values():
             if every or process.used == -1 or process.used != process.told:
                 process.told = process.used
                 some += map(self._threads.__getitem__, process.threads)
-        return [(one.process.pid, one.tid, one.cgroups) for one in some]
+        sign = 1 if self._only is None else -1
+        return [(sign * one.process.pid, sign * one.tid, one.cgroups) for one in some]
 
     def list_all(self, now: float, *, every: bool = False) -> None:
         """List processes and threads, and read the cgroups of those that have run, or of `every` one."""
         self._listed_at = now
         last_pid = self._last_pid.read().rsplit(None, 1)[-1]
         is_other = last_pid != self._listed_as
-        if is_other or self._again:
-            # A thread takes its number before it is shown.
+        # A thread takes its number before it is shown. Those outside of this PID namespace are not counted here.
+        if is_other or self._again or self._only is not None:
             self._listed_as, self._again = last_pid, is_other
             for pid in self._list_processes():
                 with suppress(OSError):

@@ -20,12 +20,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from vmlab.telemetry.link_states import LinkStates
 from vmlab.telemetry.process_states import EVERY, STOPPED, Pids, ProcessStates, Standstill
 from vmlab.telemetry.recorder_clock import take_precedence
-from vmlab.telemetry.source import KernelFile
+from vmlab.telemetry.source import THE_HOST, KernelFile
 from vmlab.telemetry.steady_values import Changed, LabValues, Throttled
 
 _LONG, _SELDOM = 5.0, 2.5
@@ -69,9 +70,11 @@ class StandstillWatch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock, self._proc = clock, proc
-        self._outside = ProcessStates(host_proc, only=outside) if inside and tuple(outside()) else None
         self._states = ProcessStates(proc) if inside else None
-        self._values = LabValues(self._states.mounts, folders) if self._states is not None else None
+        roots = THE_HOST._replace(host_proc=host_proc)
+        self._values = LabValues(self._states.mounts, folders, roots) if self._states is not None else None
+        self._of_outside = partial(ProcessStates, host_proc, only=outside)
+        self._outside = self._of_outside() if inside and tuple(outside()) else None
         self._bridge = bridge
         self._links: LinkStates | None = None
         self._stopping = -1
@@ -85,9 +88,14 @@ class StandstillWatch:
         Without `links` they are taken at the start, as some are still made. Raises OSError where /proc cannot be read.
         """
         if self._states is not None and self._values is not None:
-            now, first = self._clock(), ProcessStates(self._proc, self._states.mounts)
-            first.list_all(now)
-            self._values.look(now, first.threads(every=True))
+            now, threads = self._clock(), list[tuple[int, int, bytes]]()
+            # Those that are watched from the start on have been seen by no look yet.
+            firsts = [ProcessStates(self._proc, self._states.mounts)]
+            firsts += [self._of_outside(self._states.mounts)] if self._outside is not None else []
+            for first in firsts:
+                first.list_all(now)
+                threads += first.threads(every=True)
+            self._values.look(now, threads)
             if links:
                 self._links = LinkStates(self._bridge)
                 self._links.look(now)
@@ -167,11 +175,13 @@ class StandstillWatch:
         return True
 
     def _compare(self, states: ProcessStates, values: LabValues, now: float, *, every: bool = False) -> None:
-        states.list_all(now, every=every)
-        # What is changed of a process that does not run changes nothing.
-        values.look(now, states.threads(every=every))
-        if self._outside is not None:
-            values.look_at_groups(self._outside.threads())
+        threads = list[tuple[int, int, bytes]]()
+        for one in (states, self._outside):
+            if one is not None:
+                one.list_all(now, every=every)
+                # What is changed of a process that does not run changes nothing.
+                threads += one.threads(every=every)
+        values.look(now, threads)
 
 
 class _OwnTimes:

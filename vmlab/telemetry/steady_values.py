@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from vmlab.system.mounts import Mount, cgroups_in, cpu_list, throttled_seconds
+from vmlab.system.mounts import Mount, cgroups_in, cpu_list, read_cpu_list, throttled_seconds
 from vmlab.telemetry.place import disks_under, lowest_disks_under
 from vmlab.telemetry.setting_files import KSM, THP, chosen_word, read_ahead_of, read_setting
 from vmlab.telemetry.source import THE_HOST, KernelFile, Roots, reader
@@ -180,7 +180,10 @@ class LabValues:
             self._add_file(path)
 
     def look(self, now: float, threads: Iterable[tuple[int, int, bytes]]) -> None:
-        """Read all at `now`, of threads those of `threads`: the id of their process, their own, and their cgroups."""
+        """Read all at `now`, of threads those of `threads`: the id of their process, their own, and their cgroups.
+
+        Numbers of threads outside of this PID namespace are those of the host, less than 0.
+        """
         for pid, tid, cgroups in threads:
             self._take_groups(pid, cgroups)
             if tid not in self._given:
@@ -202,11 +205,6 @@ class LabValues:
         """What quotas kept from running until now counts for nothing."""
         for quota in self._quotas.values():
             quota.first = quota.last
-
-    def look_at_groups(self, threads: Iterable[tuple[int, int, bytes]]) -> None:
-        """As `look`, from its next call on, for the groups alone of threads that this PID namespace does not number."""
-        for pid, _, cgroups in threads:
-            self._take_groups(-pid, cgroups)
 
     def _take_groups(self, pid: int, cgroups: bytes) -> None:
         if cgroups not in self._groups:
@@ -255,14 +253,16 @@ class LabValues:
     def _add_thread(self, values: SteadyValues, pid: int, tid: int, cgroups: bytes) -> None:
         """Programs on the host may change their own; QEMU does not."""
         with suppress(OSError, ValueError):
-            task = self._roots.proc / str(pid) / "task" / str(tid)
+            proc = self._roots.proc if pid > 0 else self._roots.host_proc
+            task = proc / str(abs(pid)) / "task" / str(abs(tid))
             stat = (task.parents[1] / "stat").read_bytes()
             if _QEMU in stat:
                 name = (task / "comm").read_text(errors="replace").strip()
-                values.add(f"its thread {name} ({tid})", lambda: _given(tid), pid)
+                called = f"its thread {name} ({abs(tid)})"
+                values.add(called, partial(_given, tid) if tid > 0 else _given_by(task, 2 * len(self._given)), pid)
                 self._cgroups[tid], self._moved[tid] = cgroups, _OWN
                 # Without this object, whose files are to be closed with it.
-                values.add(f"the cgroup of its thread {name} ({tid})", partial(self._moved.__getitem__, tid), pid)
+                values.add(f"the cgroup of {called}", partial(self._moved.__getitem__, tid), pid)
 
 
 def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:
@@ -294,6 +294,19 @@ def _is_advised(roots: Roots) -> bool:
 def _given(tid: int) -> Given:
     """What the kernel's scheduler gives a thread."""
     return Given(os.sched_getaffinity(tid), os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid))
+
+
+def _given_by(task: Path, others: int) -> Callable[[], Given]:
+    """As `_given`, of a thread that only a folder of /proc tells of."""
+    stat, status = (reader(task / name, others) for name in ("stat", "status"))
+
+    def given() -> Given:
+        # proc(5): the state, which follows the closing bracket of comm, is the third field.
+        fields = stat().rpartition(b") ")[2].split()
+        cpus = status().partition(b"\nCpus_allowed_list:")[2].partition(b"\n")[0]
+        return Given(frozenset(read_cpu_list(cpus.decode())), int(fields[41 - 3]), int(fields[19 - 3]))
+
+    return given
 
 
 def _words(text: Read) -> str:
