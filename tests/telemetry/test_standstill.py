@@ -564,6 +564,18 @@ def test_what_is_changed_before_the_start_and_stays_so_is_a_change(tmp_path: Pat
     assert found.pid == (-qemu if outside else qemu) and "policy 3" in found.became
 
 
+def test_a_watch_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_states: ProcessStates, now: float, _seldom: float) -> None:
+        raise ValueError(now)
+
+    monkeypatch.setattr(ProcessStates, "look", fail)
+    watch = StandstillWatch(inside=True, clock=lambda: 7.0)
+    watch.start()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"7\.0"):
+            watch.stop()
+
+
 def test_outside_of_a_lab_nothing_is_watched(sleeper: subprocess.Popen[bytes]) -> None:
     os.kill(sleeper.pid, signal.SIGSTOP)
     watch = StandstillWatch(inside=False)

@@ -180,10 +180,12 @@ class HostsWatch(DomainWatch):
     """As `DomainWatch`, for guests of the host's own libvirt."""
 
     _looking: asyncio.Task[None] | None = None
+    _failure = ""
 
     def begin(self) -> DomainEvents:
         """Begin to look; the listener to libvirt, to be registered with a connection."""
         self._looking = asyncio.ensure_future(self._look_on())
+        self._looking.add_done_callback(self._looked)
         return super().begin()
 
     def end(self) -> None:
@@ -215,6 +217,11 @@ class HostsWatch(DomainWatch):
                 self._look(name, guest)
             await asyncio.sleep(EVERY)
 
+    def _looked(self, looking: asyncio.Task[None]) -> None:
+        if not looking.cancelled():
+            self._failure = f"the watch of its QEMU failed: {looking.exception()!r}"
+            self.lose_all(self._failure)
+
     def _look(self, name: str, guest: _Guest) -> None:
         state = self._state(guest.pid)
         if state is None:
@@ -228,6 +235,8 @@ class HostsWatch(DomainWatch):
         return None if state == "Z" else state
 
     def _attend(self, name: str, guest: _Guest) -> bool:
+        if self._failure:
+            self._losses.report(name, self._failure)
         return self._state(guest.pid) is not None
 
     def _on_child(self, change: Change) -> None:

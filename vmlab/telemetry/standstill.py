@@ -79,7 +79,7 @@ class StandstillWatch:
         self._links: LinkStates | None = None
         self._stopping = -1
         self._seen = Seen()
-        self._failure: OSError | None = None
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._watch, name="standstill", daemon=True)
 
     def begin(self, *, links: bool = True) -> None:
@@ -108,7 +108,10 @@ class StandstillWatch:
         self._thread.start()
 
     def stop(self) -> Seen:
-        """End, and give what was seen. A second call gives the same. Raises OSError where /proc cannot be read."""
+        """End, and give what was seen. A second call gives the same.
+
+        Raises OSError where /proc cannot be read, and whatever else the watch has failed of.
+        """
         if self._stopping >= 0:
             os.eventfd_write(self._stopping, 1)
             self._thread.join()
@@ -128,7 +131,7 @@ class StandstillWatch:
                 take_precedence()
                 self._values.begin()
                 self._look_on(self._states, self._values, self._links)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - what ends the watch must not look as if nothing was seen
             # Its traceback would keep what was open.
             self._failure = error.with_traceback(None)
 

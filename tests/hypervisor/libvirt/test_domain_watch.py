@@ -18,7 +18,7 @@ import pytest
 from tests.waiting import until
 from vmlab.hypervisor.hosts_hypervisor import HostsWatch
 from vmlab.hypervisor.isolation.init import CHILDREN, Change, Children
-from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
+from vmlab.hypervisor.libvirt.domain_watch import DomainWatch, _pump
 from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.model.errors import GuestLost
 
@@ -125,6 +125,35 @@ async def test_the_process_of_a_guest_is_in_this_pid_namespace_or_with_the_host_
         found.append((domain_watch.pids(["web", "db"]), domain_watch.pids_outside(["web", "db"])))
         domain_watch.leave("web")
     assert found == [({"web": process.pid}, {}), ({}, {"web": process.pid})]
+
+
+async def test_guests_of_the_hosts_libvirt_are_lost_where_their_watch_fails(
+    monkeypatch: pytest.MonkeyPatch, process: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    def fail(_watch: HostsWatch, name: str, _guest: object) -> None:
+        raise ValueError(name)
+
+    monkeypatch.setattr(HostsWatch, "_look", fail)
+    hosts_watch = HostsWatch(cast(Places, Root()), tmp_path.joinpath)
+    hosts_watch.watch("web", Domain("1"), process.pid)
+    hosts_watch.begin()
+    assert await cause(hosts_watch, "web") == "the watch of its QEMU failed: ValueError('web')"
+    hosts_watch.watch("web", Domain("2"), process.pid)
+    assert "failed" in await cause(hosts_watch, "web"), "also one that starts later"
+    hosts_watch.end()
+
+
+def test_libvirts_events_are_heard_of_again_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter([None, libvirt.libvirtError("poll"), None, KeyboardInterrupt()])
+
+    def run() -> None:
+        if (failure := next(failures)) is not None:
+            raise failure
+
+    monkeypatch.setattr(libvirt, "virEventRunDefaultImpl", run)
+    monkeypatch.setattr("vmlab.hypervisor.libvirt.domain_watch._PUMP_AGAIN", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        _pump()
 
 
 async def test_a_death_is_heard_of_without_libvirt_and_without_init(process: subprocess.Popen[bytes]) -> None:

@@ -300,6 +300,7 @@ _ENDED_BY = {
     libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED: "the guest crashed",
     libvirt.VIR_DOMAIN_EVENT_STOPPED_DESTROYED: "libvirt was asked to end it",
 }
+_PUMP_AGAIN = 0.1
 _DISK_FULL = "the host's disk is full"
 
 Receiver = Callable[[str, str], None]
@@ -318,7 +319,11 @@ def start_event_loop() -> threading.Thread:
 
 def _pump() -> None:
     while True:
-        libvirt.virEventRunDefaultImpl()
+        try:
+            libvirt.virEventRunDefaultImpl()
+        except libvirt.libvirtError:
+            # Its handler has told of it. Without this loop nobody hears of the end of a guest.
+            time.sleep(_PUMP_AGAIN)
 
 
 def _keep_off_stderr(_context: Any, error: tuple[Any, ...]) -> None:

@@ -164,7 +164,7 @@ class Undisturbed:
 
     async def stop(self) -> None:
         """End the watch, whatever has failed."""
-        with suppress(OSError):
+        with suppress(Exception):
             await asyncio.to_thread(self._watch.stop)
 
     def findings(self, limits: Limits, instances: Instances, switched: Collection[str]) -> Iterator[Finding]:
