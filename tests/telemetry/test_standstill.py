@@ -465,19 +465,28 @@ def test_a_stop_of_many_threads_has_its_length_whenever_it_begins(
 
 
 @pytest.mark.parametrize(
-    ("gaps", "used", "waited", "seconds"),
+    ("gaps", "used", "waited", "faults", "seconds"),
     [
-        ([4.0], 0.0, 0.0, 4.0),
-        ([0.3] * 4, 0.0, 0.0, 1.2),
-        ([0.3] * 3, 0.0, 0.0, 0.0),
-        ([0.2] * 20, 0.0, 0.0, 0.0),
-        ([4.0], 3.9, 0.0, 0.0),
-        ([4.0], 0.0, 3.9, 0.0),
+        ([4.0], 0.0, (0.0, 0.0), 0, 4.0),
+        ([0.3] * 4, 0.0, (0.0, 0.0), 0, 1.2),
+        ([0.3] * 3, 0.0, (0.0, 0.0), 0, 0.0),
+        ([0.2] * 20, 0.0, (0.0, 0.0), 0, 0.0),
+        ([4.0], 3.9, (0.0, 0.0), 0, 0.0),
+        ([4.0], 0.0, (3.9, 0.0), 0, 0.0),
+        ([4.0], 0.0, (0.0, 3.9), 0, 0.0),
+        ([4.0], 0.0, (0.0, 0.0), 1, 0.0),
     ],
 )
-def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_of_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gaps: list[float], used: float, waited: float, seconds: float
+def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_or_a_page_are_stops_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    gaps: list[float],
+    used: float,
+    waited: tuple[float, float],
+    faults: int,
+    seconds: float,
 ) -> None:
+    """Its main thread may wait for a CPU and have Python's lock meanwhile."""
     (tmp_path / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
     now, own = 0.0, list[Path]()
     left = enumerate(gaps, start=1)
@@ -486,16 +495,20 @@ def test_gaps_in_which_this_process_neither_ran_nor_waited_for_a_cpu_are_stops_o
         nonlocal now
         at, gap = next(left)
         now = until + gap
-        (own[0] / "schedstat").write_text(f"0 {int(at * waited * 1e9)} {at}\n")
+        for folder, each in zip(own, waited, strict=True):
+            (folder / "schedstat").write_text(f"0 {int(at * each * 1e9)} {at}\n")
         monkeypatch.setattr(time, "process_time", lambda: at * used)
+        monkeypatch.setattr("vmlab.telemetry.standstill._major_faults", lambda: at * faults)
         return at < len(gaps)
 
     def started() -> None:
-        own.append(tmp_path / "self/task" / str(threading.get_native_id()))
-        own[0].mkdir(parents=True)
-        (own[0] / "schedstat").write_text("0 0 0\n")
+        for thread in (threading.get_native_id(), os.getpid()):
+            own.append(tmp_path / "self/task" / str(thread))
+            own[-1].mkdir(parents=True)
+            (own[-1] / "schedstat").write_text("0 0 0\n")
 
     monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    monkeypatch.setattr("vmlab.telemetry.standstill._major_faults", lambda: 0)
     monkeypatch.setattr("random.uniform", lambda _least, _most: 1.0)
     monkeypatch.setattr("vmlab.telemetry.standstill.take_precedence", started)
     watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: now)

@@ -5,15 +5,17 @@ emulated disk's server, programs on the host. Five times a second, in long cells
 period, `process_states` looks at all of them.
 
 None of this says anything of this process, in which the watch runs: it was stopped while no sample was taken, it used
-no CPU and the watch did not wait for one. Such gaps add up from a quarter of a second on, below which a host below this
-one may cause them, and count from a second in all on. What must not change meanwhile is watched by `steady_values` and
-`link_states`.
+no CPU, and waited neither for one nor for a page from a disk. Such gaps add up from a quarter of a second on, below
+which a host below this one may cause them, and count from a second in all on. What must not change meanwhile is watched
+by `steady_values` and `link_states`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import random
+import resource
 import select
 import threading
 import time
@@ -188,23 +190,31 @@ class StandstillWatch:
 
 
 class _OwnTimes:
-    """For how long this process ran, and the calling thread, which makes it, waited for a CPU.
+    """For how long this process ran, and waited for a CPU: the calling thread, which makes it, and the main thread.
 
-    Where the kernel does not count the waits, they are none: a thread under SCHED_FIFO waits for less than a sample.
+    The main thread may have Python's lock while it waits. Where the kernel does not count the waits, they are none: a
+    thread under SCHED_FIFO waits for less than a sample.
     """
 
     def __init__(self, proc: Path) -> None:
-        self._counted: Callable[[], bytes] = bytes
-        with suppress(OSError):
-            self._counted = KernelFile(proc / "self/task" / str(threading.get_native_id()) / "schedstat").read
-        self._last = self._now()
+        self._counted: list[KernelFile] = []
+        for thread in (threading.get_native_id(), os.getpid()):
+            with suppress(OSError):
+                self._counted.append(KernelFile(proc / "self/task" / str(thread) / "schedstat"))
+        self._last, self._faults = self._now(), _major_faults()
 
     def since(self) -> float:
-        """Seconds since the call before."""
-        before, self._last = self._last, self._now()
-        return self._last - before
+        """Seconds since the call before; without end where it waited for a page from a disk, as nothing tells these."""
+        before, faults = self._last, self._faults
+        self._last, self._faults = self._now(), _major_faults()
+        return self._last - before if self._faults == faults else math.inf
 
     def _now(self) -> float:
         # Its time on the CPU, that for which it waited for one, in nanoseconds, and a count.
-        counted = self._counted().split()
-        return time.process_time() + (int(counted[1]) / 1e9 if len(counted) > 1 else 0.0)
+        waits = [file.read().split() for file in self._counted]
+        return time.process_time() + sum(int(one[1]) for one in waits if len(one) > 1) / 1e9
+
+
+def _major_faults() -> int:
+    """How many of this process's pages were read from a disk."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
