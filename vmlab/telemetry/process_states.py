@@ -126,7 +126,7 @@ class ProcessStates:
         self._freezers = Freezers(self.mounts)
         self._gone: list[_Thread] = []
         self._ended: list[_Thread] = []
-        self._looked = float("-inf")
+        self._looked, self._were_frozen = float("-inf"), False
 
     def look(self, now: float, seldom: float = 1.0) -> None:
         """Take a sample at `now`, in seconds of the monotonic clock; processes are listed so many times less often."""
@@ -144,7 +144,8 @@ class ProcessStates:
         for thread in self._due(some_are_frozen):
             try:
                 ran = thread.ran()
-                if ran and ran == thread.asleep_at and not thread.how and not self._freezers.frozen(thread.cgroups):
+                is_frozen = some_are_frozen and self._freezers.frozen(thread.cgroups)
+                if ran and ran == thread.asleep_at and not thread.how and not is_frozen:
                     thread.seen = now
                     self._asleep(thread)
                     continue
@@ -159,13 +160,18 @@ class ProcessStates:
         """The threads of this sample. A signal stops a whole process, and a freezer all threads in its cgroup: these
         do not wait for their turn.
         """
+        if len(self._threads) <= _MOST_AT_ONCE:
+            return [one for one in self._threads.values() if not one.process.sleeps]
         awake = [one for one in self._processes.values() if not one.sleeps]
         due = {one.pid: self._threads[one.pid] for one in awake if one.pid in one.threads}
-        if some_are_frozen:
-            due |= {one.tid: one for one in self._threads.values() if self._freezers.frozen(one.cgroups)}
+        most = max(_MOST_AT_ONCE - len(due), (_MOST_AT_ONCE + 1) // 2)
+        if some_are_frozen or self._were_frozen:
+            every = self._threads.values()
+            due |= {one.tid: one for one in every if one.how == _FROZEN or self._freezers.frozen(one.cgroups)}
+        self._were_frozen = some_are_frozen
         if not self._turn:
             self._turn = [self._threads[tid] for one in awake for tid in one.threads if tid != one.pid]
-        some, self._turn = self._turn[:_MOST_AT_ONCE], self._turn[_MOST_AT_ONCE:]
+        some, self._turn = self._turn[:most], self._turn[most:]
         return [*due.values(), *(one for one in some if one.tid not in due)]
 
     def end(self, now: float) -> list[Standstill]:
