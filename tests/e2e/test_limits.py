@@ -45,8 +45,11 @@ def test_a_disk_that_did_more_than_its_limit_makes_the_cell_invalid(home: Home, 
     argv = [*VMLAB, "run", str(scenario), "--concurrent"]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=500)
     (cell,) = home.show()["cells"]
-    by_setting, by_effect = [one for one in cell["lever_proof"] if one["lever"] == "data_limit_iops"]
+    by_setting, *again, by_effect = [one for one in cell["lever_proof"] if one["lever"] == "data_limit_iops"]
     assert (by_setting["found"], by_setting["agrees"]) == ("100/s", True)
+    assert [(one["agrees"], one["by"]) for one in again] == (
+        [(False, "query-block, after the workloads")] if lifted else []
+    )
     assert by_effect["agrees"] is not lifted
     assert (done.returncode, cell["outcome"]) == ((4, "invalid") if lifted else (0, "passed")), done.stderr
     if lifted:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Answer, Level, State
-from vmlab.analysis.comparison.nights import NightFigure
 from vmlab.analysis.statistics.sample_size import MOST, readings_needed
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import written
@@ -18,6 +18,9 @@ from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_w
 from vmlab.report.words import plural
 from vmlab.report.writers.text import text_lines
 from vmlab.system.text_width import WIDTH
+
+if TYPE_CHECKING:
+    from vmlab.analysis.comparison.nights import NightFigure
 
 FAILS = "FAIL"
 """Stands before what a gate fails by."""
