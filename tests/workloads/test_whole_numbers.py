@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.reports.found_figures import FoundMetric, Printed, figures_in
-from vmlab.workloads.reports.whole_number import _sides
+from vmlab.workloads.reports.whole_number import _sides, fault_of_group
 
 
 def value_of(out: str, find: str, unit: str = "1") -> float:
@@ -29,6 +30,8 @@ def value_of(out: str, find: str, unit: str = "1") -> float:
         ("0:59.23elapsed", r"([0-9.]+)elapsed", "0:59.23"),
         ("1:01.23elapsed", r"([0-9.]+)elapsed", "1:01.23"),
         ("elapsed: 1:02.34", r"elapsed: ([0-9.]+)", "1:02"),
+        ("elapsed: 1:02:34", r"elapsed: ([0-9.]+)", "1:02"),
+        ("1:02:34 elapsed", r"([0-9]+) elapsed", "02:34"),
         ("real\t1m2.345s", r"real\s+([0-9.]+)", "1m2"),
         ("real\t1m2.345s", r"^real.*?([0-9.]+)s", "1m2.345"),
         ("size 1\u202f234\u202f567 B", r"size ([0-9]+)", "1\u202f234"),
@@ -66,6 +69,12 @@ def test_a_part_of_a_number_is_a_fault(out: str, find: str, whole: str) -> None:
         ("(12.5)", r"\(([0-9.]+)\)", 12.5),
         ("[12.5]", r"[\[]([0-9.]+)[]]", 12.5),
         ("x12.5y", r"x(?P<rate>[0-9.]+)y", 12.5),
+        ("took 12.5 ms", r"(?:took ([0-9.]+)) ms", 12.5),
+        ("b=12.5", r"(?:a|b=([0-9.]+))", 12.5),
+        ("Rate 12.5", r"(?i:rate ([0-9.]+))", 12.5),
+        ("[12, 13]", r"\[([0-9.]+)[\],]", 12),
+        ("cpu 3:45", r"cpu.*?([0-9]+)$", 45),
+        ("at 12:30", r"at ([0-9]+)", 12),
     ],
 )
 def test_what_the_pattern_names_is_meant(out: str, find: str, value: float) -> None:
@@ -121,9 +130,19 @@ PARTS = st.lists(
 @given(PARTS, PARTS, PARTS)
 def test_the_only_group_of_a_pattern_is_found(ahead: str, within: str, behind: str) -> None:
     for begin in ("(", "(?P<name>"):
-        pattern = f"{ahead}{begin}{within}){behind}"
-        assert re.compile(pattern).groups == 1
-        assert _sides(pattern) == (ahead, behind)
+        for around, end in (("", ""), ("(?:", ")"), ("(?:x(?i:", "){2})")):
+            pattern = f"{ahead}{around}{begin}{within}){end}{behind}"
+            assert re.compile(pattern).groups == 1
+            assert _sides(pattern) == (ahead + around, end + behind)
+            for letter in "1.,:m'e)([]":
+                fault_of_group(pattern, "5", f"1{letter}", f"{letter}1")
+
+
+@pytest.mark.parametrize("pattern", [r"(?x) n ([0-9]+) # a) first", r"(?#[)([0-9]+)", r"(?ix:n ([0-9]+))"])
+def test_a_pattern_has_no_comments(pattern: str) -> None:
+    with pytest.raises(ValidationError, match="has a comment, or the flag x"):
+        FoundMetric.model_validate({"find": pattern})
+    assert FoundMetric.model_validate({"find": r"\(?#([0-9]+)"}).find is not None
 
 
 def test_tables_of_csv_end_at_an_empty_line() -> None:

@@ -36,7 +36,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.model.visible import cut
 from vmlab.workloads.metrics import Metric, Unit
-from vmlab.workloads.reports.whole_number import fault_of_group, other_unit
+from vmlab.workloads.reports.whole_number import demand_no_comment, fault_of_group, other_unit
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, ONCE, TWICE, only_document
 from vmlab.workloads.workload_steps import WorkloadParams
 
@@ -69,6 +69,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 def _one_group(text: str) -> str:
     groups = _compiled(_pattern(text)).groups
+    demand_no_comment(text)
     if groups != 1:
         words = "has no group" if groups == 0 else f"has {groups} groups"
         raise ValueError(f"{words}; it needs one around the number, such as ([0-9.]+), and (?:…) for others")

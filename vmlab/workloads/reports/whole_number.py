@@ -7,20 +7,27 @@ unit with the size: ``998 MB/s``, ``1.2 GB/s``, ``12.3k``. What the pattern itse
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
 _GOES_ON = re.compile(
     r"[0-9]+|\.[0-9]+|,[0-9]{3}(?![0-9])|,[0-9]{1,2}(?![0-9,])|['_\u00a0\u2009\u202f][0-9]{3}(?![0-9])"
-    r"|[eE][+-]?[0-9]+|:[0-9]{2}(?![0-9])|m[0-9]+",
+    r"|[eE][+-]?[0-9]+|:[0-5][0-9](?:\.[0-9]|:[0-5][0-9])|m[0-9]+",
     re.ASCII,
 )
 _BEGAN = re.compile(
     r"[0-9][.,'_\u00a0\u2009\u202f]?\Z|[0-9]\.?[eE][+-]?\Z|(?<![^\s=:(])-\Z|(?<![A-Za-z0-9])[0-9]+m\Z", re.ASCII
 )
-_HOURS = re.compile(r"(?<![\w.%])[0-9]+:\Z", re.ASCII)
-_MINUTES = re.compile(r"[0-5][0-9](?![0-9])", re.ASCII)
 """What follows and what precedes a part of a number."""
+_MINUTES = re.compile(r"(?<![\w.%])[0-9]+:(?P<minutes>[0-5][0-9]:)?\Z", re.ASCII)
+_SECONDS = re.compile(r"[0-5][0-9](?P<part>\.[0-9]+)?", re.ASCII)
+"""A time has parts of seconds, or hours; ``3:45`` alone may be anything."""
+_NO_COMMENT = re.compile(r"(?<!\\)\(\?(?:#|[aiLmsu]*x)")
+"""What begins a comment in a pattern, or allows comments."""
+_CLASS = r"\[(?!\^)\]?(?:\\.|[^\]\\])*\]"
+_FIRST = re.compile(rf"(?:\(\?:|\))*(\\[^A-Za-z]|\\d|{_CLASS}|[^.\[()\\^$|*+?{{])", re.DOTALL)
+_LAST = re.compile(rf"(\\[^A-Za-z]|\\d|{_CLASS}|(?<!\\)[^.\](\\^$|)*+?}}])(?:\(\?:)*\Z", re.DOTALL)
 _FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _FACTOR = re.compile(r"([kKMGT])(?![A-Za-z0-9/])", re.ASCII)
 _WORD = re.compile(r"[ \t]?([A-Za-z\u00b5\u03bc]+(?:/[A-Za-z]+)?)(?!\w)")
@@ -36,8 +43,9 @@ def fault_of_group(pattern: str, group: str, before: str, after: str) -> str | N
     """Of what number the group has a part; None where it has all. `before` and `after` are the letters around it."""
     ahead, behind = _sides(pattern)
     goes_on, began = _GOES_ON.match(after), _BEGAN.search(before)
-    if began is None and _MINUTES.match(group):
-        began = _HOURS.search(before)
+    if began is None and (seconds := _SECONDS.fullmatch(group)) is not None:
+        began = _MINUTES.search(before)
+        began = began if began is not None and (seconds["part"] or began["minutes"]) else None
     commas = _names_first(behind, ",") or _names_last(ahead, ",")
     if goes_on is not None and (_names_first(behind, after[0]) or (after[0] == "," and commas)):
         goes_on = None
@@ -71,6 +79,12 @@ def other_unit(pattern: str, after: str, unit: str, base_unit: Callable[[str], t
     return None
 
 
+def demand_no_comment(pattern: str) -> None:
+    """Raise ValueError for a pattern with comments, in which a group may stand that is none."""
+    if _NO_COMMENT.search(pattern):
+        raise ValueError("has a comment, or the flag x, which a metric's pattern cannot have")
+
+
 def _sides(pattern: str) -> tuple[str, str]:
     """What a pattern has before and behind its only group."""
     opened: list[bool] = []
@@ -96,13 +110,20 @@ def _sides(pattern: str) -> tuple[str, str]:
 
 def _names_first(pattern: str, letter: str) -> bool:
     """Whether a pattern begins with this letter, or a class with it."""
-    part = re.match(r"(?:\(\?:)*(\\[^A-Za-z]|\\d|\[(?!\^).[^\]]*\]|[^.\[(\\^$|*+?{])", pattern, re.DOTALL)
-    return part is not None and re.fullmatch(part[1], letter) is not None
+    part = _FIRST.match(pattern)
+    return part is not None and _is_one_of(part[1], letter)
 
 
 def _names_last(pattern: str, letter: str) -> bool:
     """Whether a pattern ends with this letter, or a class with it; more than one digit before a group is none."""
     plain = _QUANTIFIER.sub("", pattern)
-    part = re.search(r"(\\[^A-Za-z]|\\d|\[(?!\^).[^\]]*\]|(?<!\\)[^.\](\\^$|)*+?}])\Z", plain, re.DOTALL)
+    part = _LAST.search(plain)
     several = plain != pattern and letter.isdigit()
-    return part is not None and not several and re.fullmatch(part[1], letter) is not None
+    return part is not None and not several and _is_one_of(part[1], letter)
+
+
+def _is_one_of(part: str, letter: str) -> bool:
+    """Whether a letter or a class of a pattern matches it. Python warns of `[[`, which may once mean something else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.fullmatch(part, letter) is not None
