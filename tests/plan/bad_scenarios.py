@@ -162,7 +162,7 @@ BAD = [
         "requests at random without a rate",
         "name: x\nguests: {a: {memory: 512 MiB}}\n"
         "workloads: {disk: {kind: fio, on: a, rw: read, size: 8 MiB, time: 5 s, rate_process: poisson}}\n",
-        ":3:19: workloads.disk: rate_process: poisson needs a rate of 1/s or more",
+        ":3:19: workloads.disk: rate_process: poisson needs a rate of a whole number a second, 10000 at most",
     ),
     Bad(
         "flushes of reads",

@@ -128,10 +128,11 @@ def test_a_rate_that_was_exceeded_fails(captured: Path) -> None:
     with pytest.raises(WorkloadError, match="bytes a second, more than its rate of"):
         looked_at(captured, "randread", rate=f"{each // 2}")
     assert FioParams(rw="read", size=MIB, rate="12.5/s").most_bytes_per_second == 51_200
-    at_random = FioParams(rw="read", size=MIB, rate="12.7/s", rate_process="poisson")
-    assert at_random.most_bytes_per_second == 13 * 4096
-    work = Fio(at_random)._work()
+    work = Fio(FioParams(rw="read", size=MIB, rate="13/s", rate_process="poisson"))._work()
     assert (work["rate"], work["rate_process"]) == ("53248", "poisson")
+    for rate in ("12.7/s", "0.5/s", "10001/s"):
+        with pytest.raises(ValidationError, match="needs a rate of a whole number a second, 10000 at most"):
+            FioParams(rw="read", size=MIB, rate=rate, rate_process="poisson")
 
 
 def test_a_few_blocks_more_are_no_fault_where_they_come_at_random(captured: Path) -> None:

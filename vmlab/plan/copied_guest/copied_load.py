@@ -17,6 +17,7 @@ from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.copied_scenario import VM, Keys, Line, Work, most_file_bytes
 from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
 from vmlab.telemetry.source import THE_HOST
+from vmlab.workloads.kinds.fio import MOST_BETWEEN_SYNCS, is_rate_at_random
 
 ACCESS, PHASE, RANDOM, SEQUENTIAL = "access", "phase", "random", "sequential"
 CACHED = "cached"
@@ -74,10 +75,10 @@ def fio_keys(way: RecordedWay, flushes: float | None = None) -> dict[str, Any]:
     else:
         places = places_of(way.depth)
         keys |= {"jobs": places, "rate": pace_text(each := way.rate / places)}
-        if abs(round(each) - each) <= _ROUNDED * each:
-            keys["rate_process"] = "poisson"
+        if abs(round(each) - each) <= _ROUNDED * each and is_rate_at_random(round(each)):
+            keys |= {"rate": pace_text(round(each)), "rate_process": "poisson"}
     if flushes is not None:
-        keys["fdatasync"] = max(1, round(way.rate / flushes))
+        keys["fdatasync"] = min(MOST_BETWEEN_SYNCS, max(1, round(way.rate / flushes)))
     return keys
 
 
@@ -232,10 +233,12 @@ def _heading(recorded: Recorded, ways: list[str], orders: Orders, flushes_known:
     if not flushes_known:
         yield "How often it flushed is not known: no libvirt counts its requests, and a flush names no file."
     yield (
-        "Rates are the recorded ones in each setting, so that the difference is in the latency, and requests come at "
-        "random; where the same number of them was under way nearly all the time, the disk set the rate, and fio has "
-        "none."
+        "Rates are the recorded ones in each setting, so that the difference is in the latency; where the same number "
+        "of requests was under way nearly all the time, the disk set the rate, and fio has none."
     )
+    paced = [way for phase in recorded.phases.values() for way in phase.ways.values() if way.in_flight is None]
+    if any("rate_process" in fio_keys(way) for way in paced):
+        yield "Requests come at random (rate_process: poisson) at rates near a whole number, which fio takes alone."
     yield "`vmlab advise last` says after the run whether the copy is like the recording."
 
 

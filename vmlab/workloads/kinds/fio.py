@@ -62,6 +62,16 @@ _WINDOWS = "windowsaio"
 _NO_QUEUE = ("psync", "sync", "pvsync2", "mmap")
 
 
+MOST_BETWEEN_SYNCS = 2**20
+MOST_AT_RANDOM = 10_000
+"""Blocks a second of a job: fio takes each time between two for whole microseconds (`usec_for_io`)."""
+
+
+def is_rate_at_random(rate: float) -> bool:
+    """Whether fio's blocks can come at random at this rate: it divides by whole numbers."""
+    return rate == round(rate) and 1 <= rate <= MOST_AT_RANDOM
+
+
 class FioParams(WorkloadParams):
     """Amounts of the ``fio`` workload; `size` and `bytes` are those of each job."""
 
@@ -86,8 +96,8 @@ class FioParams(WorkloadParams):
     rate: Pace | None = None
     """The most blocks that each job begins a second, such as 80/s. Not in a mix."""
     rate_process: Literal["linear", "poisson"] = "linear"
-    """Whether blocks come at `rate` evenly (linear), or at random (poisson), as fio does at whole rates alone."""
-    fdatasync: int = Field(default=0, ge=0, le=2**20)
+    """Whether blocks come at `rate` evenly (linear), or at random (poisson), which takes a whole number a second."""
+    fdatasync: int = Field(default=0, ge=0, le=MOST_BETWEEN_SYNCS)
     """After how many writes each job calls fdatasync, which flushes the disk; 0: never."""
     end_fsync: bool = False
     """Whether each job ends with a call of fsync, whose time counts."""
@@ -122,8 +132,8 @@ class FioParams(WorkloadParams):
             raise ValueError("folder does not go with windowsaio: its files lie below C:\\vmlab")
         if self.rate is not None and self.mixed:
             raise ValueError("rate does not go with a mix of reads and writes: give each a workload of its own")
-        if self.rate_process == "poisson" and (self.rate is None or self.rate < 1):
-            raise ValueError("rate_process: poisson needs a rate of 1/s or more")
+        if self.at_random and (self.rate is None or not is_rate_at_random(self.rate)):
+            raise ValueError(f"rate_process: poisson needs a rate of a whole number a second, {MOST_AT_RANDOM} at most")
         if self.fdatasync and not self.writes:
             raise ValueError("fdatasync needs writes alone")
         if self.fdatasync and (self.on_windows or self.verify):
@@ -157,8 +167,7 @@ class FioParams(WorkloadParams):
         """Those of each job by its `rate`, as fio takes them; 0 without one."""
         if self.rate is None:
             return 0
-        # fio divides by the block again, and takes what is left of that for none (usec_for_io).
-        return round(self.rate) * self.block if self.at_random else max(1, round(self.rate * self.block))
+        return max(1, round(self.rate * self.block))
 
     @property
     def at_random(self) -> bool:
