@@ -41,6 +41,8 @@ _TWO_DISKS = "the lab's guests have two disks"
 _LEAST_DATA, _MOST_FILE = 2**26, 2**30
 _SEED = re.compile(r".*\.iso|.*disk\.config|.*(?:cloud-?init|nocloud)[^/]*", re.IGNORECASE)
 """Files with the data for a guest's first boot, as KubeVirt, Nova and Proxmox VE name them."""
+_MOST_SEED = 2**26
+"""Nova's are as large as that; no other is larger."""
 _LEAST_MEMORY, _USUAL_MEMORY, _USUAL_DISK = 2**26, 2**30, 8 * 2**30
 _LEAST_DISK, _MOST_DISK = 2**30, 2**46
 _AT_COLUMN = 44
@@ -98,7 +100,7 @@ def copied_scenario(guest: FoundGuest, trial: Trial, work: Work | None = None) -
     target = work.target if work else ""
     all_written = [disk for disk in (*others, root) if disk.is_written]
     first = next(iter(all_written), root)
-    written = next((disk for disk in all_written if not _why_not_tested(disk)), first)
+    written = next((disk for disk in all_written if disk is root or not _why_not_tested(disk)), first)
     data = next((disk for disk in (root, *others) if disk.target == target), written)
     rest = [disk for disk in others if disk is not data]
     words = f"A guest like {guest.name}, and at each point one change of its disk {data.target}."
@@ -247,9 +249,9 @@ def _heading(
 
 def _why_not_tested(disk: FoundDisk) -> str:
     """Why a disk is not the one to test while there is another that is written; empty for a disk like others."""
-    if _SEED.fullmatch(disk.file):
-        return "by its name it is for the guest's first boot; another disk is tested"
     size = disk.found.value("size")
+    if _SEED.fullmatch(disk.file) and (size is None or size <= _MOST_SEED):
+        return "by its name it is for the guest's first boot; another disk is tested"
     if size is not None and size < _LEAST_DATA:
         return f"it has {exact_bytes(size)}, and the lab's data disk {exact_bytes(_LEAST_DATA)} at least"
     return ""
