@@ -172,6 +172,8 @@ def test_so_do_disks_beside_runs_and_images(lacking: str, folder: Path, monkeypa
         except RefusedError as error:
             refused[case] = str(error)
     assert refused.keys() == {"none", *(["writeback, data_cache: none"] if lacking == "state" else [])}
+    on_emulated = TEXT % "" + "host: {disk: hdd-7200}\n"
+    check_direct(make_plan(read(Path("placed.yaml"), on_emulated), Overrides(), HOST))
     assert {*refused.values()} == {f"{said} ({remedy_for(folder / lacking / 'vmlab')})"}
 
 

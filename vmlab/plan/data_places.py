@@ -15,7 +15,7 @@ from pathlib import Path
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import cache_folder, remedy_for, runs_folder, runtime_folder, state_folder
 from vmlab.model.quantities import format_bytes
-from vmlab.model.run import CACHE_FLAGS
+from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.model.scenarios.data_backing import DataPlace, FileSystem
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.estimate import data_disk_bytes, written_to_data_disk
@@ -57,17 +57,22 @@ def of_data_places(scenario: Scenario) -> Iterator[Problem]:
 
 def check_direct(plan: Plan) -> None:
     """Raise RefusedError, in one line, where a guest's disks lie beside runs or images and need O_DIRECT there."""
+    # An emulated disk has a file system of its own, with the images as well, and asks for that of runs itself.
+    folders = (runs_folder(), cache_folder()) if plan.scenario.host.disk is None else ()
+    asked: dict[tuple[CacheMode, Path], str] = {}
     for guest in (one for cell in plan.cells for one in cell.guests):
-        asked = guest.resources
-        modes = [(asked.cache, folder) for folder in (runs_folder(), cache_folder())]
-        if asked.data_place is not None and asked.data_place.kind in ("file", "block"):
-            modes.append((asked.data_mode, runs_folder()))
+        modes = [(guest.resources.cache, folder) for folder in folders]
+        if guest.resources.data_place is not None and guest.resources.data_place.kind in ("file", "block"):
+            modes += [(guest.resources.data_mode, folder) for folder in folders[:1]]
         for mode, folder in modes:
-            # Where this user may not look, the run finds out.
-            with suppress(OSError):
-                if CACHE_FLAGS[mode].direct and not supports_direct(place := nearest_folder(folder)):
-                    words = f"guest {guest.guest}: cache mode {mode} needs O_DIRECT, which the file system of {place}"
-                    raise RefusedError(f"{words} does not have", remedy=remedy_for(folder))
+            if CACHE_FLAGS[mode].direct:
+                asked.setdefault((mode, folder), guest.guest)
+    for (mode, folder), name in asked.items():
+        # Where this user may not look, the run finds out.
+        with suppress(OSError):
+            if not supports_direct(place := nearest_folder(folder)):
+                words = f"guest {name}: cache mode {mode} needs O_DIRECT, which the file system of {place}"
+                raise RefusedError(f"{words} does not have", remedy=remedy_for(folder))
 
 
 def check_data_places(plan: Plan) -> None:
