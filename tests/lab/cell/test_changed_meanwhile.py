@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from vmlab.lab.cell.undisturbed import given_else
 from vmlab.model.cell_event import LeverProved
 from vmlab.model.event import Notice
 from vmlab.model.run import Outcome
+from vmlab.telemetry.standstill import Seen, StandstillWatch
 
 LIMITED = ("cpu_shares: 200}", "cpu_shares: 200, limit_iops: 100}")
 LIMIT = "devices/disk[1]/iotune/total_iops_sec"
@@ -105,3 +107,28 @@ async def test_a_guest_that_is_added_again_is_not_compared_with_the_one_that_has
     async with working(tmp_path, prepare=prepared) as (lab, cell):
         cell._execution.undisturbed.leave(["t1-slow"])
     assert lab.ended().outcome is Outcome.PASSED
+
+
+async def test_the_cache_mode_is_proved_again_as_well(tmp_path: Path) -> None:
+    async with working(tmp_path) as (lab, _):
+        lab.hypervisor.lying = frozenset({"quick"})
+    (told,) = lab.ended().reasons
+    assert told.startswith("quick: cache=") and told.endswith(", after the workloads")
+
+
+class Failing(StandstillWatch):
+    """A watch with a fault of its own."""
+
+    def stop(self) -> Seen:
+        super().stop()
+        raise ValueError("no number")
+
+
+async def test_a_watch_that_fails_ends_the_cell_with_its_error(tmp_path: Path) -> None:
+    def prepared(lab: Lab) -> None:
+        lab.standstills = partial(Failing, inside=False)
+
+    async with working(tmp_path, prepare=prepared) as (lab, _):
+        pass
+    assert lab.ended().outcome is Outcome.FAILED
+    assert list(lab.ended().reasons) == ["the watch of what stands still failed: no number"]

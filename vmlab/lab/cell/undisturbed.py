@@ -18,6 +18,7 @@ from vmlab.lab.cell.disturbance import Finding
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances
 from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.errors import HypervisorError, in_one_line
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.scenarios.scenario import Limits
@@ -146,7 +147,10 @@ class Undisturbed:
         self._stood = [
             Stood(f"{name}: its QEMU", "stopped", seconds, exact=True) for name, seconds in by_signal.items()
         ]
-        self._seen = await asyncio.to_thread(self._watch.stop)
+        try:
+            self._seen = await asyncio.to_thread(self._watch.stop)
+        except (ValueError, LookupError, TypeError) as error:
+            raise HypervisorError(f"the watch of what stands still failed: {in_one_line(error)}") from error
         known = [one for one in self._guests.names if one in self._before]
         given = await self._around.hypervisor.live_settings([one for one in known if one in self._given])
         tuned = self._around.hypervisor.watch.tuned(known)

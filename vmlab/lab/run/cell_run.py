@@ -21,6 +21,7 @@ from vmlab.lab.cell.live_switch import live_switches
 from vmlab.lab.cell.live_tiles import LiveTiles
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.cell.validity import proof_faults
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.guest_set import GuestSet
@@ -109,6 +110,10 @@ class CellRun:
             raise
         except (VmlabError, OSError) as error:
             await self._break_off(Outcome.FAILED, in_one_line(error))
+        except Exception as error:
+            # A fault of vmlab's own ends the run; what has not been judged has not passed.
+            await self._break_off(Outcome.FAILED, f"{type(error).__name__}: {in_one_line(error)}")
+            raise
         finally:
             if self._events.outcome == Outcome.FAILED:
                 for reason in self._silent_disks.reasons():
@@ -239,12 +244,14 @@ class CellRun:
 
     async def _prove_again(self) -> None:
         """What was changed of the guests' settings meanwhile, and stays so, is a fault."""
-        if self._guests.levers:
-            with self._events.step(Part.COLLECT, "prove the guests' settings again"):
-                try:
-                    self._events.lever_proofs(await self._guests.levers_changed(self._lever_proofs))
-                except (HypervisorError, GuestError, DeadlineExceeded) as error:
-                    self._events.doubt(f"whether guests have their settings still cannot be seen: {in_one_line(error)}")
+        with self._events.step(Part.COLLECT, "prove the guests' settings again"):
+            try:
+                known = [*proof_faults(self._proofs)]
+                found = proof_faults(await self._guests.prove_cache())
+                self._events.invalidate(f"{one}, after the workloads" for one in found if one not in known)
+                self._events.lever_proofs(await self._guests.levers_changed(self._lever_proofs))
+            except (HypervisorError, GuestError, DeadlineExceeded) as error:
+                self._events.doubt(f"whether guests have their settings still cannot be seen: {in_one_line(error)}")
 
     def _instance(self, plan: WorkloadPlan, position: int, number: int) -> WorkloadInstance:
         context = WorkloadContext(
