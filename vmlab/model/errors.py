@@ -79,7 +79,7 @@ class VmlabError(Exception):
         return (str(self),)
 
 
-def in_one_line(error: VmlabError | OSError) -> str:
+def in_one_line(error: Exception) -> str:
     """An error as one line for the user; errors of the system begin with the name of the file."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -44,8 +44,8 @@ class WorkloadContext:
 
     `seed` is the run's; `tile` counts from 1; `cell` too; `position` from 0, over all workloads of the cell, for what
     must be different where several share an address, such as ports. Draw random numbers from ``(seed, tile, workload)``
-    alone, so that both sides of a comparison do the same work. `round` counts from 1 how often it runs in these guests,
-    which is more than once in a loop alone.
+    alone, so that both sides of a comparison do the same work, and from `repeat`, the cell's, where each one is to be
+    another sample. `round` counts from 1 how often it runs in these guests, which is more than once in a loop alone.
     """
 
     workload: str
@@ -57,6 +57,7 @@ class WorkloadContext:
     position: int = 0
     round: int = 1
     reached: str | None = None
+    repeat: int = 1
 
     @property
     def tag(self) -> str:

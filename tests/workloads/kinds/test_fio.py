@@ -292,3 +292,13 @@ async def test_on_windows_fio_runs_without_a_program_beside_it_and_its_report_is
     windows.files["C:/vmlab/disk.report"] = report.replace('"windowsaio"', '"sync"').encode()
     with pytest.raises(WorkloadError, match="ioengine=sync, not with windowsaio"):
         await Fio(ON_WINDOWS).collect(context, Finished(0, 3.0, "", ""))
+
+
+def test_what_comes_at_random_is_another_draw_in_each_repeat(alone: WorkloadContext) -> None:
+    def seeds(params: FioParams) -> set[str]:
+        contexts = (replace(alone, cell=cell, repeat=repeat) for cell, repeat in ((1, 1), (2, 1), (3, 2)))
+        words = (word for one in contexts for word in Fio(params).client(one).argv)
+        return {word for word in words if "randseed=" in word}
+
+    assert len(seeds(FioParams(rw="randread", size=MIB, time="5 s", rate="20/s"))) == 1
+    assert len(seeds(FioParams(rw="randread", size=MIB, time="5 s", rate="20/s", rate_process="poisson"))) == 2

@@ -264,6 +264,7 @@ class CellRun:
             reached=self._reached(plan.target),
             position=position,
             round=number,
+            repeat=self.plan.repeat,
         )
         workload, emit = kinds()[plan.kind](plan.params), self._around.emit
         return WorkloadInstance(

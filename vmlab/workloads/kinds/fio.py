@@ -22,8 +22,10 @@ from vmlab.workloads.programs import (
     install,
     make_own_folder,
     own_folder,
+    own_seed,
     parse_account,
     remove_own_folder,
+    tool_seed,
     windows_folder,
     windows_place,
     windows_report,
@@ -328,12 +330,16 @@ class Fio(ToolWorkload[FioParams]):
             *("fio", "--name=job", *self._files(own), *work),
             *(("--time_based",) if params.time else ()),
             *(("--verify_fatal=1",) if params.verify else ()),
-            *(f"--randseed={draw(context)}", "--lat_percentiles=1", "--clat_percentiles=0"),
+            *(f"--randseed={self._seed(context)}", "--lat_percentiles=1", "--clat_percentiles=0"),
             f"--percentile_list={':'.join(map(str, PERCENTILES))}",
             *("--output-format=json", f"--output={self._report(context)}", "--eta=always", "--eta-newline=1"),
         )
         deadline = 600 + 3 * params.time if params.time else self.patience
         return Client(argv if windows else accounted(argv, own, params.jobs), deadline)
+
+    def _seed(self, context: WorkloadContext) -> int:
+        """The same in each cell; where blocks come at random, another one in each repeat: one draw is no mean."""
+        return tool_seed(f"{own_seed(context)}-{context.repeat}") if self.params.at_random else draw(context)
 
     def progress(self, line: str) -> Progress | None:
         """The percentage in fio's own line of each second."""
