@@ -32,7 +32,6 @@ from vmlab.model.errors import (
     DeadlineExceeded,
     GuestError,
     GuestLost,
-    HypervisorError,
     SnapshotError,
     UsageError,
     VmlabError,
@@ -245,13 +244,10 @@ class CellRun:
     async def _prove_again(self) -> None:
         """What was changed of the guests' settings meanwhile, and stays so, is a fault."""
         with self._events.step(Part.COLLECT, "prove the guests' settings again"):
-            try:
-                known = [*proof_faults(self._proofs)]
-                found = proof_faults(await self._guests.prove_cache())
-                self._events.invalidate(f"{one}, after the workloads" for one in found if one not in known)
-                self._events.lever_proofs(await self._guests.levers_changed(self._lever_proofs))
-            except (HypervisorError, GuestError, DeadlineExceeded) as error:
-                self._events.doubt(f"whether guests have their settings still cannot be seen: {in_one_line(error)}")
+            known = [*proof_faults(self._proofs)]
+            found = proof_faults(await self._guests.prove_cache())
+            self._events.invalidate(f"{one}, after the workloads" for one in found if one not in known)
+            self._events.lever_proofs(await self._guests.levers_changed(self._lever_proofs))
 
     def _instance(self, plan: WorkloadPlan, position: int, number: int) -> WorkloadInstance:
         context = WorkloadContext(
