@@ -107,10 +107,10 @@ async def test_what_somebody_has_libvirt_change_of_a_guest_is_heard_of(
     await asyncio.sleep(0)
     assert domain_watch.tuned(["web"])["web"] == [
         "cputune.cpu_shares 100",
-        "currentMemory 65536",
-        "the disk vda (block job)",
-        "the device virtio-disk2 (added)",
-        "the device net1 (removed)",
+        "65536 KiB of memory",
+        "a block job on vda",
+        "the device virtio-disk2 added",
+        "the device net1 removed",
     ]
     domain_watch.leave("web")
 

@@ -68,7 +68,7 @@ async def test_what_libvirt_gives_a_guest_is_compared(
 @pytest.mark.parametrize("late", [False, True])
 async def test_a_guest_that_libvirt_does_not_describe_is_told(tmp_path: Path, late: bool) -> None:
     def prepared(lab: Lab) -> None:
-        lab.hypervisor.changes = [{}, {"t1-slow": ["currentMemory 65536"]}]
+        lab.hypervisor.changes = [{}, {"t1-slow": ["65536 KiB of memory"]}]
         if not late:
             lab.hypervisor.undescribed = {"t1-slow"}
 
@@ -76,7 +76,7 @@ async def test_a_guest_that_libvirt_does_not_describe_is_told(tmp_path: Path, la
         lab.hypervisor.undescribed = {"t1-slow"}
     assert [one.text for one in lab.of(Notice)] == ["cell 1: t1-slow: what libvirt gives it could not be compared"]
     assert list(lab.ended().reasons) == [
-        "t1-slow: somebody had libvirt change currentMemory 65536 while the workloads ran"
+        "t1-slow: libvirt reported a change (65536 KiB of memory) while the workloads ran"
     ]
 
 
@@ -97,7 +97,7 @@ async def test_what_was_put_back_meanwhile_is_found_as_well(tmp_path: Path) -> N
     async with working(tmp_path, prepare=prepared) as (lab, _):
         pass
     (told,) = lab.ended().reasons
-    assert told == "t1-slow: somebody had libvirt change blkdeviotune.disk vda, and 1 more while the workloads ran"
+    assert told == "t1-slow: libvirt reported a change (blkdeviotune.disk vda), and 1 more while the workloads ran"
 
 
 async def test_a_guest_that_is_added_again_is_not_compared_with_the_one_that_has_left(tmp_path: Path) -> None:

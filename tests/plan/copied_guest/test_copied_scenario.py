@@ -248,3 +248,9 @@ def test_strange_names_stay_in_their_comments() -> None:
     text, file = written(guest)
     assert file.scenario.name == "like-a-b-c"
     assert text.startswith("# A guest like a b: ${c} é #: a test.")
+
+
+def test_a_comment_has_no_more_than_a_person_reads() -> None:
+    long = with_disk().replace("<driver name='qemu' ", f"<driver name='qemu' odd='{'a' * 10_000}' ")
+    text, _ = written(guest_of_xml(long, "x.xml", "a test"))
+    assert "<driver odd='aaa" in text and max(map(len, text.splitlines())) < 600

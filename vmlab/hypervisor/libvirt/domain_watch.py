@@ -357,10 +357,10 @@ class DomainEvents:
             (libvirt.VIR_DOMAIN_EVENT_ID_IO_ERROR_REASON, self._disk_error),
             (libvirt.VIR_DOMAIN_EVENT_ID_TUNABLE, self._tuned),
             # QEMU tells this only when the guest gives memory away or takes some back, not when it boots.
-            (libvirt.VIR_DOMAIN_EVENT_ID_BALLOON_CHANGE, self._changed("currentMemory {}")),
-            (libvirt.VIR_DOMAIN_EVENT_ID_BLOCK_JOB_2, self._changed("the disk {} (block job)")),
-            (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, self._changed("the device {} (added)")),
-            (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, self._changed("the device {} (removed)")),
+            (libvirt.VIR_DOMAIN_EVENT_ID_BALLOON_CHANGE, self._changed("{} KiB of memory")),
+            (libvirt.VIR_DOMAIN_EVENT_ID_BLOCK_JOB_2, self._changed("a block job on {}")),
+            (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, self._changed("the device {} added")),
+            (libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, self._changed("the device {} removed")),
         )
         for kind, called in kinds:
             connection.domainEventRegisterAny(None, kind, called, None)

@@ -241,7 +241,7 @@ def given_else(
         ]
         meanwhile = all_asked[len(asked_before.get(guest, [])) :]
         if changed or meanwhile:
-            what = changed[0] if changed else f"somebody had libvirt change {meanwhile[0]}"
+            what = changed[0] if changed else f"libvirt reported a change ({meanwhile[0]})"
             more = max(len(changed), len(meanwhile)) - 1
             also = f", and {more} more" if more else ""
             yield Finding(f"{guest}: {what}{also} {_WHILE}", breaks=True)

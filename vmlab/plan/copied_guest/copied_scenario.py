@@ -13,7 +13,7 @@ from vmlab.model.quantities import exact_bytes, parse_bytes
 from vmlab.model.run import CACHE_FLAGS, SWITCHABLE
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
-from vmlab.model.visible import visible_line
+from vmlab.model.visible import cut, visible_line
 from vmlab.plan.copied_guest.found_guest import MOST_VCPUS, OF_DRIVER, FoundDisk, FoundGuest, Said
 from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.scenario_file.written_text import flow_text, written_text
@@ -46,6 +46,7 @@ _MOST_SEED = 2**26
 _LEAST_MEMORY, _USUAL_MEMORY, _USUAL_DISK = 2**26, 2**30, 8 * 2**30
 _LEAST_DISK, _MOST_DISK = 2**30, 2**46
 _AT_COLUMN = 44
+_LONGEST_COMMENT = 500
 _MEMORY = 1
 """The place of the memory among the lines that every guest has."""
 _SMALL_DATA = "1 GiB"
@@ -204,7 +205,7 @@ class _Scenario:
 
 
 def _comment(words: str) -> str:
-    return visible_line(" ".join(words.split()))
+    return cut(visible_line(" ".join(words.split())), _LONGEST_COMMENT)
 
 
 def most_file_bytes(keys: Keys) -> int:
