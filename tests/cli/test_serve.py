@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from tests.cli.called import ended
+from tests.processes import children
 from tests.waiting import until
 from vmlab.cli.serving import server as serving
 from vmlab.cli.serving.server import ADDRESS, LARGEST, SMALLEST, USUAL, ConsoleServer, is_allowed, listen
@@ -190,8 +191,7 @@ async def test_without_the_token_there_is_no_page_no_file_and_no_console(address
 
 def consoles() -> list[psutil.Process]:
     """The consoles that this process or its children serve."""
-    mine = psutil.Process().children(recursive=True)
-    return [one for one in mine if one.status() != psutil.STATUS_ZOMBIE and "vmlab.tui.served" in one.cmdline()]
+    return children("vmlab.tui.served", recursive=True)
 
 
 async def test_a_page_shows_the_console_which_answers_keys_and_ends_with_the_page(address: str) -> None:

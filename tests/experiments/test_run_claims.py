@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,7 +91,8 @@ def test_killed_in_the_middle_it_goes_on(
         driver.kill()
         driver.wait()
         for one in below:
-            one.kill()
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
     assert is_finished("memcpy-overhead", "smoke", folder) and not is_finished("network-vpc", "smoke", folder)
     first = kept("memcpy-overhead", folder / "records/smoke")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.processes import children
 from tests.waiting import until
 from vmlab.guests import held_client
 from vmlab.guests.channel import Channel, payload_file
@@ -148,13 +149,13 @@ def _is_over(process: psutil.Process) -> bool:
         return True
 
 
-def _found(mark: str, children: bool) -> psutil.Process | None:
+def _found(mark: str, of_it: bool) -> psutil.Process | None:
     """The client whose last word is `mark`, or what it has started."""
     for one in psutil.Process().children(recursive=True):
         # Others of this process may have ended; a zombie has no command line either.
         with suppress(psutil.NoSuchProcess):
             if one.cmdline()[-1:] == [mark]:
-                return next(iter(one.children()), None) if children else one
+                return next(iter(one.children()), None) if of_it else one
     return None
 
 
@@ -211,7 +212,7 @@ async def test_a_child_that_comes_later_is_looked_at_until_its_parent_has_ended(
 async def test_a_stop_before_the_common_start_is_none_of_the_run(tmp_path: Path) -> None:
     place = LocalPlace(tmp_path)
     held = await HeldClient.hold(place, place, shell_client("true"), 120)
-    (start_line,) = [one for one in psutil.Process().children() if str(tmp_path / "start_line.py") in one.cmdline()]
+    (start_line,) = children(tmp_path / "start_line.py")
     (waiting,) = start_line.children()
     waiting.suspend()
     await asyncio.sleep(1)

@@ -1,5 +1,6 @@
 """Signals reach the process that is meant, and no other that has its number."""
 
+import ast
 import os
 import signal
 import subprocess
@@ -55,3 +56,30 @@ def test_processes_that_the_kernel_killed_for_lack_of_memory(tmp_path: Path, vms
     if vmstat is not None:
         (tmp_path / "vmstat").write_text(vmstat)
     assert oom_kills(tmp_path) == count
+
+
+ASKS = {"cmdline", "name", "status", "ppid", "kill"}
+LISTS = {"children", "process_iter"}
+
+
+def asked_of_a_list(source: str) -> list[int]:
+    """Lines of comprehensions that call a method of each process of a list: one that has ended since raises."""
+    return [
+        one.lineno
+        for one in ast.walk(ast.parse(source))
+        if isinstance(one, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
+        and any(called(part.iter) & LISTS for part in one.generators)
+        and called(one) & ASKS
+    ]
+
+
+def called(node: ast.AST) -> set[str]:
+    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
+    return {one.attr for one in calls if isinstance(one, ast.Attribute)}
+
+
+def test_no_comprehension_asks_processes_that_may_have_ended() -> None:
+    root = Path(__file__).parents[2]
+    files = [file for top in ("vmlab", "tests", "bench", "screenshots") for file in (root / top).rglob("*.py")]
+    assert [f"{file}:{line}" for file in files for line in asked_of_a_list(file.read_text())] == []
+    assert asked_of_a_list("[p.pid for p in psutil.process_iter() if p.name() == 'x']") == [1]

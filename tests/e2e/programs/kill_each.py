@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from tests.e2e.programs.dummy_host import DummyHost
+from tests.processes import named
 
 CHECKOUT = Path(__file__).parents[3]
 VMLAB = [sys.executable, "-m", "vmlab"]
@@ -73,13 +74,13 @@ def process_of(victim: str, command: subprocess.Popen[str], folder: Path) -> int
         case "init":
             return psutil.Process(noted["runner_pid"]).ppid()
         case _:
-            return next(p.pid for p in psutil.process_iter() if p.name().startswith("qemu-system"))
+            return named("qemu-system")[0].pid
 
 
 def left_running() -> list[str]:
     """What still runs here beside this program and its parent."""
     own = {os.getpid(), os.getppid()}
-    return [p.name() for p in psutil.process_iter() if p.pid not in own and p.status() != psutil.STATUS_ZOMBIE]
+    return [one.info["name"] for one in named("") if one.pid not in own]
 
 
 def loops_on(folder: Path) -> list[str]:

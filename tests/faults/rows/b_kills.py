@@ -17,6 +17,7 @@ import psutil
 
 from tests.faults.row import Act, Rows
 from tests.faults.world import READING_EMULATED, STRUCK, World, beside
+from tests.processes import processes
 
 ROWS = Rows()
 _PART = 0.9
@@ -211,7 +212,7 @@ def kill_disk(world: World) -> str:
 
 def disk_server() -> int:
     """The process that serves the emulated disk."""
-    (found,) = [p.pid for p in psutil.process_iter() if any("disk_server" in word for word in p.cmdline())]
+    (found,) = processes("disk_server")
     return found
 
 

@@ -15,6 +15,7 @@ import psutil
 from tests.faults.row import Rows
 from tests.faults.rows.b_kills import disk_server
 from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, World, beside
+from tests.processes import named
 from vmlab.model.names import BRIDGE, HOST_ADDRESS
 
 ROWS = Rows()
@@ -66,7 +67,7 @@ def host_program_stopped(world: World) -> str:
     )
     running = world.run(text)
     world.wait_for("WorkloadStarted", cell=STRUCK)
-    victim = world.until(lambda: [p.pid for p in psutil.process_iter() if p.name() == "sysbench"], "sysbench")[0]
+    victim = world.until(lambda: named("sysbench"), "sysbench")[0].pid
     world.strike()
     os.kill(victim, signal.SIGSTOP)
     time.sleep(5)

@@ -6,9 +6,9 @@ import socket
 import struct
 import sys
 
-import psutil
 from pyroute2 import IPRoute
 
+from tests.processes import named
 from vmlab.hypervisor.lab_network import AddressServer, link_index, make_bridge
 from vmlab.model.names import BRIDGE
 
@@ -82,7 +82,7 @@ async def main() -> None:
     said["second"] = await asyncio.to_thread(offered, second[0], 60.0)
     said["stranger"] = await asyncio.to_thread(offered, "52:54:00:12:01:0c", 2.0)
     await server.stop()
-    said["children"] = [process.pid for process in psutil.process_iter() if process.name() == "dnsmasq"]
+    said["children"] = [process.pid for process in named("dnsmasq")]
     sys.stdout.write(json.dumps(said))
 
 

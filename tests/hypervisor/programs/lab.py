@@ -11,6 +11,7 @@ import psutil
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.made import made
+from tests.processes import named
 from vmlab.guests.image.building import ensure
 from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.protocols import Hypervisor
@@ -69,20 +70,19 @@ async def main(runtime: str, folder: str, end: str, modes: list[CacheMode]) -> N
         await asyncio.sleep(120)
     await hypervisor.destroy([specs[0].name, "never-there-1"])
     await hypervisor.close()
-    names = [process.name() for process in psutil.process_iter()]
+    names = [process.info["name"] for process in psutil.process_iter(["name"])]
     sys.stdout.write(json.dumps({"left": [name for name in names if "qemu" in name]}) + "\n")
 
 
 def shares() -> list[int]:
     """CPU weights of this lab's guests, as the kernel has them: version 1's shares, or version 2's weights."""
     found = []
-    for process in psutil.process_iter():
-        if process.name().startswith("qemu-system"):
-            lines = Path(f"/proc/{process.pid}/cgroup").read_text().splitlines()
-            path = next(line.split(":", 2)[2] for line in lines if ":cpu:" in line or line.startswith("0::/machine"))
-            group = path.rpartition("/")[0]
-            files = (Path(f"/sys/fs/cgroup/cpu{group}/cpu.shares"), Path(f"/sys/fs/cgroup{group}/cpu.weight"))
-            found.append(next(int(file.read_text()) for file in files if file.exists()))
+    for process in named("qemu-system"):
+        lines = Path(f"/proc/{process.pid}/cgroup").read_text().splitlines()
+        path = next(line.split(":", 2)[2] for line in lines if ":cpu:" in line or line.startswith("0::/machine"))
+        group = path.rpartition("/")[0]
+        files = (Path(f"/sys/fs/cgroup/cpu{group}/cpu.shares"), Path(f"/sys/fs/cgroup{group}/cpu.weight"))
+        found.append(next(int(file.read_text()) for file in files if file.exists()))
     return sorted(found)
 
 
