@@ -52,6 +52,14 @@ def changes_of(truth: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return {way: truth[OTHER][way] / truth[RECORDED][way] for way in WAYS}
 
 
+def _agrees(load: Load, difference: Mapping[str, Any]) -> bool:
+    """Whether it is proven to be better, or its whole interval is near 0: too few readings show neither."""
+    if load.gains:
+        return difference["better"] is True
+    interval = difference["interval_percent"]
+    return interval is not None and max(map(abs, interval)) < 100 * NEAR
+
+
 def faults_of(load: Load, truth: Mapping[str, Mapping[str, float]], answer: Mapping[str, Any]) -> list[str]:
     """Why an attempt does not count; `truth` are mean latencies in seconds by mode and direction, `answer` what
     `vmlab advise --json` says of the copy.
@@ -75,9 +83,9 @@ def faults_of(load: Load, truth: Mapping[str, Mapping[str, float]], answer: Mapp
     }
     faults += [f"no answer for {way} with {OTHER}" for way in WAYS if (CACHED, way) not in answers]
     for (access, way), difference in answers.items():
-        better = difference["better"]
-        if better is not (True if load.gains else None):
-            faults.append(f"{access}, {way}: better is {better}, and in the domain {changes[way]:.2f} of the time")
+        if not _agrees(load, difference):
+            part, told = changes[way], {key: difference[key] for key in ("better", "verdict", "interval_percent")}
+            faults.append(f"{access}, {way}: {told}, and in the domain {part:.2f} of the time")
     proposed = [one["setting"] for one in copied["changes"]]
     if (f"cache-{OTHER}" in proposed) is not load.gains:
         faults.append(f"it proposes {proposed or 'nothing'}")

@@ -13,11 +13,14 @@ GAINED = {RECORDED: {"reads": 0.0098, "writes": 0.0101}, OTHER: {"reads": 0.0002
 EQUAL = {RECORDED: {"reads": 0.100, "writes": 0.101}, OTHER: {"reads": 0.099, "writes": 0.100}}
 
 
-def answer(better: bool | None, *, alike: bool = True, proposed: bool = True) -> dict[str, Any]:
+def answer(
+    better: bool | None, *, alike: bool = True, proposed: bool = True, interval: list[float] | None = None
+) -> dict[str, Any]:
     """What `vmlab advise --json` says of a copy; its reads are slower while the page cache is cold."""
+    told = {"better": better, "verdict": "", "interval_percent": interval}
     place = {"setting": f"cache-{OTHER}", "metric": "latency_mean"}
     answers: list[dict[str, Any]] = [
-        {**place, "access": access, "way": way, "difference": {"better": better}}
+        {**place, "access": access, "way": way, "difference": told}
         for access in (CACHED, "random")
         for way in WAYS
         if (access, way) != ("random", "reads")
@@ -29,7 +32,7 @@ def answer(better: bool | None, *, alike: bool = True, proposed: bool = True) ->
 
 @pytest.mark.parametrize(
     ("load", "truth", "said"),
-    [("gains", GAINED, answer(True)), ("limited", EQUAL, answer(None, proposed=False))],
+    [("gains", GAINED, answer(True)), ("limited", EQUAL, answer(None, proposed=False, interval=[-3.2, 2.4]))],
 )
 def test_a_right_answer(load: str, truth: dict[str, dict[str, float]], said: dict[str, Any]) -> None:
     assert faults_of(LOADS[load], truth, said) == []
@@ -43,9 +46,11 @@ def test_a_right_answer(load: str, truth: dict[str, dict[str, float]], said: dic
         ("gains", GAINED, answer(True, proposed=False)),
         ("gains", GAINED, answer(True, alike=False)),
         ("gains", EQUAL, answer(True)),
-        ("limited", EQUAL, answer(True)),
-        ("limited", EQUAL, answer(None, proposed=True)),
-        ("limited", GAINED, answer(None, proposed=False)),
+        ("limited", EQUAL, answer(True, proposed=False, interval=[-30.0, -20.0])),
+        ("limited", EQUAL, answer(None, proposed=False)),
+        ("limited", EQUAL, answer(None, proposed=False, interval=[-12.0, 3.0])),
+        ("limited", EQUAL, answer(None, proposed=True, interval=[-3.2, 2.4])),
+        ("limited", GAINED, answer(None, proposed=False, interval=[-3.2, 2.4])),
     ],
 )
 def test_a_wrong_one(load: str, truth: dict[str, dict[str, float]], said: dict[str, Any]) -> None:
