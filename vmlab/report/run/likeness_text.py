@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
-from vmlab.analysis.advice.likeness import Answer, Copied, LikeWay, changes_of
+from vmlab.analysis.advice.likeness import Answer, Copied, changes_of
 from vmlab.model.run import CACHE_FLAGS, CACHE_MODES
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
 from vmlab.model.visible import visible_line
@@ -40,29 +40,22 @@ def _blocks(found: Copied) -> Iterator[Block]:
 
 
 def _table(found: Copied) -> Table:
-    def column(head: str, texts: Iterator[str]) -> Column:
-        return Column(head, list(texts))
-
     ways = found.ways
     return Table(
         "under the recorded settings",
         [_place(found, one.host, one.phase, one.access, one.way) for one in ways],
         [
-            column("recorded/s", (f"{one.recorded_rate:.4g}" for one in ways)),
-            column("copy/s", (f"{one.rate:.4g}" for one in ways)),
-            column("recorded ms", (_ms(one.recorded_latency) for one in ways)),
-            column("copy ms", (_ms(one.latency) for one in ways)),
-            column("alike", (_yes(one) for one in ways)),
+            Column("recorded/s", [f"{one.recorded_rate:.4g}" for one in ways]),
+            Column("copy/s", [f"{one.rate:.4g}" for one in ways]),
+            Column("recorded ms", [_ms(one.recorded_latency) for one in ways]),
+            Column("copy ms", [_ms(one.latency) for one in ways]),
+            Column("alike", ["yes" if one.alike else "no" for one in ways]),
         ],
     )
 
 
 def _ms(seconds: float) -> str:
     return f"{1000 * seconds:.3g}"
-
-
-def _yes(one: LikeWay) -> str:
-    return "yes" if one.alike else "no"
 
 
 def _place(found: Copied, *words: str) -> str:
