@@ -54,21 +54,9 @@ _SVG_DPI = 72
 """With which matplotlib draws SVG, whose pixel is a point."""
 _LONGEST = 26
 _OVER: Any = ("data", "axes fraction")
-_MARK: dict[str, Any] = {
-    "xytext": (2, 1),
-    "textcoords": "offset points",
-    "fontsize": _SMALL,
-    "color": INK,
-    "va": "bottom",
-    "annotation_clip": False,
-}
-_BESIDE: dict[str, Any] = {
-    "xytext": (4, 0),
-    "textcoords": "offset points",
-    "fontsize": _SMALL,
-    "va": "center",
-    "color": INK,
-}
+_NEAR: dict[str, Any] = {"textcoords": "offset points", "fontsize": _SMALL, "color": INK}
+_MARK: dict[str, Any] = {**_NEAR, "xytext": (2, 1), "va": "bottom", "annotation_clip": False}
+_BESIDE: dict[str, Any] = {**_NEAR, "xytext": (4, 0), "va": "center"}
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
 
