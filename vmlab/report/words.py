@@ -80,7 +80,8 @@ def relative_number(value: float, relative: Relative) -> str:
     Differences below a tenth of a percent have a digit more. What is very large has an exponent, as of `number`.
     """
     if abs(value) >= _LONGEST:
-        return f"{value:+.3g} %" if relative == "difference" else f"{value:.3g}{_sign_of(relative)}"
+        sign = " %" if relative in ("difference", "percent", "overhead") else ""
+        return f"{value:+.3g}{sign}" if relative == "difference" else f"{value:.3g}{sign}"
     match relative:
         case "difference":
             return f"{value:+.2f} %" if 0 < abs(value) < 0.095 else f"{value:+.1f} %"
@@ -88,10 +89,6 @@ def relative_number(value: float, relative: Relative) -> str:
             return f"{value:.0f} %" if abs(value) >= 100 else f"{value:.1f} %"
         case _:
             return f"{value:.3f}"
-
-
-def _sign_of(relative: Relative) -> str:
-    return " %" if relative in ("percent", "overhead") else ""
 
 
 def apart_words(overlaps: Sequence[float | None]) -> str:
@@ -205,30 +202,16 @@ def switch_words(one: Mapping[str, Any]) -> str:
     return f"{one['what']} {one['before']} to {one['after']}{longest}{drained}"
 
 
-def switched_now_words(one: Mapping[str, Any]) -> str:
-    """What whoever switched something under running guests hears of it."""
-    return f"cell {one['cell']}: {switch_words(one)}; invalidates the cell"
-
-
 def changed_now_words(one: Mapping[str, Any]) -> str:
     """What whoever changed the cell that runs hears of the run's answer: of a switch, of a loop's tiles or its end."""
+    cell = one["cell"]
     if "what" in one:
-        return switched_now_words(one)
+        return f"cell {cell}: {switch_words(one)}; invalidates the cell"
     if "ended" in one:
-        return loop_ended_words(one["cell"])
-    return tile_asked_words(one["cell"], one["before"], one["after"])
-
-
-def loop_ended_words(cell: int) -> str:
-    """What a viewer hears who ended a loop."""
-    return f"cell {cell}: no workload starts again; the cell ends when those under way have ended"
-
-
-def tile_asked_words(cell: int, before: int, after: int) -> str:
-    """What a viewer hears whose wish for one tile more or fewer is being done."""
-    if after > before:
-        return f"cell {cell}: tile {after} is being added; invalidates the cell"
-    return f"cell {cell}: tile {before} is retired when its rounds have ended; invalidates the cell"
+        return f"cell {cell}: no workload starts again; the cell ends when those under way have ended"
+    if one["after"] > one["before"]:
+        return f"cell {cell}: tile {one['after']} is being added; invalidates the cell"
+    return f"cell {cell}: tile {one['before']} is retired when its rounds have ended; invalidates the cell"
 
 
 def tiles_words(before: int, after: int) -> str:
