@@ -131,10 +131,8 @@ def events_sentence(events: Sequence[Event]) -> Sentence | None:
 
 def _together(event: TogetherEnded) -> Sentence:
     skew = "" if event.skew_ms is None else f", started {event.skew_ms:.1f} ms apart"
-    level = _LEVELS.get(event.outcome, "info")
     cells = ", ".join(map(str, event.cells))
-    why = f": {event.reason}" if event.reason else ""
-    return Sentence(level, f"cells {cells} of all hosts together: {event.outcome}{skew}{why}")
+    return _ended(event.outcome, f"cells {cells} of all hosts together: {event.outcome}{skew}", event.reason)
 
 
 def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
@@ -191,5 +189,4 @@ def _info(text: str) -> Sentence:
 
 
 def _ended(outcome: str, text: str, reason: str) -> Sentence:
-    level = _LEVELS.get(outcome, "info")
-    return Sentence(level, f"{text}: {reason}" if reason else text)
+    return Sentence(_LEVELS.get(outcome, "info"), f"{text}: {reason}" if reason else text)
