@@ -8,6 +8,7 @@ that of the slowest tile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from vmlab.analysis.cell_shape import LoopRow
 from vmlab.analysis.statistics.descriptive import finite
@@ -32,15 +33,12 @@ def _rows(tiles: dict[int, list[RoundEnded]], newest: int | None) -> Iterator[Lo
     yield from each
     rates = [row.throughput for row in each if row.throughput is not None]
     latencies = [row.latency_seconds for row in each if row.latency_seconds is not None]
-    yield LoopRow(
-        workload=each[0].workload,
+    yield replace(
+        each[0],
         tile=None,
         rounds=sum(row.rounds for row in each),
         throughput=finite(sum(rates)) if len(rates) == len(each) else None,
-        unit=each[0].unit,
-        of_rounds=each[0].of_rounds,
         latency_seconds=finite(max(latencies)) if len(latencies) == len(each) else None,
-        latency_metric=each[0].latency_metric,
     )
 
 
