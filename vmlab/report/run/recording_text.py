@@ -121,11 +121,6 @@ def mean_of(figures: Figures, name: str, otherwise: float = float("nan")) -> flo
     return figures[name].mean if name in figures else otherwise
 
 
-def cache_of(disk: DomainDiskDocument) -> str:
-    """A disk's cache mode in words."""
-    return disk.cache_words
-
-
 def _host(cell: CellDocument) -> Table:
     """The host's figures over a cell, as means and at their most."""
     means = {name: one.mean for name, one in cell.host.items()}
@@ -174,7 +169,7 @@ def disk_table(domains: Sequence[DomainDocument]) -> Table:
         return _text(mean_of(disk.figures, f"disk_{what}_bytes_per_second"), of_bytes=True)
 
     columns = [
-        Column("cache", [cache_of(disk) for _, disk in disks]),
+        Column("cache", [disk.cache_words for _, disk in disks]),
         Column("format", [disk.format for _, disk in disks]),
         Column("read/s", [moved(disk, "read") for _, disk in disks]),
         Column("written/s", [moved(disk, "write") for _, disk in disks]),
