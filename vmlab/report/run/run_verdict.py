@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.result_table import Head, ResultTable
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.run import AxisValue, Outcome
 from vmlab.model.scenarios.table_words import METRICS
 from vmlab.report.run.shown_tables import head_words, value_words
@@ -31,13 +32,12 @@ class Found(NamedTuple):
 
 def run_verdicts(tables: Sequence[ResultTable]) -> list[str]:
     """A sentence for each candidate, of what is proven, or what that takes; [] where nothing is compared."""
-    sides: dict[tuple[str, str], list[Found]] = {}
-    for table in tables:
-        for row, column, entry in table.each():
-            if entry.difference is not None:
-                sides.setdefault(_sides_of(table, row, column), []).append(
-                    Found(_name(tables, table, row, column), entry.reading.unit, entry.difference)
-                )
+    sides = grouped(
+        (_sides_of(table, row, column), Found(_name(tables, table, row, column), entry.reading.unit, entry.difference))
+        for table in tables
+        for row, column, entry in table.each()
+        if entry.difference is not None
+    )
     said = [text for sides_, found in sides.items() if (text := verdict_sentence(*sides_, found))]
     rest = len(said) - _MOST_LINES
     return said if rest <= 1 else [*said[:_MOST_LINES], f"{rest} more are in the tables."]
@@ -45,11 +45,12 @@ def run_verdicts(tables: Sequence[ResultTable]) -> list[str]:
 
 def brief_verdict(tables: Sequence[ResultTable]) -> str:
     """The same of the first candidate in a few words, such as ``writeback better in 3 of 3``; "" without one."""
-    sides: dict[str, list[Difference]] = {}
-    for table in tables:
-        for row, column, entry in table.each():
-            if entry.difference is not None and entry.difference.is_compared and entry.difference.percent is not None:
-                sides.setdefault(_sides_of(table, row, column)[0], []).append(entry.difference)
+    sides = grouped(
+        (_sides_of(table, row, column)[0], entry.difference)
+        for table in tables
+        for row, column, entry in table.each()
+        if entry.difference is not None and entry.difference.is_compared and entry.difference.percent is not None
+    )
     if not sides:
         return ""
     told = {candidate: _brief(found) for candidate, found in sides.items()}
@@ -179,12 +180,6 @@ def _named(found: Sequence[Found]) -> str:
 
 def needed_repeats(tables: Sequence[ResultTable]) -> int | None:
     """How many repeats of each cell prove anything, where these are too few; None where they are not."""
-    return max(_needed(tables), default=None)
-
-
-def _needed(tables: Sequence[ResultTable]) -> Iterator[int]:
-    for table in tables:
-        for *_, entry in table.each():
-            one = entry.difference
-            if one is not None and one.obstacle and one.paired and one.needed:
-                yield one.needed
+    found = (entry.difference for table in tables for *_, entry in table.each())
+    needed = (one.needed for one in found if one is not None and one.obstacle and one.paired and one.needed)
+    return max(needed, default=None)
