@@ -13,6 +13,7 @@ from vmlab.analysis.shape import (
 )
 from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.model.axes import axes_words
+from vmlab.model.grouping import grouped
 from vmlab.model.quantities import Written
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.report.blocks import Column, Section, Table
@@ -25,20 +26,15 @@ _Place = tuple[tuple[str, AxisValue], ...]
 
 def together_section(document: RunDocument) -> Section:
     """Sums and worst hosts, a column for each place of the axes; empty for a run whose hosts did not run together."""
-    places: dict[_Place, list[CellDocument]] = {}
-    for one, cell in zip(document.together, cells_of_all_hosts(document), strict=True):
-        places.setdefault(tuple(one.axes.items()), []).append(cell)
+    known = zip(document.together, cells_of_all_hosts(document), strict=True)
+    places = grouped((tuple(one.axes.items()), cell) for one, cell in known)
     figures = {(one.workload, one.metric): one for whole in document.together for one in whole.over_hosts}
-    rows = [_row(document, places, one) for one in figures.values() if _shown(one)]
+    rows = [_row(document, places, one) for one in figures.values() if one.sum is not None or one.worst is not None]
     columns = [
         Column(axes_words(dict(place)) if place else "all cells", [texts[at] for _, texts in rows])
         for at, place in enumerate(places)
     ]
     return Section("", [Table(TOGETHER_TITLE, [label for label, _ in rows], columns)])
-
-
-def _shown(one: OverHostsDocument) -> bool:
-    return one.sum is not None or one.worst is not None
 
 
 def _row(
