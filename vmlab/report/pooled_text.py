@@ -72,7 +72,7 @@ def _day(one: PooledRun) -> str:
 
 def _answers(rows: Sequence[PooledRow]) -> Table:
     columns = [
-        Column("difference", [_estimate(row) for row in rows]),
+        Column("difference", [_estimate(row.percent, row.interval) or UNTESTED for row in rows]),
         Column("another run", [_ends(row.prediction) for row in rows]),
         Column("runs", [str(len(row.of_runs)) for row in rows]),
         Column("spread", [NOT_MEASURED if row.spread is None else f"{row.spread:.1f} %" for row in rows]),
@@ -81,10 +81,9 @@ def _answers(rows: Sequence[PooledRow]) -> Table:
     return Table("metric", [figure_name(row.workload, row.metric) for row in rows], columns)
 
 
-def _estimate(row: PooledRow) -> str:
-    if row.percent is None:
-        return UNTESTED
-    return f"{relative_number(row.percent, 'difference')} {in_brackets(row.interval)}".rstrip()
+def _estimate(percent: float | None, interval: tuple[float, float] | None) -> str:
+    """A difference with its interval; empty where none is known."""
+    return "" if percent is None else f"{relative_number(percent, 'difference')} {in_brackets(interval)}".rstrip()
 
 
 def _ends(interval: tuple[float, float] | None) -> str:
@@ -113,14 +112,8 @@ def _of_runs(rows: Sequence[PooledRow], runs: Sequence[PooledRun]) -> Table:
 
 
 def _own_texts(of_runs: Sequence[OwnDifference], runs: Sequence[PooledRun]) -> list[str]:
-    known = {one.run: one for one in of_runs}
-    return [_own_text(known.get(one.run.id)) for one in runs]
-
-
-def _own_text(own: OwnDifference | None) -> str:
-    if own is None or own.percent is None:
-        return NOT_MEASURED
-    return f"{relative_number(own.percent, 'difference')} {in_brackets(own.interval_percent)}".rstrip()
+    known = {one.run: _estimate(one.percent, one.interval_percent) for one in of_runs}
+    return [known.get(one.run.id) or NOT_MEASURED for one in runs]
 
 
 def _machines(runs: Sequence[PooledRun]) -> Iterator[str]:
