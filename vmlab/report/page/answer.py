@@ -95,20 +95,9 @@ def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
     for table in tables:
         for row, column, entry in table.each():
             if _is_headline(table, row) and entry.difference is not None and entry.figure.spread is not None:
-                who, what = _who(table, row, column), _what(table, row, column)
-                other = baseline_of(table, row, column)
-                yield (
-                    (row, column),
-                    _Contrast(
-                        who,
-                        table.axes if several else {},
-                        what,
-                        entry.reading.unit,
-                        entry.figure,
-                        other,
-                        entry.difference,
-                    ),
-                )
+                axes, other = table.axes if several else {}, baseline_of(table, row, column)
+                named = (_who(table, row, column), axes, _what(table, row, column), entry.reading.unit)
+                yield (row, column), _Contrast(*named, entry.figure, other, entry.difference)
 
 
 def _by_places(headlines: Sequence[_Headline]) -> Iterator[str]:
@@ -207,11 +196,8 @@ def _sure(document: RunDocument) -> Iterator[str]:
     planned, every = document.run.cells_planned, document.cells
     cells = [cell for cell in every if cell.replaced_by is None]
     passed = sum(cell.outcome == Outcome.PASSED for cell in cells)
-    repeats, again, missing = (
-        max((cell.repeat for cell in cells), default=1),
-        len(every) - len(cells),
-        planned - len(cells),
-    )
+    repeats = max((cell.repeat for cell in cells), default=1)
+    again, missing = len(every) - len(cells), planned - len(cells)
     many = f", {repeats} repeats of each" if repeats > 1 and passed == planned else ""
     yield f"{passed} of {plural(planned, 'cell')} passed{many}."
     if again:
