@@ -16,6 +16,7 @@ from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_of, nearest
 from vmlab.model.axes import axes_words, without
+from vmlab.model.jsonable import picked
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
 from vmlab.report.blocks import Notes, Section
@@ -30,6 +31,7 @@ from vmlab.workloads.target_limits import Target
 
 TILES_TITLE = "how many tiles this host carries"
 SCHEMA = "vmlab.scale/1"
+_OF_TARGET = ("workload", "metric", "unit", "limit", "at_least", "implied")
 _BAR = 15
 """Letters of the bar."""
 _FACTOR = 6
@@ -164,10 +166,7 @@ def scale_document(ascent: Ascent) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "scale": {
-            "scenario": ascent.scenario,
-            "size": ascent.size,
-            "until_knee": ascent.until_knee,
-            "max_tiles": ascent.max_tiles,
+            **picked(ascent, "scenario", "size", "until_knee", "max_tiles"),
             "runs": [document.run.id for document in ascent.documents],
             "stopped_by": ascent.stop,
             "because": ascent.because,
@@ -175,7 +174,7 @@ def scale_document(ascent: Ascent) -> dict[str, Any]:
             "accelerators": _accelerators(ascent),
             "ordered": _ordered(ascent),
         },
-        "targets": [_target_json(target) for target in ascent.targets],
+        "targets": [picked(target, *_OF_TARGET) for target in ascent.targets],
         "places": [{**place.json_fields(), "steps": list(_steps(ascent, place))} for place in ascent.places],
     }
 
@@ -263,11 +262,6 @@ def _tiles_of_end(place: Carried) -> int:
     return next(tiles for tiles, cells in place.cells.items() if place.ended_by[0] in cells)
 
 
-def _target_json(target: Target) -> dict[str, Any]:
-    named = ("workload", "metric", "unit", "limit", "at_least", "implied")
-    return {name: getattr(target, name) for name in named}
-
-
 def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:
     # Each number of tiles has a run of its own, also for the cells that stand for those of all hosts.
     run_of = {tiles_of(cell): document.run.id for document in ascent.documents for cell in document.cells}
@@ -281,14 +275,10 @@ def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:
             "unknown": verdicts.count(None),
             "cells": [
                 {
-                    "cell": cell.cell,
-                    "repeat": cell.repeat,
-                    "outcome": cell.outcome,
-                    "reasons": cell.reasons,
+                    **picked(cell, "cell", "repeat", "outcome", "reasons"),
                     "delivered": verdict,
                     "nearest": nearest([cell]),
-                    "targets": cell.targets,
-                    "bound_by": cell.bound_by,
+                    **picked(cell, "targets", "bound_by"),
                 }
                 for cell, verdict in zip(cells, verdicts, strict=True)
             ],
