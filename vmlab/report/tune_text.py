@@ -8,7 +8,7 @@ from typing import Any
 
 from vmlab.analysis.comparison.tuned import CONFIRMED, LEAST_REPEATS, LeverWorth, Tuned
 from vmlab.model.grouping import grouped
-from vmlab.model.jsonable import jsonable
+from vmlab.model.jsonable import jsonable, picked
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.quantities import about_seconds
 from vmlab.model.visible import visible_line
@@ -75,9 +75,7 @@ def tune_plan_document(plan: ScreeningPlan, time: TuneTime, refusal: str | None)
     body = {
         "schema": PLAN_SCHEMA,
         "scenario": plan.file.scenario.name,
-        "guest": note.guest,
-        "workload": note.workload,
-        "metric": note.metric,
+        **picked(note, "guest", "workload", "metric"),
         "levers": [{"lever": name, "default": one.default, "other": one.other} for name, one in note.levers.items()],
         "left_out": [{"lever": name, "because": because} for name, because in plan.left_out],
         "settings": note.settings,

@@ -18,7 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.jsonable import time_of_day
+from vmlab.model.jsonable import picked, time_of_day
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.run import RUNNING
 from vmlab.store.kept_file import SETTLED_NANOSECONDS, KeptFile, file_stamp
@@ -203,14 +203,10 @@ def tags_document() -> dict[str, Any]:
 
 def _run_json(run: RunSummary, size: int) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "id": run.id,
-        "scenario": run.scenario,
-        "size": run.size,
-        "outcome": run.outcome,
+        **picked(run, "id", "scenario", "size", "outcome"),
         "started": time_of_day(run.started),
         "ended": time_of_day(run.ended),
-        "cells_done": run.cells_done,
-        "cells_planned": run.cells_planned,
+        **picked(run, "cells_done", "cells_planned"),
         "tags": list(run.tags),
         "control": run.control,
         "bytes": size,

@@ -23,7 +23,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.cell_event import CellStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.event import CellPlaced, CellWithdrawn, RunStarted
 from vmlab.model.grouping import grouped
-from vmlab.model.jsonable import jsonable
+from vmlab.model.jsonable import jsonable, picked
 from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, RUN_TIME, CacheMode, Outcome
 from vmlab.model.sample import Sample
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
@@ -174,15 +174,12 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
         for name, point in axis.points.items()
         if name != AS_IT_IS
     }
-    others = tuple(filter(_is_of_a_cell, map(without_place, sets_of(reader.documents()))))
+    assigned = map(without_place, sets_of(reader.documents()))
+    others = tuple(one for one in assigned if one.strip().startswith(_OF_A_CELL))
     ways = () if others else tuple(_ways(reader, document, recorded, file.scenario))
     mode = None if guest is None else guest.data_cache or guest.cache
     bare = Copied(document.run.id, recorded, ways, (), changed, mode, others)
     return replace(bare, answers=tuple(one for one in _answers(document.tables) if _is_of_likeness(bare, one)))
-
-
-def _is_of_a_cell(assignment: str) -> bool:
-    return assignment.strip().startswith(_OF_A_CELL)
 
 
 def _is_of_likeness(found: Copied, answer: Answer) -> bool:
@@ -361,9 +358,7 @@ def copied_document(found: Copied) -> dict[str, Any]:
         "run": found.run,
         "copied": {
             "recording": recorded.run,
-            "domain": recorded.domain,
-            "disk": recorded.disk,
-            "advice": recorded.advice,
+            **picked(recorded, "domain", "disk", "advice"),
             "is_likeness": found.is_likeness,
             "ways": ways,
             "answers": [jsonable(one) for one in found.answers],
