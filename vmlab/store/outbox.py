@@ -63,7 +63,7 @@ class Outbox:
         """Return when everything so far is in the store's file, with fsync. Do not call it while work is measured."""
         done: Future[None] = Future()
         self._waiting.put(partial(self._settle, done))
-        await _end_of(done)
+        await _end_seen(done).wait()
 
     def _settle(self, done: Future[None]) -> None:
         # Where that fails nothing is lost: readers read the log too, and it is folded in later.
@@ -139,11 +139,6 @@ class Outbox:
         # Both threads may set the result.
         with contextlib.suppress(InvalidStateError):
             self._overdue.set_exception(error)
-
-
-async def _end_of(future: Future[Any]) -> None:
-    """Wait until another thread has finished `future`, with or without an error. May be cancelled."""
-    await _end_seen(future).wait()
 
 
 def _end_seen(future: Future[Any]) -> asyncio.Event:
