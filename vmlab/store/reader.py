@@ -21,15 +21,16 @@ from vmlab.model.event_json import from_json
 from vmlab.model.names import MOST_HOSTS, is_host_name
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import RawOutput
+from vmlab.model.sample import SampleNames
 from vmlab.store.life import is_alive
 from vmlab.store.sql_schema import (
     APPLICATION_ID,
     VERSION,
-    SampleLayout,
     moment,
     number,
     packed,
     raw_output,
+    sample_names,
     text,
     whole,
 )
@@ -86,7 +87,7 @@ class RunReader:
         self.path = path
         self.host = host
         """The one of a fleet whose view this is; None where it is that of the whole run."""
-        self._layouts = dict[int, SampleLayout]()
+        self._layouts = dict[int, SampleNames]()
         """Each is read once: every cell asks for all, and a run may have hundreds."""
         self._names_left = _MOST_NAMES
         try:
@@ -263,13 +264,13 @@ class RunReader:
         with self._store_errors():
             return {text(name): text(body) for name, body in rows}
 
-    def sample_layouts(self) -> dict[int, SampleLayout]:
+    def sample_layouts(self) -> dict[int, SampleNames]:
         """All layouts of samples by their id."""
         with self._store_errors():
             for (row,) in self._connection.execute("SELECT id FROM layouts"):
                 if row not in self._layouts:
                     (said,) = self._rows("SELECT names, units FROM layouts WHERE id = ?", row)
-                    layout = self._layouts[row] = SampleLayout.of(*said)
+                    layout = self._layouts[row] = sample_names(*said)
                     # One without names takes memory, too.
                     self._names_left -= 1 + len(layout.names)
                 if self._names_left < 0:

@@ -18,7 +18,6 @@ from vmlab.integrity.long_work import current
 from vmlab.model.errors import StoreError
 from vmlab.model.sample import Sample, SampleNames, Series, is_offset, read_with, split_name, unit_of
 from vmlab.store.reader import RunReader
-from vmlab.store.sql_schema import SampleLayout
 from vmlab.store.writer import RunWriter
 
 _VALUE = struct.Struct("<f")
@@ -69,14 +68,10 @@ def samples(
     """
     work = current()
     layouts = {} if layouts is None else layouts
-    known = dict[int, SampleLayout]()
     for row in reader.sample_rows(since, until, after):
+        if row.layout not in layouts:
+            layouts |= {**reader.sample_layouts(), **layouts}
         layout = layouts.get(row.layout)
-        if layout is None:
-            if row.layout not in known:
-                known = reader.sample_layouts()
-            if (one := known.get(row.layout)) is not None:
-                layout = layouts[row.layout] = SampleNames(one.names, one.units)
         if layout is None or not {_LENGTH, _LATENESS} <= layout.position.keys():
             raise StoreError(f"cannot read {reader.path}: sample {row.id} has no known layout")
         if len(row.body) != len(layout.names) * _VALUE.size:

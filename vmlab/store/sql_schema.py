@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED, RawOutput
+from vmlab.model.sample import SampleNames
 
 APPLICATION_ID = 0x766D6C62
 """``vmlb`` in the file's header, so that other SQLite files are recognised as such."""
@@ -166,24 +166,12 @@ def _names_of(body: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-@dataclass(frozen=True, slots=True)
-class SampleLayout:
+def sample_names(names: Any, units: Any) -> SampleNames:
     """Names of a sample's values in their order, and the unit of each."""
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    position: dict[str, int] = field(init=False, repr=False, compare=False)
-    """Where each name stands."""
-
-    def __post_init__(self) -> None:
-        if len(self.names) != len(self.units):
-            raise ValueError(f"a layout of samples has {len(self.names)} names with {len(self.units)} units")
-        object.__setattr__(self, "position", {name: place for place, name in enumerate(self.names)})
-
-    @classmethod
-    def of(cls, names: Any, units: Any) -> SampleLayout:
-        """That of a row of the table."""
-        return cls(_names_of(names), _names_of(units))
+    found = SampleNames(_names_of(names), _names_of(units))
+    if len(found.names) != len(found.units):
+        raise ValueError(f"a layout of samples has {len(found.names)} names with {len(found.units)} units")
+    return found
 
 
 def _kind(value: object) -> str:
