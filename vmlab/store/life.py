@@ -100,12 +100,17 @@ def write_note(folder: Path, note: str) -> None:
     Raises UsageError where a link, a folder or a special file stands in its place, which stays as it is.
     """
     path = folder / NOTE
+    if note or os.path.lexists(path):
+        put_in_place(path, f"{note}\n".encode() if note else b"")
+
+
+def put_in_place(path: Path, content: bytes) -> None:
+    """Keep a small file in the place of the one that was there. Raises OSError, and UsageError as `write_note`."""
     if os.path.lexists(path):
         with open_given(path, follow=False):
             pass
-    elif not note:
-        return
     with new_file(path) as file:
-        file.write(f"{note}\n".encode() if note else b"")
+        file.write(content)
         file.flush()
+        # A name may be moved after hours of measuring; the content is on the disk before it has its place.
         os.fsync(file.fileno())

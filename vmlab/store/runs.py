@@ -16,7 +16,8 @@ from vmlab.model.errors import RefusedError, UsageError, unusable
 from vmlab.model.grouping import grouped
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.visible import quoted
-from vmlab.system.given_file import new_file, open_given, read_given
+from vmlab.store.life import put_in_place
+from vmlab.system.given_file import read_given
 from vmlab.system.removal import remove_file
 
 STORE = "run.sqlite"
@@ -332,16 +333,8 @@ def write_tag(name: str, *runs: str) -> None:
 
     Raises UsageError where a link, a folder or a special file stands in the name's place, which stays as it is.
     """
-    path = tags_folder() / name
     tags_folder().mkdir(parents=True, exist_ok=True)
-    if os.path.lexists(path):
-        with open_given(path, follow=False):
-            pass
-    with new_file(path) as file:
-        file.write(os.fsencode("".join(f"{run}\n" for run in runs)))
-        file.flush()
-        # The name may be moved after hours of measuring; it is on the disk before it has its place.
-        os.fsync(file.fileno())
+    put_in_place(tags_folder() / name, os.fsencode("".join(f"{run}\n" for run in runs)))
 
 
 def remove_tag(name: str) -> bool:
