@@ -304,11 +304,9 @@ def corrected_for(figures: int, baseline: Figure, candidate: Figure, found: Diff
     """
     pairing = pairing_of(baseline, candidate)
     test = pairing.test if pairing else None
+    needed = readings_needed(found.level_divisor * figures, paired=found.paired)
     if pairing is None or test is None:
-        needed = (
-            readings_needed(found.level_divisor * figures, paired=found.paired) if found.needed is not None else None
-        )
-        return replace(found, family=figures, needed=needed)
+        return replace(found, family=figures, needed=None if found.needed is None else needed)
     alpha = ALPHA / (found.level_divisor * figures)
     reached = test.interval(alpha) is not None
     return replace(
@@ -317,7 +315,7 @@ def corrected_for(figures: int, baseline: Figure, candidate: Figure, found: Diff
         interval=pairing.interval(test, alpha),
         confidence=100 * (1 - alpha) if reached else None,
         family=figures,
-        needed=readings_needed(found.level_divisor * figures, paired=found.paired),
+        needed=needed,
     )
 
 

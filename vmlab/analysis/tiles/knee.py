@@ -121,9 +121,8 @@ def knee_of(steps: Sequence[Step], share_percent: float = SHARE_PERCENT) -> Knee
 
 def _tested(step: Step, share: float) -> Tested:
     """A step against the limit, by Wilcoxon's signed-rank test and its interval."""
-    count = len(step.gains)
+    count, needed = len(step.gains), readings_needed(step.level_divisor)
     if not count:
-        needed = readings_needed(step.level_divisor)
         return Tested(step.before, step.after, None, None, 0, None, step.obstacle or NO_REPEAT, needed)
     test = signed_rank(step.gains, size=100)
     interval = test.interval(ALPHA / step.level_divisor)
@@ -133,7 +132,6 @@ def _tested(step: Step, share: float) -> Tested:
         low, high = (_against(end, share) for end in interval)
         enough = True if low > 0 else False if high < 0 else None
         because = UNDECIDED if enough is None else ""
-    needed = readings_needed(step.level_divisor)
     return Tested(step.before, step.after, test.estimate, interval, count, enough, because, needed)
 
 
