@@ -89,15 +89,10 @@ def _properties(document: RunDocument, cell: CellDocument) -> Iterator[tuple[str
 
 
 def _case(cell: CellDocument, workload: WorkloadDocument, scenario: str) -> etree._Element:
-    times = [
-        taken.value
-        for taken in cell.measurements
-        if (taken.workload, taken.tile, taken.metric) == (workload.workload, workload.tile, RUN_TIME)
-    ]
+    place = (workload.workload, workload.tile, RUN_TIME)
+    times = (one.value for one in cell.measurements if (one.workload, one.tile, one.metric) == place)
     name = f"{workload.workload} of tile {workload.tile}"
-    case = etree.Element(
-        "testcase", name=name, classname=_class(cell, scenario), time=_seconds(next(iter(times), None))
-    )
+    case = etree.Element("testcase", name=name, classname=_class(cell, scenario), time=_seconds(next(times, None)))
     _told(case, workload.outcome, workload.reason)
     return case
 
