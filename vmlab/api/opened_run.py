@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from vmlab.analysis.record.phases import of_cell, run_time
 from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable
-from vmlab.report.exports.tidy import Exported, Kind, Tidy, measurements, per_cell, sampled
+from vmlab.report.exports.tidy import Exported, Kind, Tidy, measurements, per_cell, sampled, unicode_rows
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run, run_names
 from vmlab.system.packages import extra_command
@@ -146,10 +145,6 @@ def named(run: str | Run) -> str:
     return str(run.path) if isinstance(run, Run) else run
 
 
-_ROWS = 50_000
-"""Rows that are Python objects at a time."""
-
-
 def frame_of(table: Tidy) -> polars.DataFrame:
     """All rows of a table; what was not measured is null. Raises RefusedError without polars."""
     try:
@@ -165,12 +160,5 @@ def frame_of(table: Tidy) -> polars.DataFrame:
         "moment": polars.Datetime("ms", "UTC"),
     }
     schema = {name: types[kind] for name, kind in table.columns.items()}
-    parts = [polars.DataFrame(schema=schema)]
-    while rows := list(islice(table.rows, _ROWS)):
-        # Bytes of a broken name are lone surrogates, which no frame can hold.
-        valid = [
-            tuple(one.encode("utf-8", "replace").decode() if isinstance(one, str) else one for one in row)
-            for row in rows
-        ]
-        parts.append(polars.DataFrame(valid, schema=schema, orient="row"))
-    return polars.concat(parts)
+    parts = [polars.DataFrame(rows, schema=schema, orient="row") for rows in unicode_rows(table)]
+    return polars.concat([polars.DataFrame(schema=schema), *parts])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Literal
 
 from vmlab.analysis.cell_shape import CellDocument
@@ -40,6 +41,22 @@ class Tidy:
 
     columns: Mapping[str, Kind]
     rows: Iterator[tuple[Cell, ...]]
+
+
+_ROWS = 50_000
+"""Rows that are in memory at a time."""
+
+
+def unicode_rows(table: Tidy) -> Iterator[list[tuple[Cell, ...]]]:
+    """The rows, many at a time, with text as Unicode: bytes of a broken name are lone surrogates, which Parquet and
+    frames cannot hold.
+    """
+    while rows := list(islice(table.rows, _ROWS)):
+        yield [tuple(map(_unicode, row)) for row in rows]
+
+
+def _unicode(value: Cell) -> Cell:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, slots=True)
