@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -211,3 +212,8 @@ class Summary:
     max: float
     p95: float
     area: float
+
+
+def mean_of(figures: Mapping[str, Summary], name: str, otherwise: float = math.nan) -> float:
+    """The mean of a figure; `otherwise` where it was never read."""
+    return figures[name].mean if name in figures else otherwise

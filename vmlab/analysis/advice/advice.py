@@ -28,6 +28,7 @@ from vmlab.analysis.advice.disk_evidence import DiskEvidence, evidence_of
 from vmlab.analysis.shape import DomainDocument, RunDocument
 from vmlab.model.errors import UsageError
 from vmlab.model.quantities import format_bytes, format_seconds
+from vmlab.model.results import mean_of
 from vmlab.model.visible import visible_values
 from vmlab.telemetry.domains.hurting import DELAYED
 from vmlab.telemetry.sample_summary import CPU_BUSY
@@ -227,10 +228,7 @@ def _of_cpus(domains: Sequence[DomainDocument]) -> Iterator[Advice]:
     """The guests that waited for a CPU, or whose own had no time left: no cache mode mends that."""
     for domain in domains:
         vcpus = domain.vcpus or math.nan
-        delay, used = (
-            domain.figures[name].mean / vcpus if name in domain.figures else math.nan
-            for name in ("vcpu_delay_percent", "cpu_percent")
-        )
+        delay, used = (mean_of(domain.figures, name) / vcpus for name in ("vcpu_delay_percent", "cpu_percent"))
         if delay >= DELAYED:
             yield Advice(domain.name, f"it waited {delay:.0f} % of the time for a CPU, which no cache mode changes")
         elif used >= CPU_BUSY:
@@ -250,10 +248,10 @@ def _of_ksm(document: RunDocument) -> Sequence[tuple[float, Advice]]:
     """
     host = next((cell.host for cell in document.cells), {})
     names = ("ksm_run", "ksm_saved_bytes", "ksmd_cpu_percent", "memory_total_bytes")
-    run, saved, cpu, memory = (host[name].mean if name in host else math.nan for name in names)
+    run, saved, cpu, memory = (mean_of(host, name) for name in names)
     if not run >= 0.5 or saved + cpu + memory != saved + cpu + memory:
         return []
-    profit = host["ksm_profit_bytes"].mean if "ksm_profit_bytes" in host else saved
+    profit = mean_of(host, "ksm_profit_bytes", saved)
     saved = max(profit, saved)
     own = f", less {format_bytes(saved - profit)} for its own structures" if profit < saved else ""
     yields = f"it saved {format_bytes(saved)}, {100 * saved / memory:.1f} % of the memory{own}"

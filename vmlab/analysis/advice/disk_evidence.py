@@ -13,7 +13,7 @@ from vmlab.analysis.shape import (
     RunDocument,
 )
 from vmlab.model.domain import DomainDisk, Storage, storage_of
-from vmlab.model.results import Summary
+from vmlab.model.results import Summary, mean_of
 
 Figures = Mapping[str, Summary]
 _READ = "disk_read_bytes_per_second"
@@ -78,7 +78,7 @@ def _evidence(
     recording: RecordingDocument, domain: DomainDocument, disk: DomainDiskDocument, host: Figures
 ) -> DiskEvidence:
     figures, below = disk.figures, recording.disks.get(disk.below, {})
-    total, available = _mean(host, "memory_total_bytes"), _mean(host, "memory_available_bytes")
+    total, available = mean_of(host, "memory_total_bytes"), mean_of(host, "memory_available_bytes")
     return DiskEvidence(
         name=f"{domain.name} {disk.target}",
         not_local=_why_not_local(disk),
@@ -90,15 +90,15 @@ def _evidence(
         from_disk_bytes=_from_disk(domain, disk),
         process_read_bytes=_area(domain.figures, "host_read_bytes_per_second"),
         process_written_bytes=_area(domain.figures, "host_write_bytes_per_second"),
-        await_ms=_mean(figures, "disk_await_ms"),
-        queue=_mean(figures, "disk_queue_depth"),
+        await_ms=mean_of(figures, "disk_await_ms"),
+        queue=mean_of(figures, "disk_queue_depth"),
         below=disk.below,
-        busy_percent=_mean(below, "disk_util_percent"),
-        below_await_ms=_mean(below, "disk_await_ms"),
+        busy_percent=mean_of(below, "disk_util_percent"),
+        below_await_ms=mean_of(below, "disk_await_ms"),
         below_bytes=_area(below, "disk_read_bytes_per_second") + _area(below, "disk_write_bytes_per_second"),
         available_bytes=available,
         available_percent=100 * available / total,
-        cached_bytes=_mean(host, "memory_cached_bytes"),
+        cached_bytes=mean_of(host, "memory_cached_bytes"),
     )
 
 
@@ -155,10 +155,6 @@ def _from_disk(domain: DomainDocument, disk: DomainDiskDocument) -> float:
 
 def _past_block_layer(disk: DomainDiskDocument) -> bool:
     return disk.storage in (Storage.NETWORK, Storage.DEVICE) and not disk.backing
-
-
-def _mean(figures: Figures, name: str) -> float:
-    return figures[name].mean if name in figures else math.nan
 
 
 def _area(figures: Figures, name: str) -> float:

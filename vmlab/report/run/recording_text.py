@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vmlab.analysis.cell_shape import BoundDocument, CellDocument
@@ -12,7 +12,7 @@ from vmlab.analysis.shape import (
     RunDocument,
 )
 from vmlab.model.quantities import format_bytes, format_seconds
-from vmlab.model.results import Summary
+from vmlab.model.results import mean_of
 from vmlab.report.blocks import Block, Column, Notes, Section, Table, Text
 from vmlab.report.run.host_rows import host_table
 from vmlab.report.words import NOT_MEASURED, capital, host_number
@@ -20,8 +20,6 @@ from vmlab.report.writers.text import paragraph, text_lines
 
 if TYPE_CHECKING:
     from vmlab.analysis.advice.advice import Advised
-
-Figures = Mapping[str, Summary]
 
 ADVICE_TITLE = "advice on cache modes"
 NO_GUEST = "no guest of the host's own was seen"
@@ -114,11 +112,6 @@ def _rows(document: RunDocument) -> dict[str, str]:
             for place, name in enumerate(table.labels):
                 found |= {f"{name} {column.heading}": column.texts[place] for column in table.columns}
     return found
-
-
-def mean_of(figures: Figures, name: str, otherwise: float = float("nan")) -> float:
-    """A mean; `otherwise` where the figure was never read."""
-    return figures[name].mean if name in figures else otherwise
 
 
 def _host(cell: CellDocument) -> Table:
