@@ -12,7 +12,7 @@ from typing import Any
 
 from vmlab.analysis.compared_runs import judged_night, pooled_runs
 from vmlab.analysis.comparison.nights import USUAL_NIGHTS
-from vmlab.analysis.document import run_document
+from vmlab.analysis.document import stored_document
 from vmlab.analysis.statistics.random_effects import FEWEST_RUNS
 from vmlab.api.opened_run import Run, named, open_run
 from vmlab.lab.process.dead_runs import clean, clean_document, demand_sight
@@ -33,7 +33,6 @@ from vmlab.report.exports.exporting import export_runs as write_export
 from vmlab.report.page.report_file import write_chart, write_report
 from vmlab.store import runs as stored
 from vmlab.store.archive import unpack
-from vmlab.store.reader import RunReader
 from vmlab.store.run_list import runs_document, runs_with_sizes
 from vmlab.store.runs import MOST_RUNS, resolve_run
 
@@ -205,9 +204,5 @@ def tune_runs(screening: str | Run, confirmation: str | Run | None = None) -> di
     from vmlab.analysis.comparison.tuned import tuned
     from vmlab.report.tune_text import tune_document
 
-    documents = []
-    for run in (screening, confirmation):
-        if run is not None:
-            with RunReader(resolve_run(named(run))) as reader:
-                documents.append(run_document(reader))
-    return tune_document(tuned(*documents))
+    runs = [run for run in (screening, confirmation) if run is not None]
+    return tune_document(tuned(*(stored_document(resolve_run(named(run))) for run in runs)))

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.analysis.advice.advice import advice_document
 from vmlab.analysis.compared_runs import beside_published
-from vmlab.analysis.document import compared_document, demand_cell, laid_out, only_cell, raw_document, run_document
+from vmlab.analysis.document import (
+    compared_document,
+    demand_cell,
+    laid_out,
+    only_cell,
+    raw_document,
+    run_document,
+    stored_document,
+)
 from vmlab.analysis.record.phases import of_cell, run_time
 from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import RefusedError
@@ -62,8 +70,7 @@ class Run:
 
         `knee` is the share in percent of ``--knee``, by which its scores find the knee.
         """
-        with RunReader(self.path) as reader:
-            whole = run_document(reader)
+        whole = stored_document(self.path)
         if knee is not None:
             whole = laid_out(whole, knee)
         body: dict[str, Any] = jsonable(whole if cell is None else only_cell(whole, cell))
