@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from vmlab.analysis.cell_shape import (
-    CellDocument,
-    MovedDocument,
-    TrafficDocument,
-)
+from vmlab.analysis.cell_shape import CellDocument, TrafficDocument
 from vmlab.analysis.figures.figure import figure_of
 from vmlab.analysis.record.bound import bound_cells, bound_over, idle_disk_words
 from vmlab.analysis.record.traffic import traffic_over
@@ -45,13 +41,10 @@ def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
 
 
 def _guests_bytes(cell: CellDocument, row: str) -> float | None:
-    moved = _moved(cell, row)
-    return moved.guests_bytes if moved else None
-
-
-def _moved(cell: CellDocument, row: str) -> MovedDocument | None:
     traffic = cell.disk_traffic
-    return None if traffic is None else traffic.read if row == MOVED["read"] else traffic.written
+    if traffic is None:
+        return None
+    return (traffic.read if row == MOVED["read"] else traffic.written).guests_bytes
 
 
 def bound_lines(cell: CellDocument) -> Iterator[str]:

@@ -97,7 +97,7 @@ def phases_of(ticks: Sequence[LoadTick]) -> dict[str, RecordedPhase]:
     """
     kinds: list[list[LoadTick]] = []
     for part in _parts(_pieces(ticks)):
-        like = next((kind for kind in kinds if not _is_other(_mean(kind), _mean(part))), None)
+        like = next((kind for kind in kinds if not any(_differing(_mean(kind), _mean(part)))), None)
         if like is None:
             kinds.append(list(part))
         else:
@@ -273,10 +273,6 @@ def _is_certain(before: _Spread, after: _Spread) -> bool:
         relative = known if one.relative is None or one.number < _FEW else one.relative
         errors += relative * one.mean**2 / one.pieces
     return abs(before.mean - after.mean) > CERTAIN * math.sqrt(errors)
-
-
-def _is_other(one: LoadTick, other: LoadTick) -> bool:
-    return any(_differing(one, other))
 
 
 def _differing(one: LoadTick, other: LoadTick) -> Iterator[bool]:

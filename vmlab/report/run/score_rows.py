@@ -73,7 +73,8 @@ def knee_words(axes: Mapping[str, AxisValue], knee: Knee) -> str:
     share = f"{knee.share_percent:g} %"
     if knee.verdict == KneeVerdict.NOT_REACHED:
         fewest = min(step.repeats for step in knee.steps)
-        each = ", on average where numbers of tiles were skipped" if _skips(knee.steps) else ""
+        skips = any(step.after > step.before + 1 for step in knee.steps)
+        each = ", on average where numbers of tiles were skipped" if skips else ""
         adds = f"each further one adds more than {share} of one tile's throughput{each}"
         return f"{where}: not reached up to {knee.steps[-1].after} tiles; {adds}, by {plural(fewest, 'repeat')}"
     step = knee.decided
@@ -87,10 +88,6 @@ def knee_words(axes: Mapping[str, AxisValue], knee: Knee) -> str:
     few = step.because in (ONE_REPEAT, TOO_FEW)
     needed = f", and it takes {step.needed} repeats at least" if few else ""
     return f"{where}: cannot tell; {_step(step)}, and the limit is {share}: {step.because}{needed}{seen}"
-
-
-def _skips(steps: Sequence[Tested]) -> bool:
-    return any(step.after > step.before + 1 for step in steps)
 
 
 def _step(step: Tested) -> str:
