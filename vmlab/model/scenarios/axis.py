@@ -11,7 +11,7 @@ from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import MOST_VALUES
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
 from vmlab.model.scenarios.host_settings import HOST_SETTINGS, why_not_varied
-from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
+from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple, matched
 
 HOST_AXES = tuple(f"host.{name}" for name in HOST_SETTINGS)
 BUILT_IN_AXES = ("tiles", HOST_PLACE, *GUEST_ATTRIBUTES, *HOST_AXES)
@@ -52,16 +52,13 @@ def check_axis_name(name: object) -> object:
         short = name[:80]
         path = short if short.startswith(("guests.", "workloads.")) else f"workloads.{short} or guests.{short}"
         raise ValueError(f"is a path, not a name; write {short.rpartition('.')[2]}: {{values: […], sets: {path}}}")
-    if not isinstance(name, str) or not _AXIS_NAME.fullmatch(name):
-        raise ValueError("needs small letters, digits, dashes and underscores, the first a letter")
-    return name
+    return matched(name, _AXIS_NAME, "needs small letters, digits, dashes and underscores, the first a letter")
 
 
 def check_point_name(name: object) -> object:
     """The name of a point: it may begin with a digit, as ``4k-randread`` does, but must contain a letter."""
-    if not isinstance(name, str) or not _POINT_NAME.fullmatch(name):
-        raise ValueError("needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter")
-    return name
+    wanted = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"
+    return matched(name, _POINT_NAME, wanted)
 
 
 def _reason(text: object) -> object:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from vmlab.model.scenarios.scenario_part import matched
+
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestAttributes
 
@@ -45,9 +47,7 @@ def _pinned(value: object) -> object:
 
 def _written(value: object, form: re.Pattern[str], wanted: str, *, ranges: bool = True) -> str:
     # YAML reads a single CPU, and the model 486, as a number.
-    text = str(value) if type(value) is int else value
-    if not isinstance(text, str) or not form.fullmatch(text):
-        raise ValueError(wanted)
+    text = matched(str(value) if type(value) is int else value, form, wanted)
     for first, last in re.findall(r"([0-9]+)-([0-9]+)", text if ranges else ""):
         if int(first) > int(last):
             raise ValueError(f"{wanted}; {first}-{last} ends before it begins")

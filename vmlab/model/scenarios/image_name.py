@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from vmlab.model.scenarios.scenario_part import as_tuple
+from vmlab.model.scenarios.scenario_part import as_tuple, matched
 
 _IMAGE_NAME = re.compile(r"[a-z][a-z0-9.-]{0,30}", re.ASCII)
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{0,98}[a-z0-9+.]", re.ASCII)
@@ -17,9 +17,7 @@ _MOST_PACKAGES = 64
 
 def check_image_name(name: object) -> object:
     """The name of an image; it can be used unchanged as the name of a folder. Raises ValueError for anything else."""
-    if not isinstance(name, str) or not _IMAGE_NAME.fullmatch(name):
-        raise ValueError("needs small letters, digits, dots and dashes, at most 31, the first a letter")
-    return name
+    return matched(name, _IMAGE_NAME, "needs small letters, digits, dots and dashes, at most 31, the first a letter")
 
 
 ImageName = Annotated[
@@ -29,9 +27,7 @@ ImageName = Annotated[
 
 def check_package(name: object) -> object:
     """The name of a package of Debian's. Raises ValueError for anything else."""
-    if not isinstance(name, str) or not _PACKAGE.fullmatch(name):
-        raise ValueError("needs the name of a package of Debian's, such as redis-server")
-    return name
+    return matched(name, _PACKAGE, "needs the name of a package of Debian's, such as redis-server")
 
 
 _PACKAGE_SCHEMA = {"type": "string", "pattern": f"^{_PACKAGE.pattern}$"}

@@ -20,7 +20,7 @@ from vmlab.model.scenarios.host_settings import Host
 from vmlab.model.scenarios.recorded import Recorded
 from vmlab.model.scenarios.reference import Claim, Reference
 from vmlab.model.scenarios.repetition import Order, Until, Warm, as_until
-from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
+from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple, matched
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import Bytes, Seconds, number_or_percent
 
@@ -29,7 +29,6 @@ HYPERVISORS: tuple[HypervisorKind, ...] = get_args(HypervisorKind)
 SIZES = ("smoke", "demo", "full", "published")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
-_NAME_WORDS = "small letters, digits and dashes, at most 31, the first a letter"
 
 
 def check_name(name: object) -> object:
@@ -37,9 +36,7 @@ def check_name(name: object) -> object:
 
     Raises ValueError for other characters, and for reserved names.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"needs {_NAME_WORDS}")
-    if name in RESERVED_NAMES:
+    if matched(name, _NAME, "needs small letters, digits and dashes, at most 31, the first a letter") in RESERVED_NAMES:
         raise ValueError("is taken: the scenario language gives the word a meaning of its own")
     return name
 

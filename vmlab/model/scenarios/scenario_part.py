@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Mapping
 from textwrap import dedent
 from typing import Any
@@ -56,6 +57,13 @@ class ScenarioPart(Described):
     """Base of a scenario's models: frozen, strict, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def matched(value: object, form: re.Pattern[str], wanted: str) -> str:
+    """The value, a text of that form. Raises ValueError, with what is `wanted`, for anything else."""
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise ValueError(wanted)
+    return value
 
 
 def as_tuple(value: object) -> object:
