@@ -19,7 +19,6 @@ from vmlab.integrity.long_work import current
 from vmlab.model.axes import axis_word
 from vmlab.model.grouping import grouped
 from vmlab.model.ordered import ordered_words
-from vmlab.model.results import Measurement
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible, visible_line
@@ -250,7 +249,8 @@ def _rows_of_cell(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
     outcomes = {(one.workload, one.tile): one for one in cell.workloads}
     for taken in cell.measurements:
         ended = outcomes.get((taken.workload, taken.tile))
-        yield _row(taken, ended.outcome if ended else None)
+        outcome = ended.outcome if ended else None
+        yield (taken.workload, taken.tile, taken.guest, outcome, taken.metric, taken.unit, taken.value)
     timed = {(one.workload, one.tile) for one in cell.measurements if one.metric == RUN_TIME}
     for place, ended in outcomes.items():
         if place not in timed:
@@ -270,13 +270,6 @@ def _latency_rows(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
         for percent, value in ((50, of.p50_ms), (95, of.p95_ms), (99, of.p99_ms)):
             metric = f"{disk.disk}_disk_{of.operation}_latency_p{percent}"
             yield (None, disk.tile, disk.guest, None, metric, "s", None if value is None else value / 1e3)
-
-
-def _row(taken: Measurement, outcome: str | None) -> tuple[Cell, ...]:
-    return (
-        *(taken.workload, taken.tile, taken.guest, outcome),
-        *(taken.metric, taken.unit, taken.value),
-    )
 
 
 def sampled(*runs: Exported) -> Tidy:
