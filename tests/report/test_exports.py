@@ -246,9 +246,9 @@ def fio_run(path: Path) -> Path:
 
 def test_fio_reports_lie_untouched_where_fio_plot_finds_them(tmp_path: Path) -> None:
     with RunReader(fio_run(tmp_path)) as reader:
-        assert fio_folder.write_fio(reader, tmp_path / "out") == 4
+        assert fio_folder.write_fio(Exported(reader), tmp_path / "out") == 4
         with pytest.raises(RefusedError, match="is not empty"):
-            fio_folder.write_fio(reader, tmp_path / "out")
+            fio_folder.write_fio(Exported(reader), tmp_path / "out")
     found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.json"))
     place = "-x_tile-1_repeat-1_block-4096_cache-"
     files = ("randread-16-2.json", "randrw-16-2.json")
@@ -263,7 +263,7 @@ def test_fio_reports_lie_untouched_where_fio_plot_finds_them(tmp_path: Path) -> 
 
 def test_a_run_without_fio_says_so(recorded: RunReader, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no report of fio"):
-        fio_folder.write_fio(recorded, tmp_path / "out")
+        fio_folder.write_fio(Exported(recorded), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

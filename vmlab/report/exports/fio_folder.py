@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.document import run_document
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import RefusedError, UsageError
-from vmlab.store.reader import RunReader
+from vmlab.report.exports.tidy import Exported
 from vmlab.system.removal import named
 
 _NUMBER = "cell number"
@@ -35,13 +34,13 @@ class _Report:
         return "_".join(map(_safe, (*self.parts, *shown))), self.file
 
 
-def write_fio(reader: RunReader, folder: Path) -> int:
+def write_fio(run: Exported, folder: Path) -> int:
     """Write all reports of a run into the new `folder`; how many.
 
     fio-plot draws a folder as one chart over depth and jobs, so reports share one as far as their names differ. Raises
     UsageError where the run has none, RefusedError where the folder is not empty.
     """
-    reports = list(_reports(reader))
+    reports = list(_reports(run))
     if not reports:
         raise UsageError("the run has no report of fio: no workload of kind fio passed")
     with named(folder):
@@ -58,9 +57,9 @@ def write_fio(reader: RunReader, folder: Path) -> int:
     return len(reports)
 
 
-def _reports(reader: RunReader) -> Iterator[_Report]:
-    cells = {cell.cell: cell for cell in run_document(reader).cells}
-    for number, output in reader.raw_outputs():
+def _reports(run: Exported) -> Iterator[_Report]:
+    cells = {cell.cell: cell for cell in run.document().cells}
+    for number, output in run.reader.raw_outputs():
         cell = cells.get(number)
         params = _params(cell, output.workload) if cell is not None else None
         if cell is None or output.name != _OUTPUT or params is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 from vmlab.report.exports.benchstat import write_benchstat
@@ -31,10 +30,6 @@ def _write_parquet(table: Tidy, file: BinaryIO) -> None:
     write_parquet(table, file)
 
 
-def _write_fio(run: Exported, folder: Path) -> int:
-    return write_fio(run.reader, folder)
-
-
 def _pack(runs: Sequence[Exported], file: BinaryIO) -> None:
     (run,) = runs
     pack(run.reader, run.document().run.id, file)
@@ -48,7 +43,7 @@ BENCHSTAT = ExportFormat((".bench",), write_benchstat)
 PERFKIT = ExportFormat((".jsonl", ".ndjson"), write_perfkit)
 OPENMETRICS = ExportFormat((".prom",), write_measurements, write_samples, options=frozenset({"run_label"}))
 JUNIT = ExportFormat((".xml",), write_junit)
-FIO = ExportFormat((), write_folder=_write_fio, one_run=True)
+FIO = ExportFormat((), write_folder=write_fio, one_run=True)
 """A folder for fio-plot."""
 ARCHIVE = ExportFormat((".vmlab",), _pack, one_run=True)
 """A whole run, for `vmlab import`."""
