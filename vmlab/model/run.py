@@ -61,7 +61,7 @@ def other_mode(mode: object) -> CacheMode:
 
 
 class Outcome(StrEnum):
-    """How a workload, a cell or a run ended; `worst` gives the most severe of several."""
+    """How a workload, a cell or a run ended, in the order of severity; `worst` gives the most severe of several."""
 
     PASSED = "passed"
     INCOMPLETE = "incomplete"
@@ -71,19 +71,12 @@ class Outcome(StrEnum):
     ABORTED = "aborted"
 
 
-_SEVERITY = (Outcome.PASSED, Outcome.INCOMPLETE, Outcome.INVALID, Outcome.FAILED, Outcome.ABORTED)
-
-
 _Word = TypeVar("_Word", bound=str)
 
 
 def worst(outcomes: Iterable[_Word]) -> _Word | Outcome:
     """The most severe of many outcomes; passed where there is none. A word that is none of `Outcome` is beyond all."""
-    return max(outcomes, key=_severity, default=Outcome.PASSED)
-
-
-def _severity(outcome: str) -> int:
-    return [*_SEVERITY, outcome].index(outcome)
+    return max(outcomes, key=lambda outcome: [*Outcome, outcome].index(outcome), default=Outcome.PASSED)
 
 
 class Phase(StrEnum):
