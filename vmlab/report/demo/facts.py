@@ -88,18 +88,14 @@ def facts_of(reader: RunReader) -> Facts:
 
 
 def _cell(cell: CellDocument) -> CellFacts:
+    cache = cell.axes.get("cache")
     return CellFacts(
         tiles=plural(tiles_of(cell), "tile"),
         guests=cell.provision.guests or 0,
-        cache=_axis(cell, "cache"),
+        cache=NOT_MEASURED if cache is None else axis_word(cache),
         did=_DID[delivered(cell)].format("its" if tiles_of(cell) == 1 else "their"),
         switch=_switch(cell),
     )
-
-
-def _axis(cell: CellDocument, name: str) -> str:
-    value = cell.axes.get(name)
-    return NOT_MEASURED if value is None else axis_word(value)
 
 
 def _switch(cell: CellDocument) -> SwitchFacts | None:

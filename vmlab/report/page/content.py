@@ -191,7 +191,7 @@ def _by_metric(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     whole = [row for row in rows if row.metric == WALL_SECONDS]
     timed = [row for row in rows if row.metric in (RUN_TIME, WALL_SECONDS)]
     groups = grouped(((row.metric, row.unit), row) for row in rows if row not in timed)
-    first = [(RUN_TIME, whole if _many_places(whole) else timed)] if timed else []
+    first = [(RUN_TIME, whole if len(whole) >= _LEAST_PLACES else timed)] if timed else []
     return first + [(metric, those) for (metric, _), those in groups.items()]
 
 
@@ -212,10 +212,6 @@ def chart_of(comparison: Comparison, figure: str | None) -> tuple[Chart, Dots]:
     known = [metric for metric, _ in charts or _by_metric(comparison.told())]
     what = f"no figure is called {figure[:64]!r}" if figure and not charts else f"there are {len(charts)} charts"
     raise UsageError(f"{what}; choose one by --figure: {', '.join(known[:_MOST_NAMED])}")
-
-
-def _many_places(rows: Sequence[Row]) -> bool:
-    return len(rows) >= _LEAST_PLACES
 
 
 def _compared(comparison: Comparison, rows: Sequence[Row], metric: str) -> Chart:

@@ -43,7 +43,8 @@ def _lines(blocks: Iterable[Block], level: int) -> Iterator[str]:
             case Heading():
                 yield from (f"# {escaped(block.text)}", "")
             case Text():
-                yield from (_sentence(block.text.strip(), block.tone), "")
+                quote = "> " if block.tone == "warn" else ""
+                yield from (f"{quote}{_marked(block.text.strip())}", "")
             case Notes(tone="answer"):
                 first, *others = block.texts
                 yield from (f"**{_marked(first)}**", "", *(f"- {_marked(text)}" for text in others), "")
@@ -60,10 +61,6 @@ def _lines(blocks: Iterable[Block], level: int) -> Iterator[str]:
                 yield from _lines([block.first, block.second], level)
             case Chart():
                 continue
-
-
-def _sentence(text: str, tone: str) -> str:
-    return f"> {_marked(text)}" if tone == "warn" else _marked(text)
 
 
 def _table(table: Table, level: int) -> Iterator[str]:
