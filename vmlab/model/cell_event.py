@@ -6,10 +6,9 @@ from dataclasses import field
 from typing import ClassVar
 
 from vmlab.model.checked import Reading
-from vmlab.model.event import Event, event
+from vmlab.model.event import CellEvent, Event, event
 from vmlab.model.event_fields import (
     Axes,
-    Cell,
     Clock,
     Count,
     Guests,
@@ -25,32 +24,50 @@ from vmlab.model.results import CacheProof, LeverProof, Measurement, NeighbourUs
 
 
 @event
-class SnapshotMade(Event):
+class GuestEvent(CellEvent):
+    """Base of events of a guest in a tile."""
+
+    is_kind: ClassVar = False
+
+    tile: Tile
+    guest: str
+
+
+@event
+class WorkloadEvent(CellEvent):
+    """Base of events of a workload in a tile, whose client runs in `guest`."""
+
+    is_kind: ClassVar = False
+
+    workload: str
+    tile: Tile
+    guest: str
+
+
+@event
+class SnapshotMade(CellEvent):
     """A guest was booted, prepared and frozen, for this cell and those to come; it took `seconds`, counted apart."""
 
-    cell: Cell
     guest: str
     snapshot: str
     seconds: float
 
 
 @event
-class SnapshotProgressed(Event):
+class SnapshotProgressed(CellEvent):
     """A guest that is being made ready to be frozen has come to `stage`, which is a few words for people."""
 
-    cell: Cell
     guest: str
     stage: str
 
 
 @event
-class CellStarted(Event):
+class CellStarted(CellEvent):
     """A cell begins; `index` counts from 1. `settings` are in `show --json` as they are here.
 
     In a `looped` cell each workload starts again when it has ended and verified itself.
     """
 
-    cell: Cell
     axes: Axes
     repeat: Repeat
     guests: Guests
@@ -59,30 +76,27 @@ class CellStarted(Event):
 
 
 @event
-class PhaseStarted(Event):
+class PhaseStarted(CellEvent):
     """A phase of a cell begins."""
 
-    cell: Cell
     phase: str
 
 
 @event
-class PhaseEnded(Event):
+class PhaseEnded(CellEvent):
     """A phase of a cell ended after `seconds`."""
 
-    cell: Cell
     phase: str
     seconds: float
 
 
 @event
-class StepEnded(Event):
+class StepEnded(CellEvent):
     """A step of a cell ended after `seconds`; steps of one part may overlap. `part` is as in `vmlab show --phases`.
 
     `place` is a guest or a workload of tile `tile`; empty, and tile 0, for a step of the whole cell.
     """
 
-    cell: Cell
     part: str
     step: str
     seconds: float
@@ -91,75 +105,60 @@ class StepEnded(Event):
 
 
 @event
-class GuestStateChanged(Event):
+class GuestStateChanged(GuestEvent):
     """A guest went from one state to the next: created, booted, identified, connected, prepared, gone."""
 
-    cell: Cell
-    tile: Tile
-    guest: str
     role: str
     state: str
 
 
 @event
-class GuestInspected(Event):
+class GuestInspected(GuestEvent):
     """What a guest was found to be from inside: its `boot` or its `data_disk`, as in `show --json`."""
 
-    cell: Cell
-    tile: Tile
-    guest: str
     seen: Seen
 
 
 @event
-class CacheProved(Event):
+class CacheProved(CellEvent):
     """The cache mode as QEMU's open files and QMP show it."""
 
-    cell: Cell
     proof: CacheProof = field(metadata=FLAT)
 
 
 @event
-class LeverProved(Event):
+class LeverProved(CellEvent):
     """An attribute of a guest as its QEMU and the kernel show it."""
 
-    cell: Cell
     proof: LeverProof = field(metadata=FLAT)
 
 
 @event
-class NetworkProved(Event):
+class NetworkProved(CellEvent):
     """What a tunnel, its cable, a guest's rules or its limit carried."""
 
-    cell: Cell
     proof: NetworkProof = field(metadata=FLAT)
 
 
 @event
-class DiskLatencyRead(Event):
+class DiskLatencyRead(GuestEvent):
     """How long requests of a guest's disks took that ended after `since`, on the monotonic clock, as its QEMU counted.
 
     `counts` are by disk (``root``, ``data``) and operation (``read``, ``write``, ``flush``), without those that had no
     requests; `scale` has their bins.
     """
 
-    cell: Cell
-    tile: Tile
-    guest: str
     since: Clock
     scale: LatencyScale
     counts: LatencyCounts
 
 
 @event
-class DiskSilent(Event):
+class DiskSilent(GuestEvent):
     """A guest's disk (``root``, ``data``) has answered nothing for `seconds` while so many `requests` were under way;
     with none it answers again.
     """
 
-    cell: Cell
-    tile: Tile
-    guest: str
     disk: str
     seconds: Reading
     requests: Count
@@ -183,15 +182,14 @@ class CountersRead(Event):
 
 
 @event
-class NeighboursCounted(Event):
+class NeighboursCounted(CellEvent):
     """What each of the host's own guests took while the workloads of a cell ran; [] where there were none."""
 
-    cell: Cell
     neighbours: list[NeighbourUse]
 
 
 @event
-class CacheSwitched(Event):
+class CacheSwitched(CellEvent):
     """All disks of a cell's running guests were switched from the cache mode `before` to `after`, as `origin` asked.
 
     `pauses_ms` are by a guest's key how long its QEMU took, in which the guest may have stood still. Before, the host
@@ -200,7 +198,6 @@ class CacheSwitched(Event):
 
     what: ClassVar = "cache"
 
-    cell: Cell
     origin: str
     before: str
     after: str
@@ -210,12 +207,11 @@ class CacheSwitched(Event):
 
 
 @event
-class KsmSwitched(Event):
+class KsmSwitched(CellEvent):
     """The host's KSM was switched ``on`` or ``off`` under a cell's running guests, as `origin` asked."""
 
     what: ClassVar = "ksm"
 
-    cell: Cell
     origin: str
     before: str
     after: str
@@ -227,29 +223,24 @@ SWITCHED = (CacheSwitched, KsmSwitched)
 
 
 @event
-class TilesChanged(Event):
+class TilesChanged(CellEvent):
     """A looped cell had `before` tiles and has `after` now, as `origin` asked.
 
     A tile that is added counts from the start of its workloads, one that is retired until its last round was verified.
     """
 
-    cell: Cell
     origin: str
     before: Tile
     after: Tile
 
 
 @event
-class WorkloadStarted(Event):
+class WorkloadStarted(WorkloadEvent):
     """A workload has started. `late_ms` is its true start minus the broadcast one, in host time, ± `uncertainty_ms`.
 
     `benchmark` is the workload's kind in the scenario; `round` is how often it has started in this cell.
     """
 
-    cell: Cell
-    workload: str
-    tile: Tile
-    guest: str
     benchmark: str
     late_ms: float
     uncertainty_ms: float
@@ -257,10 +248,9 @@ class WorkloadStarted(Event):
 
 
 @event
-class WorkloadProgressed(Event):
+class WorkloadProgressed(CellEvent):
     """How far a workload is: `done` of `total` in `unit`, in its stage `stage`."""
 
-    cell: Cell
     workload: str
     tile: Tile
     done: float
@@ -270,30 +260,22 @@ class WorkloadProgressed(Event):
 
 
 @event
-class WorkloadEnded(Event):
+class WorkloadEnded(WorkloadEvent):
     """A workload ended with an outcome, after `seconds`; `reason` is empty when it passed."""
 
-    cell: Cell
-    workload: str
-    tile: Tile
-    guest: str
     outcome: str
     seconds: Reading
     reason: str = ""
 
 
 @event
-class RoundEnded(Event):
+class RoundEnded(WorkloadEvent):
     """A workload of a looped cell ended its `round`, and was verified; its client took `seconds`.
 
     `values` are its figures by metric, in `units`; none where it failed, for `reason`. `throughput` and `latency` are
     the metrics that a loop shows for them, ``run_time`` for lack of a better one.
     """
 
-    cell: Cell
-    workload: str
-    tile: Tile
-    guest: str
     round: Count
     outcome: str
     seconds: Reading
@@ -305,25 +287,20 @@ class RoundEnded(Event):
 
 
 @event
-class MeasurementTaken(Event):
+class MeasurementTaken(CellEvent):
     """One figure of a workload."""
 
-    cell: Cell
     figure: Measurement = field(metadata=FLAT)
 
 
 @event
-class FiguresRemade(Event):
+class FiguresRemade(WorkloadEvent):
     """Figures of a workload were made again from its raw texts, after the run, by `version` of vmlab.
 
     `was` and `values` have those that changed, by metric: one that is new is not in `was`, one that went not in
     `values`. `units` are of both. `mono` is that of the cell's last event before.
     """
 
-    cell: Cell
-    workload: str
-    tile: Tile
-    guest: str
     version: str
     was: dict[str, Reading]
     values: dict[str, Reading]
@@ -331,14 +308,13 @@ class FiguresRemade(Event):
 
 
 @event
-class CellEnded(Event):
+class CellEnded(CellEvent):
     """A cell ended, with what `show --json` has of it apart from its measurements and proofs.
 
     `missed` is how many targets its tiles missed; 0 also where it did not pass, and in older records. A cell is
     `disturbed` if it is invalid for causes outside of it alone.
     """
 
-    cell: Cell
     outcome: str
     reasons: list[str]
     wall_seconds: Reading | None

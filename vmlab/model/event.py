@@ -51,7 +51,8 @@ class Event:
         # The module inspect would be cleaner, but importing it slows the start of every command.
         if "kind" in cls.__dict__.get("__annotations__", {}):  # noqa: RUF063
             raise TypeError(f"{cls.__name__} has a field called kind, which names the class where it is stored")
-        Event.registry[cls.__name__] = cls
+        if cls.__dict__.get("is_kind", True):
+            Event.registry[cls.__name__] = cls
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._values() == other._values()
@@ -65,6 +66,15 @@ class Event:
 
     def _values(self) -> tuple[object, ...]:
         return tuple(getattr(self, one.name) for one in fields(self))
+
+
+@event
+class CellEvent(Event):
+    """Base of events of a cell, which is there by its number."""
+
+    is_kind: ClassVar = False
+
+    cell: Cell
 
 
 @event
@@ -134,29 +144,26 @@ class HostLeftOut(Event):
 
 
 @event
-class CellPlaced(Event):
+class CellPlaced(CellEvent):
     """A cell of a run of a fleet is given to the host `name`; the cell's own events follow."""
 
-    cell: Cell
     name: str
 
 
 @event
-class CellWithdrawn(Event):
+class CellWithdrawn(CellEvent):
     """A cell broke off, and is measured anew: what is recorded of it so far does not count. `name` is its host in a
     fleet, empty for a run of one host that was cut off and goes on.
     """
 
-    cell: Cell
     name: str
     reason: str
 
 
 @event
-class StartAwaited(Event):
+class StartAwaited(CellEvent):
     """A cell that starts on several hosts together is ready on one, which announces the start in `lead_seconds`."""
 
-    cell: Cell
     lead_seconds: float
 
 
@@ -191,13 +198,12 @@ class TogetherEnded(Event):
 
 
 @event
-class HalfEnded(Event):
+class HalfEnded(CellEvent):
     """In records of older versions: a cell with guests on two hosts has ended on the other one, `name`.
 
     The cell has the worse outcome of both.
     """
 
-    cell: Cell
     name: str
     outcome: str
     reasons: list[str]
@@ -265,10 +271,9 @@ class RepeatsEnded(Event):
 
 
 @event
-class MeasuredAgain(Event):
+class MeasuredAgain(CellEvent):
     """The cell `cell`, which begins next, measures the cell `again_of` again and takes its place."""
 
-    cell: Cell
     again_of: Cell
 
 
