@@ -20,33 +20,27 @@ _INSTALL = {
 _UNASKED = {"debian": "--yes", "fedora": "--assumeyes", "arch": "--noconfirm"}
 OF_FILE_SYSTEMS = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 """Debian's package with the ``mkfs`` of each file system."""
+_NAMED_ALIKE = (
+    *("btrfs-progs", "e2fsprogs", "gcc", "lintian", "lvm2", "make", "mmdebstrap", "qemu-system-x86", "sysstat", "tmux"),
+    *("util-linux", "xfsprogs"),
+)
+"""Packages that Fedora and Arch Linux call as Debian does."""
 _OTHER_NAMES = {
-    "btrfs-progs": ("btrfs-progs", "btrfs-progs"),
+    **{name: (name, name) for name in _NAMED_ALIKE},
     "ceph-common": ("ceph-common", "ceph"),
     "dnsmasq-base": ("dnsmasq", "dnsmasq"),
-    "e2fsprogs": ("e2fsprogs", "e2fsprogs"),
-    "gcc": ("gcc", "gcc"),
     "go-md2man": ("golang-github-cpuguy83-md2man", "go-md2man"),
     "libc6-dev": ("glibc-devel", "glibc"),
     "libfuse3-dev": ("fuse3-devel", "fuse3"),
     "libvirt-daemon": ("libvirt-daemon", "libvirt"),
     "libvirt-daemon-driver-qemu": ("libvirt-daemon-driver-qemu", "libvirt"),
     "libvirt-dev": ("libvirt-devel", "libvirt"),
-    "lintian": ("lintian", "lintian"),
-    "lvm2": ("lvm2", "lvm2"),
-    "make": ("make", "make"),
-    "mmdebstrap": ("mmdebstrap", "mmdebstrap"),
     "ovmf": ("edk2-ovmf", "edk2-ovmf"),
     "pkg-config": ("pkgconf-pkg-config", "pkgconf"),
     "python3-dev": ("python3-devel", "python"),
     "python3-venv": ("python3", "python"),
     "qemu-block-extra": ("qemu-block-rbd", "qemu-block-rbd"),
-    "qemu-system-x86": ("qemu-system-x86", "qemu-system-x86"),
     "qemu-utils": ("qemu-img", "qemu-img"),
-    "sysstat": ("sysstat", "sysstat"),
-    "tmux": ("tmux", "tmux"),
-    "util-linux": ("util-linux", "util-linux"),
-    "xfsprogs": ("xfsprogs", "xfsprogs"),
     "xorriso": ("xorriso", "libisoburn"),
 }
 """By Debian's name, which stands for a package in the program: the names of Fedora and of Arch Linux."""
