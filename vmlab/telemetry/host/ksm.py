@@ -15,6 +15,7 @@ FIGURES = (
     HostFigure("ksmd_cpu_percent", "ksmd", "ksmd", "KSM"),
 )
 
+_FILES = ("pages_shared", "pages_sharing", "pages_unshared", "pages_volatile", "full_scans")
 _GAUGES, _SHARING = 5, 2
 
 
@@ -32,19 +33,8 @@ class Ksm:
     def __init__(self, roots: Roots) -> None:
         folder = roots.sys / "kernel/mm/ksm"
         self._run = KernelFile(folder / "run")
-        self._files = [
-            KernelFile(folder / name)
-            for name in ("pages_shared", "pages_sharing", "pages_unshared", "pages_volatile", "full_scans")
-        ]
-        names = [
-            "ksm_run",
-            "ksm_pages_shared",
-            "ksm_pages_sharing",
-            "ksm_pages_unshared",
-            "ksm_pages_volatile",
-            "ksm_full_scans",
-            "ksm_saved_bytes",
-        ]
+        self._files = [KernelFile(folder / name) for name in _FILES]
+        names = ["ksm_run", *(f"ksm_{name}" for name in _FILES), "ksm_saved_bytes"]
         self._zero_pages = readable(folder / "ksm_zero_pages")
         self._uses_zero_pages = readable(folder / "use_zero_pages") if self._zero_pages is None else None
         self._profit = readable(folder / "general_profit")
