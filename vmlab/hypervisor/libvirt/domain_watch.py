@@ -331,22 +331,15 @@ def _keep_off_stderr(_context: Any, error: tuple[Any, ...]) -> None:
     _LOG.debug("libvirt: %s", error[2])
 
 
+@dataclass(eq=False)
 class DomainEvents:
-    """Passes on, in the thread of `loop`, that a domain has ended, had an error of its disk, was paused or changed."""
+    """Passes on, in the loop's thread, that a domain has ended, had an error of its disk, was paused or changed."""
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        on_stopped: Receiver,
-        on_disk_error: Receiver,
-        on_paused: Receiver,
-        on_tuned: Receiver,
-    ) -> None:
-        self._loop = loop
-        self._on_stopped = on_stopped
-        self._on_disk_error = on_disk_error
-        self._on_paused = on_paused
-        self._on_tuned = on_tuned
+    _loop: asyncio.AbstractEventLoop
+    _on_stopped: Receiver
+    _on_disk_error: Receiver
+    _on_paused: Receiver
+    _on_tuned: Receiver
 
     def connect(self, uri: str) -> Any:
         """A connection to libvirt, whose domains are listened to until it is closed; blocks. Raises libvirtError."""
