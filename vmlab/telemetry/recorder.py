@@ -12,7 +12,7 @@ from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.domains.traced_disks import TracedDisks
 from vmlab.telemetry.guests import Ask, Guests
-from vmlab.telemetry.host.host_figures import Readings, Watched, host_groups
+from vmlab.telemetry.host.host_figures import Group, Readings, Watched, host_groups
 from vmlab.telemetry.recorder_clock import HostClocks, Tick, Ticker, share_cpu, take_precedence
 from vmlab.telemetry.speed_trace import CpuSpeed
 
@@ -64,17 +64,10 @@ class Recorder:
         self._fresh: list[Sample] = []
         self._hand_over_at = 0.0
         self._loss_reported = False
-        groups = host_groups(watched)
         self._guests = None if guests is None else Guests(guests, interval)
-        if self._guests is not None:
-            groups.append(self._guests)
-        if domains is not None:
-            groups.append(domains)
-        if traced is not None:
-            groups.append(traced)
         self._speed = CpuSpeed(watched.notify, period=speed) if speed else None
-        if self._speed is not None:
-            groups.append(self._speed)
+        more: tuple[Group | None, ...] = (self._guests, domains, traced, self._speed)
+        groups = [*host_groups(watched), *(group for group in more if group is not None)]
         self._readings = Readings(groups, watched.notify)
         self._parts: list[tuple[str, ...]] = []
         self._layout = SampleNames((), ())
