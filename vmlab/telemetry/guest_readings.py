@@ -84,12 +84,20 @@ def _disk_keys(blocks: int) -> list[list[str]]:
 
 def _disk_values(levels: Sequence[int | None], grown: Sequence[float], length: float) -> tuple[float, ...]:
     rss, balloon = levels
-    rd_bytes, wr_bytes, reads, writes, rd_ns, wr_ns = grown
+    rd_bytes, wr_bytes, *of_requests = grown
     return (
         NAN if rss is None else rss * 1024.0,
         NAN if balloon is None else balloon * 1024.0,
         rd_bytes / length,
         wr_bytes / length,
+        *_request_values(of_requests, length),
+    )
+
+
+def _request_values(grown: Sequence[float], length: float) -> tuple[float, ...]:
+    """Rates of reads and writes, and how long one took."""
+    reads, writes, rd_ns, wr_ns = grown
+    return (
         reads / length,
         writes / length,
         rd_ns / reads / 1e6 if reads else 0.0 * rd_ns,
@@ -264,21 +272,13 @@ def _of_data(figures: Mapping[str, int]) -> Sequence[int] | None:
     return None if None in found else cast(Sequence[int], found)
 
 
-def _data_values(now: _Whole, before: _Whole | None) -> list[float]:
+def _data_values(now: _Whole, before: _Whole | None) -> Sequence[float]:
     """Those of a guest's data disk; NaN where it was not read before, or began anew."""
-    if before is None or now.mono <= before.mono:
-        return [NAN] * len(OF_DATA_DISKS)
-    grown = list(map(sub, now.counters, before.counters))
-    if min(grown) < 0:
-        return [NAN] * len(OF_DATA_DISKS)
-    reads, writes, rd_ns, wr_ns = grown
-    length = now.mono - before.mono
-    return [
-        reads / length,
-        writes / length,
-        rd_ns / reads / 1e6 if reads else 0.0,
-        wr_ns / writes / 1e6 if writes else 0.0,
-    ]
+    if before is not None and now.mono > before.mono:
+        grown = list(map(sub, now.counters, before.counters))
+        if min(grown) >= 0:
+            return _request_values(grown, now.mono - before.mono)
+    return [NAN] * len(OF_DATA_DISKS)
 
 
 def _sum(get: Callable[[str], int | None], keys: list[str]) -> int | None:
