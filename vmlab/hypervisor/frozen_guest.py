@@ -36,7 +36,8 @@ from vmlab.hypervisor.libvirt.calls import call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import CHANNELS, possible_vcpus
 from vmlab.integrity.digests import FileDigests
 from vmlab.integrity.long_work import copied
-from vmlab.model.errors import OF_THIS_PROCESS, DeadlineExceeded, HypervisorError, RefusedError, SnapshotError
+from vmlab.model.concurrency import within
+from vmlab.model.errors import OF_THIS_PROCESS, HypervisorError, RefusedError, SnapshotError
 from vmlab.model.names import DISK, FROZEN_FILES, MACHINE
 from vmlab.system.descriptors import closed_after
 from vmlab.system.host_size import host_memory
@@ -255,18 +256,15 @@ def _hand_over(domain: Any, descriptor: int, command: str) -> None:
 
 async def _finished(domain: Any, name: str, what: str, deadline: float) -> None:
     wait = _FIRST_POLL
-    try:
-        async with asyncio.timeout(deadline):
-            while True:
-                found = await call(f"{name}: {what}", _ASK, qmp, domain, "query-migrate")
-                if found.get("status") == "completed":
-                    return
-                if found.get("status") in ("failed", "cancelled"):
-                    raise HypervisorError(f"{name}: {what}: {found.get('error-desc', found['status'])}")
-                await asyncio.sleep(wait)
-                wait = _POLL
-    except TimeoutError as error:
-        raise DeadlineExceeded(f"{name}: {what} took longer than {deadline:g} s") from error
+    async with within(deadline, f"{name}: {what} took longer than {deadline:g} s"):
+        while True:
+            found = await call(f"{name}: {what}", _ASK, qmp, domain, "query-migrate")
+            if found.get("status") == "completed":
+                return
+            if found.get("status") in ("failed", "cancelled"):
+                raise HypervisorError(f"{name}: {what}: {found.get('error-desc', found['status'])}")
+            await asyncio.sleep(wait)
+            wait = _POLL
 
 
 _COMPARED_FACTS = ("qemu", "libvirt", "accelerator", "machine_type", "cpu_model", "host_cpu_flags")

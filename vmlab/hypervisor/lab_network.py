@@ -22,7 +22,8 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.isolation.namespace import require_isolation
-from vmlab.model.errors import DeadlineExceeded, HypervisorError, HypervisorUnavailable
+from vmlab.model.concurrency import within
+from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import (
     BRIDGE,
     BRIDGE_MAC,
@@ -208,11 +209,8 @@ class AddressServer:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        try:
-            async with asyncio.timeout(_BEGIN):
-                await self._begun(self._process)
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{PROGRAM} did not begin within {_BEGIN:.0f} s") from error
+        async with within(_BEGIN, f"{PROGRAM} did not begin within {_BEGIN:.0f} s"):
+            await self._begun(self._process)
 
     async def _begun(self, process: asyncio.subprocess.Process) -> None:
         """Return when it says that it has started, which it does when its socket is open."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.system.processes import signal_process, state_of
 
@@ -88,11 +89,8 @@ class DiskProcess:
 
     async def _hear(self, word: str, deadline: float) -> None:
         assert self._process.stdout is not None
-        try:
-            async with asyncio.timeout(deadline):
-                answer = await self._process.stdout.readline()
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"the emulated disk did not say {word!r} within {deadline:g} s") from error
+        async with within(deadline, f"the emulated disk did not say {word!r} within {deadline:g} s"):
+            answer = await self._process.stdout.readline()
         if answer.decode("utf-8", "replace").strip() != word:
             raise HypervisorError(await self._ending())
 

@@ -20,7 +20,8 @@ import libvirt
 import libvirt_qemu
 
 from vmlab.integrity.long_work import fill
-from vmlab.model.errors import DeadlineExceeded, HypervisorError
+from vmlab.model.concurrency import within
+from vmlab.model.errors import HypervisorError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,10 +37,8 @@ async def call(what: str, deadline: float, function: Callable[P, T], /, *args: P
     work = partial(fill, answer, partial(function, *args, **kwargs))
     threading.Thread(target=work, name=what, daemon=True).start()
     try:
-        async with asyncio.timeout(deadline):
+        async with within(deadline, f"{what} took longer than {deadline:g} s"):
             return await asyncio.wrap_future(answer)
-    except TimeoutError as late:
-        raise DeadlineExceeded(f"{what} took longer than {deadline:g} s") from late
     except libvirt.libvirtError as refused:
         raise HypervisorError(f"{what}: {refused.get_error_message()}") from refused
 
