@@ -48,12 +48,10 @@ def make_bridge() -> None:
     Raises HypervisorUnavailable on the host's own network, and where the kernel has no bridge.
     """
     require_isolation()
-    with refusals("bridge", "bridge"), IPRoute() as route:
-        route.link("set", index=LOOPBACK, state="up")
-        index = add_bridge(route, BRIDGE)
-        route.link("set", index=index, address=BRIDGE_MAC)
-        route.addr("add", index=index, address=HOST_ADDRESS, prefixlen=PREFIX)
-        route.link("set", index=index, state="up")
+    with refusals("bridge", "bridge"):
+        with IPRoute() as route:
+            route.link("set", index=add_bridge(route, BRIDGE), address=BRIDGE_MAC)
+        bring_up(BRIDGE, HOST_ADDRESS, PREFIX)
 
 
 def remove_bridge() -> None:
