@@ -151,9 +151,7 @@ def open_folder_beneath(folder: int, name: str) -> int:
         ctypes.byref(how),
         ctypes.c_size_t(ctypes.sizeof(how)),
     )
-    if descriptor < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), name)
+    _checked(int(descriptor < 0), name)
     return int(descriptor)
 
 
