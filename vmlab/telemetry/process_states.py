@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import Mount, hierarchies
 from vmlab.telemetry.freezers import ASLEEP, WAITS, Freezers
 from vmlab.telemetry.lab_cpu import cpu_clock_of
@@ -335,11 +336,8 @@ def _used(clock: int | None) -> int:
 
 
 def _read(path: Path) -> bytes:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as file:
         return os.pread(file, _MOST_BYTES, 0)
-    finally:
-        os.close(file)
 
 
 def _command(folder: Path) -> str:

@@ -17,6 +17,7 @@ from typing import get_args
 
 from vmlab.model.scenarios.host_settings import HOST_SETTINGS, HostSettings, Scheduler
 from vmlab.model.scenarios.memory_levers import RESERVED_BYTES
+from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import Mount, hierarchies, mount_of
 from vmlab.telemetry.place import disks_under, lowest_disks_under
 from vmlab.telemetry.source import PAGE_BYTES, THE_HOST, Roots
@@ -326,11 +327,9 @@ def write_setting(roots: Roots, name: str, value: str) -> None:
     if not is_known(name):
         raise ValueError(f"{name} is no setting of the host")
     # The kernel takes the value from a single write. A link in place of the file is not followed.
-    descriptor = os.open(path_of(roots, name), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with closed_after(os.open(path_of(roots, name), flags)) as descriptor:
         os.write(descriptor, value.encode())
-    finally:
-        os.close(descriptor)
 
 
 def write_state(roots: Roots, name: str, state: str) -> None:
