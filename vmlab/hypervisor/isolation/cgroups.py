@@ -110,13 +110,15 @@ def is_prefix(name: str) -> bool:
     return re.fullmatch(rf"{_PREFIX}[0-9a-f]{{8}}-", name) is not None
 
 
-def partitions(mounts: list[Mount], *, ordered: bool = False) -> list[Path]:
-    """The folders that libvirt puts guests in, one a hierarchy that it uses; they need not exist.
-
-    With `ordered` those too that it uses only below a limited host.
-    """
+def used_mounts(mounts: Sequence[Mount], *, ordered: bool) -> list[Mount]:
+    """The hierarchies that libvirt uses; with `ordered` those too that it uses only below a limited host."""
     used = {*WANTED, *(OF_ORDERED_HOST if ordered else ())}
-    return [mount.root / PARTITION for mount in mounts if mount.controllers & used]
+    return [mount for mount in mounts if mount.controllers & used]
+
+
+def partitions(mounts: Sequence[Mount], *, ordered: bool = False) -> list[Path]:
+    """The folders that libvirt puts guests in, one in each of `used_mounts`; they need not exist."""
+    return [mount.root / PARTITION for mount in used_mounts(mounts, ordered=ordered)]
 
 
 def is_shared(partition: Path) -> bool:

@@ -25,11 +25,11 @@ from vmlab.model.scenarios.host_settings import HostSize
 from vmlab.system.mounts import Mount, cpu_list, hierarchies, mount_of, read_cpu_list
 from vmlab.system.removal import remove_cgroup
 from vmlab.telemetry.host.ordered_host import GroupFiles
+from vmlab.telemetry.source import PAGE_BYTES
 
 _GUESTS = "guests.partition"
 _PROGRAMS = "programs"
 _CPUS, _NODES = "cpuset.cpus", "cpuset.mems"
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _DELEGATED = ("cpu", *cgroups.OF_ORDERED_HOST)
 _EMPTY_SECONDS = 5.0
 
@@ -38,15 +38,9 @@ def _name(prefix: str) -> str:
     return f"{prefix}host.partition"
 
 
-def used_mounts(mounts: Sequence[Mount]) -> list[Mount]:
-    """The hierarchies that cgroups with limits are made in."""
-    known = {*cgroups.WANTED, *cgroups.OF_ORDERED_HOST}
-    return [mount for mount in mounts if mount.controllers & known]
-
-
 def programs_of(prefix: str) -> list[Path]:
     """The ``cgroup.procs`` files into which what runs on the lab's host is written; none without an ordered one."""
-    mounts = used_mounts(hierarchies())
+    mounts = cgroups.used_mounts(hierarchies(), ordered=True)
     found = [mount.root / cgroups.PARTITION / _name(prefix) / _PROGRAMS / "cgroup.procs" for mount in mounts]
     return [file for file in found if file.exists()]
 
@@ -78,7 +72,7 @@ class OrderedHost:
         Raises RefusedError where a controller is missing or the host is smaller, HypervisorError and OSError.
         """
         require_controllers(LIMITED_HOST, self._mounts)
-        for mount in used_mounts(self._mounts):
+        for mount in cgroups.used_mounts(self._mounts, ordered=True):
             self._make(mount)
         self._watch()
 
@@ -180,7 +174,7 @@ class BareCgroups:
     def __init__(self, prefix: str, journal: Journal, mounts: Sequence[Mount] | None = None) -> None:
         self._prefix = prefix
         self._journal = journal
-        self._mounts = used_mounts(hierarchies() if mounts is None else mounts)
+        self._mounts = cgroups.used_mounts(hierarchies() if mounts is None else mounts, ordered=True)
 
     def hold(self) -> None:
         """Make the partitions, once in a run. Raises RefusedError where a controller is missing, and OSError."""
@@ -249,7 +243,7 @@ def make_group(mount: Mount, group: Path, cpus: list[int] | None, memory_bytes: 
             inherit_cpus(folder)
     if "memory" in mount.controllers and memory_bytes is not None:
         file = group / ("memory.max" if mount.version == 2 else "memory.limit_in_bytes")
-        cgroups.set_value(file, str(memory_bytes), str(memory_bytes // _PAGE_BYTES * _PAGE_BYTES))
+        cgroups.set_value(file, str(memory_bytes), str(memory_bytes // PAGE_BYTES * PAGE_BYTES))
     if "cpuset" in mount.controllers and cpus is not None:
         limit_cpus(group, cpus)
 
