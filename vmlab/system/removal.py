@@ -80,11 +80,9 @@ def remove_cgroup(group: Path) -> bool:
 
 
 def _removed(above: Path, folder: Path, *, files: bool = True) -> bool:
-    try:
-        with _folder_held(above) as parent:
-            return _remove_folder(parent, folder.name, folder, files=files)
-    except FileNotFoundError:
-        return False
+    with contextlib.suppress(FileNotFoundError), _folder_held(above) as parent:
+        return _remove_folder(parent, folder.name, folder, files=files)
+    return False
 
 
 def _folder_beneath(folder: int, name: str) -> int:
@@ -128,11 +126,9 @@ def remove_file(file: Path) -> bool:
     Of a link, the link itself is removed, not its target. Raises OSError where the folder of `file` is a link, where
     `file` is a folder, and where it cannot be removed.
     """
-    try:
-        with _folder_held(file.parent) as parent:
-            return _unlinked(parent, file.name, file)
-    except FileNotFoundError:
-        return False
+    with contextlib.suppress(FileNotFoundError), _folder_held(file.parent) as parent:
+        return _unlinked(parent, file.name, file)
+    return False
 
 
 def remove_file_beneath(above: Path, within: str, name: str) -> bool:
@@ -140,11 +136,13 @@ def remove_file_beneath(above: Path, within: str, name: str) -> bool:
 
     Raises OSError where `above` is a link, and where a mount or a link stands between it and the file.
     """
-    try:
-        with _folder_held(above) as folder, closed_after(_folder_beneath(folder, within)) as inner:
-            return _unlinked(inner, name, Path(within, name))
-    except FileNotFoundError:
-        return False
+    with (
+        contextlib.suppress(FileNotFoundError),
+        _folder_held(above) as folder,
+        closed_after(_folder_beneath(folder, within)) as inner,
+    ):
+        return _unlinked(inner, name, Path(within, name))
+    return False
 
 
 def _unlinked(parent: int, name: str, path: Path) -> bool:
@@ -155,12 +153,10 @@ def _unlinked(parent: int, name: str, path: Path) -> bool:
 
 def remove_empty_folder(folder: Path) -> bool:
     """Remove `folder` if it is empty; False where it is not, where it is a mount or a link, or does not exist."""
-    try:
-        with _folder_held(folder.parent) as parent:
-            os.rmdir(folder.name, dir_fd=parent)
-    except OSError:
-        return False
-    return True
+    with contextlib.suppress(OSError), _folder_held(folder.parent) as parent:
+        os.rmdir(folder.name, dir_fd=parent)
+        return True
+    return False
 
 
 def _folder_held(folder: Path) -> contextlib.AbstractContextManager[int]:
