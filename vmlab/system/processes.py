@@ -121,6 +121,15 @@ def start_of(process: int) -> int:
     return stat_of(Path(f"/proc/{process}")).born
 
 
+def fdinfo(folder: Path, descriptor: str) -> dict[str, str]:
+    """What the process with this folder of /proc says of an open file: ``flags``, ``mnt_id`` and others (proc(5)).
+
+    Raises OSError where it is closed.
+    """
+    text = (folder / "fdinfo" / descriptor).read_text()
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
 def is_stopped(process: int, born: int | None = None) -> bool:
     """Whether a process is stopped, by a signal or a debugger; False for one that is gone or was not started `born`."""
     try:

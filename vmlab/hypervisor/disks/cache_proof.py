@@ -22,6 +22,7 @@ from vmlab.hypervisor.domain_spec import PoolImage
 from vmlab.hypervisor.open_files import descriptors_on, opened_by
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CACHE_FLAGS, CacheFlags, CacheMode
+from vmlab.system.processes import fdinfo
 
 OPENING = ("file", "host_device")
 """QEMU's drivers for a file and for a block device."""
@@ -126,13 +127,7 @@ def open_flags(process: Path, file: Path) -> list[int]:
 
     `process` is its folder below a /proc.
     """
-    held = descriptors_on(process, file)
-    return [_flags_in((process / "fdinfo" / descriptor.name).read_text()) for descriptor in held]
-
-
-def _flags_in(fdinfo: str) -> int:
-    fields = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line)
-    return int(fields["flags"], 8)
+    return [int(fdinfo(process, held.name)["flags"], 8) for held in descriptors_on(process, file)]
 
 
 def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:

@@ -22,6 +22,7 @@ from vmlab.model.results import LeverProof
 from vmlab.model.scenarios.data_backing import FILE_SYSTEMS, DataPlace
 from vmlab.system.descriptors import closed_after
 from vmlab.system.mounts import Mounted, mounted
+from vmlab.system.processes import fdinfo
 
 _GET_FLAGS = 0x80086601
 _NO_COPY_ON_WRITE = 0x00800000
@@ -84,8 +85,7 @@ def _place(process: Path, descriptor: Path, disks: Path, asked: str, file: Path)
 
 
 def _mount_of(process: Path, descriptor: str) -> Mounted:
-    lines = (process / "fdinfo" / descriptor).read_text().splitlines()
-    number = next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))
+    number = int(fdinfo(process, descriptor)["mnt_id"])
     return next(one for one in mounted(process / "mountinfo") if one.number == number)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, BackingFile, DomainDisk
 from vmlab.system.mounts import Mounted, mounted
+from vmlab.system.processes import fdinfo
 from vmlab.telemetry.place import disk_of_number, disk_of_source
 from vmlab.telemetry.source import Roots
 
@@ -74,7 +75,9 @@ def _opened(link: Path, roots: Roots, mounts: Callable[[], Mapping[int, Mounted]
     )
     # The file that a disk was started with, though its name is gone, or another file's by now.
     path = path if state.st_nlink else path.removesuffix(_DELETED)
-    flags, mount = _read_fdinfo((link.parents[1] / "fdinfo" / link.name).read_text())
+    # An old kernel does not say the number of the mount.
+    said = fdinfo(link.parents[1], link.name)
+    flags, mount = int(said["flags"], 8), int(said.get("mnt_id", "-1"))
     below, kind = disk_of_number(state.st_rdev if is_device else state.st_dev, roots), ""
     if not is_device and (held := mounts().get(mount)) is not None:
         kind, below = held.kind, below or disk_of_source(held.kind, held.source, roots)
@@ -150,9 +153,3 @@ def path_seen_by(folder: Path, path: str) -> Path:
 
 def _identity(state: os.stat_result) -> tuple[int, int]:
     return (state.st_rdev, _OF_DEVICE) if stat.S_ISBLK(state.st_mode) else (state.st_dev, state.st_ino)
-
-
-def _read_fdinfo(text: str) -> tuple[int, int]:
-    """The flags of open(2), which fdinfo has in octal, and the number of the mount; -1 for an old kernel's."""
-    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    return int(fields["flags"], 8), int(fields.get("mnt_id", "-1"))
