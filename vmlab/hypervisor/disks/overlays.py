@@ -17,6 +17,7 @@ from vmlab.model.scenarios.guest import GuestResources
 from vmlab.system.file_system import supports_direct
 from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
+from vmlab.telemetry.place import ON_A_DISK
 
 BackingFormat = Literal["raw", "qcow2"]
 """An image is raw, a saved guest's disk qcow2."""
@@ -28,11 +29,16 @@ _LEAST_FREE = 64 * 2**20
 """An empty overlay takes 200 KiB; with less than this the first guest to write would stop."""
 
 
-def require_direct(folder: Path, cache: CacheMode, remedy: str = "set XDG_STATE_HOME to a folder on a disk") -> None:
+def require_direct(folder: Path, cache: CacheMode, remedy: str = ON_A_DISK) -> None:
     """Raise RefusedError where `cache` needs O_DIRECT and the file system of `folder` has none."""
-    if CACHE_FLAGS[cache].direct and not supports_direct(folder):
-        words = f"cache={cache} needs O_DIRECT, which the file system of {folder} does not have"
-        raise RefusedError(words, remedy=remedy)
+    if CACHE_FLAGS[cache].direct:
+        demand_direct(folder, f"cache={cache}", remedy)
+
+
+def demand_direct(folder: Path, what: str, remedy: str = ON_A_DISK) -> None:
+    """Raise RefusedError where the file system of `folder` has no O_DIRECT, which `what` needs."""
+    if not supports_direct(folder):
+        raise RefusedError(f"{what} needs O_DIRECT, which the file system of {folder} does not have", remedy=remedy)
 
 
 def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "raw") -> None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.disks.overlays import demand_direct
 from vmlab.hypervisor.emulated_disk.disk_model import ProofFigure, prove
 from vmlab.hypervisor.emulated_disk.disk_process import LIFT, PATIENCE, SERVED, SET, DiskProcess, StallWatch
 from vmlab.hypervisor.isolation.namespace import require_isolation
@@ -34,7 +35,6 @@ from vmlab.model.errors import HypervisorError, RefusedError, VmlabError, in_one
 from vmlab.model.scenarios.disk_profiles import DiskProfile
 from vmlab.system import kernel
 from vmlab.system.descriptors import closed_after
-from vmlab.system.file_system import supports_direct
 from vmlab.system.removal import remove_empty_folder, remove_file
 from vmlab.telemetry.setting_files import why_no_emulated_disk
 
@@ -131,11 +131,7 @@ class EmulatedDisk(GuestDisk):
         return found
 
     async def _start(self) -> None:
-        if not supports_direct(self._disks):
-            raise RefusedError(
-                f"an emulated disk needs O_DIRECT, which the file system of {self._disks} does not have",
-                remedy="set XDG_STATE_HOME to a folder on a disk",
-            )
+        demand_direct(self._disks, "an emulated disk")
         mountpoint = self._place / "fuse"
         mountpoint.mkdir(parents=True)
         self._journal.add(JournalEntry("file", str(self._kept)))
