@@ -12,7 +12,7 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.lab_network import AddressServer, make_bridge, remove_bridge
-from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.calls import ASK, OPEN, STOP, call
 from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu, root_folder
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
@@ -25,10 +25,7 @@ from vmlab.model.results import NetworkCounts
 if TYPE_CHECKING:
     from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 
-_OPEN = 60.0
 _START = 120.0
-_STOP = 40.0
-_ASK = 10.0
 
 
 class EmbeddedHypervisor(LibvirtHypervisor):
@@ -70,7 +67,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
         """Connect and make the lab's bridge. Raises HypervisorUnavailable, also outside the lab's namespaces."""
         require_isolation()
         try:
-            self._connection = await call("opening libvirt", _OPEN, self._opened, self.watch.begin())
+            self._connection = await call("opening libvirt", OPEN, self._opened, self.watch.begin())
         except (HypervisorError, OSError) as error:
             raise HypervisorUnavailable(str(error), remedy="vmlab doctor") from error
         if "cpu" not in cgroups.available_controllers(cgroups.hierarchies()):
@@ -96,7 +93,7 @@ class EmbeddedHypervisor(LibvirtHypervisor):
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """Read from the kernel's counters of the tunnel, the taps and the limits' devices."""
-        return await call("counting the guests' networks", _STOP, self._own_networks().counts, specs)
+        return await call("counting the guests' networks", STOP, self._own_networks().counts, specs)
 
     async def _serve(self, addresses: Mapping[str, str]) -> None:
         await self._addresses.serve(addresses)
@@ -138,8 +135,8 @@ class EmbeddedHypervisor(LibvirtHypervisor):
             self._notice(f"what libvirt learned about QEMU cannot be kept: {error}")
         await super()._disconnect()
         if self._networks is not None:
-            await call("removing the guests' networks", _ASK, self._networks.close)
-        await call("removing the bridge", _ASK, remove_bridge)
+            await call("removing the guests' networks", ASK, self._networks.close)
+        await call("removing the bridge", ASK, remove_bridge)
 
     async def _clear_up(self) -> None:
         if self._ordered is not None:

@@ -20,7 +20,7 @@ from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.isolation.init import Change
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.lab_network import require_dhcp
-from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.calls import ASK, OPEN, call
 from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch, _Guest
 from vmlab.hypervisor.libvirt.domain_xml import OnHost, domain_name
 from vmlab.hypervisor.libvirt.libvirt_root import hosts_places, require_daemon
@@ -32,8 +32,6 @@ from vmlab.model.names import HELPER_CHANNEL
 from vmlab.model.results import NetworkCounts
 from vmlab.system.processes import state_of
 
-_OPEN = 60.0
-_ASK = 10.0
 _CONFINING = ("apparmor", "selinux")
 _ROTATED = 3
 """How many older parts of a console's log virtlogd keeps."""
@@ -80,10 +78,10 @@ class HostsHypervisor(LibvirtHypervisor):
         """Connect and have libvirt make the lab's network. Raises HypervisorUnavailable."""
         try:
             require_daemon()
-            self._connection = await call("opening the host's libvirt", _OPEN, self._opened, self.watch.begin())
+            self._connection = await call("opening the host's libvirt", OPEN, self._opened, self.watch.begin())
             loop = asyncio.get_running_loop()
             self._connection.registerCloseCallback(self._closed, loop)
-            self._network = await call("making the lab's network", _OPEN, make_network, self._connection, self._lab)
+            self._network = await call("making the lab's network", OPEN, make_network, self._connection, self._lab)
         except HypervisorUnavailable:
             raise
         except (HypervisorError, OSError) as error:
@@ -114,7 +112,7 @@ class HostsHypervisor(LibvirtHypervisor):
         fresh = {mac: address for mac, address in addresses.items() if self._served.get(mac) != address}
         if fresh:
             require_dhcp()
-            await call("giving guests their addresses", _OPEN, self._serve_now, fresh)
+            await call("giving guests their addresses", OPEN, self._serve_now, fresh)
 
     def _serve_now(self, fresh: Mapping[str, str]) -> None:
         network = self._connection.networkLookupByName(name_of(self._lab))
@@ -130,7 +128,7 @@ class HostsHypervisor(LibvirtHypervisor):
 
     async def _started(self, spec: DomainSpec, domain: Any) -> None:
         self._domains[spec.name] = domain
-        text = await call(f"{spec.name}: its description", _ASK, domain.XMLDesc, 0)
+        text = await call(f"{spec.name}: its description", ASK, domain.XMLDesc, 0)
         path = etree.fromstring(text).xpath(
             "string(devices/channel[target/@name=$name]/source/@path)", name=HELPER_CHANNEL
         )

@@ -24,7 +24,7 @@ from vmlab.hypervisor.frozen_guest import MemoryReserve, SharedState, read_state
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
-from vmlab.hypervisor.libvirt.calls import MERGE_SECONDS, call, set_mergeable
+from vmlab.hypervisor.libvirt.calls import ASK, MERGE_SECONDS, STOP, call, set_mergeable
 from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, domain_name, domain_xml, nic_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
@@ -42,9 +42,7 @@ from vmlab.system.removal import remove_file
 
 _DISK = 120.0
 _STATE = 180.0
-_STOP = 40.0
 _RESERVE = 60.0
-_ASK = 10.0
 
 
 class LibvirtHypervisor:
@@ -63,7 +61,7 @@ class LibvirtHypervisor:
     """How many CPUs the limited host has, where there is one."""
     _on_host: OnHost | None = None
     """What guests have besides in the host's own libvirt."""
-    _seconds_to_clear = _STOP
+    _seconds_to_clear = STOP
     """How long clearing up may take."""
 
     def __init__(
@@ -116,7 +114,7 @@ class LibvirtHypervisor:
         facts = await self.facts()
         for spec in specs:
             folder, expected = saved[spec.name].folder, frozen_guest.layout(spec, image, facts)
-            await call(f"{spec.name}: looking at its snapshot", _ASK, frozen_guest.require_fitting, folder, expected)
+            await call(f"{spec.name}: looking at its snapshot", ASK, frozen_guest.require_fitting, folder, expected)
         folders = {saved[spec.name].folder: saved[spec.name].files[RAM] for spec in specs}
         states = {folder: SharedState(folder / RAM, expected, _STATE) for folder, expected in folders.items()}
         thawing = [
@@ -165,7 +163,7 @@ class LibvirtHypervisor:
         if shares is not None:
             await call(
                 f"{spec.name}: setting its emulator shares",
-                _ASK,
+                ASK,
                 lambda: cgroups.set_emulator_shares(shares, groups.read_bytes(), cgroups.hierarchies()),
             )
 
@@ -233,11 +231,11 @@ class LibvirtHypervisor:
         await self._set_emulator_shares(spec, pid)
         if spec.network:
             card, live = nic_xml(spec, self._on_host), libvirt.VIR_DOMAIN_AFFECT_LIVE
-            await call(f"{spec.name}: plugging in its network", _ASK, domain.attachDeviceFlags, card, live)
+            await call(f"{spec.name}: plugging in its network", ASK, domain.attachDeviceFlags, card, live)
             await self._limit(spec)
 
     async def _resume(self, spec: DomainSpec) -> None:
-        await call(f"{spec.name}: resuming", _ASK, lambda: self._lookup(spec.name).resume())
+        await call(f"{spec.name}: resuming", ASK, lambda: self._lookup(spec.name).resume())
 
     def _files_of(self, name: str, disk: Path | None) -> DomainFiles:
         return DomainFiles(
@@ -258,12 +256,12 @@ class LibvirtHypervisor:
             if guest.spec.network:
                 raise HypervisorError(f"{name}: a guest with a network cannot be saved")
             described = frozen_guest.layout(guest.spec, guest.image, await self.facts())
-            domain = await call(f"{name}: looking it up", _ASK, self._lookup, name)
-            xml = await call(f"{name}: its description", _ASK, domain.XMLDesc, 0)
-            await call(f"{name}: stopping its processors", _ASK, domain.suspend)
+            domain = await call(f"{name}: looking it up", ASK, self._lookup, name)
+            xml = await call(f"{name}: its description", ASK, domain.XMLDesc, 0)
+            await call(f"{name}: stopping its processors", ASK, domain.suspend)
             await write_state(domain, name, folder / RAM, _STATE)
             self.watch.leave(name)
-            await call(f"{name}: stopping", _STOP, self._stop, name)
+            await call(f"{name}: stopping", STOP, self._stop, name)
             await call(f"{name}: keeping its disk", _STATE, frozen_guest.keep_disk, guest.files.overlay, folder)
             frozen_guest.write_machine(folder, described, version_words(self._connection.getLibVersion()), xml)
         except OSError as error:
@@ -318,7 +316,7 @@ class LibvirtHypervisor:
         """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
         for name in names:
             self.watch.leave(name)
-        deadline = _STOP + self._data_disks.seconds_to_release(names)
+        deadline = STOP + self._data_disks.seconds_to_release(names)
         loaded = {name: self._loaded.pop(name, 0) for name in names}
         if self._loaded:
             # Others go on, and their host is to have the memory.
@@ -379,7 +377,7 @@ class LibvirtHypervisor:
 
     async def _disconnect(self) -> None:
         """Close the connection, and take the lab's network away."""
-        await call("closing libvirt", _ASK, self._connection.close)
+        await call("closing libvirt", ASK, self._connection.close)
 
     async def _clear_up(self) -> None:
         deadline = self._seconds_to_clear + self._data_disks.longest_release

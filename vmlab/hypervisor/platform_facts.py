@@ -14,7 +14,7 @@ from lxml import etree
 from vmlab.hypervisor import frozen_guest, kvm_probe
 from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.kvm_probe import EMULATOR
-from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.calls import OPEN, call
 from vmlab.hypervisor.libvirt.domain_xml import Platform
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.places import cache_folder
@@ -22,7 +22,6 @@ from vmlab.model.run import Accelerator
 from vmlab.model.visible import visible_line
 
 _LOG = logging.getLogger(__name__)
-_OPEN = 60.0
 
 
 class PlatformFacts:
@@ -77,7 +76,7 @@ class PlatformFacts:
     async def _ask(self) -> dict[str, Any]:
         platform = await self.platform()
         # libvirt may have to query QEMU again for this, which takes seconds on a slow host.
-        qemu, own = await call("libvirt version", _OPEN, self._versions)
+        qemu, own = await call("libvirt version", OPEN, self._versions)
         return {
             "hypervisor": self._kind,
             "libvirt": version_words(own),
@@ -96,7 +95,7 @@ class PlatformFacts:
         """The platform that guests are defined for."""
         if self._platform is None:
             accelerator = await self.accelerator()
-            machine = await call("domain capabilities", _OPEN, self._machine_type, accelerator)
+            machine = await call("domain capabilities", OPEN, self._machine_type, accelerator)
             self._platform = Platform(accelerator, EMULATOR, machine)
         return self._platform
 
@@ -113,7 +112,7 @@ class PlatformFacts:
                 from vmlab.hypervisor.ceph.rbd import provide_emulator
 
                 making = "making a QEMU that reaches the host's network"
-                emulator = await call(making, _OPEN, provide_emulator, platform.emulator)
+                emulator = await call(making, OPEN, provide_emulator, platform.emulator)
                 self._reaching = replace(platform, emulator=emulator)
         return self._reaching
 

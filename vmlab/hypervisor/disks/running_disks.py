@@ -27,7 +27,7 @@ from vmlab.hypervisor.disks.data_disks import IN_USER_FOLDER, DataDisk, DataDisk
 from vmlab.hypervisor.disks.overlays import require_direct
 from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, Monitor, device_in
-from vmlab.hypervisor.libvirt.calls import call, qmp
+from vmlab.hypervisor.libvirt.calls import ASK, call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
 from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.hypervisor.libvirt.running_guest import StartedGuest
@@ -37,7 +37,6 @@ from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CACHE_FLAGS, CacheMode
 from vmlab.telemetry.latency_bins import BINS, OPERATIONS
 
-_ASK = 10.0
 _LOOK = 60.0
 """libvirt may query QEMU again for a description of how it would start, which takes seconds on a slow host."""
 LATENCY_SECONDS = 5.0
@@ -60,7 +59,7 @@ class RunningDisks:
     async def prove_cache(self, specs: Sequence[DomainSpec]) -> list[CacheProof]:
         """For each guest overlay, a restored one's saved disk, image, and its data disk; see `cache_proof`."""
         proofs = await asyncio.gather(
-            *(call(f"{spec.name}: proving its cache mode", _ASK, self._prove, spec) for spec in specs)
+            *(call(f"{spec.name}: proving its cache mode", ASK, self._prove, spec) for spec in specs)
         )
         return [proof for pair in proofs for proof in pair]
 

@@ -23,6 +23,9 @@ from vmlab.integrity.long_work import fill
 from vmlab.model.concurrency import within
 from vmlab.model.errors import HypervisorError
 
+ASK, OPEN, STOP = 10.0, 60.0, 40.0
+"""How many seconds a question to libvirt may take, making ready what is asked later, and the end of a guest."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from lxml import etree
 
 from vmlab.hypervisor.domain_spec import BootImage, DomainSpec
 from vmlab.hypervisor.levers.guest_lever import RunningQemu, proofs
-from vmlab.hypervisor.libvirt.calls import call, qmp
+from vmlab.hypervisor.libvirt.calls import ASK, call, qmp
 from vmlab.hypervisor.libvirt.domain_xml import DomainFiles
 from vmlab.hypervisor.libvirt.libvirt_root import Places
 from vmlab.model.errors import HypervisorError
@@ -24,8 +24,6 @@ from vmlab.model.results import CpuUse, LeverProof
 from vmlab.model.scenarios.disk_levers import DATA_TARGETS
 from vmlab.system.host_size import last_cpus, read_cores
 from vmlab.telemetry.guest_readings import DATA_BLOCK, GuestAnswer, Timed
-
-_ASK = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class LeverProving:
         """For each guest, see `guest_lever.proofs`, and for `inside` `protocols.Hypervisor.prove_levers`."""
         what = "proving its settings"
         asked = ((spec, keys, inside.get(spec.name, {})) for spec in specs)
-        found = await asyncio.gather(*(call(f"{one[0].name}: {what}", _ASK, self._proofs, *one) for one in asked))
+        found = await asyncio.gather(*(call(f"{one[0].name}: {what}", ASK, self._proofs, *one) for one in asked))
         return [proof for proofs in found for proof in proofs]
 
     def _proofs(self, spec: DomainSpec, keys: Collection[str], inside: Mapping[str, str]) -> list[LeverProof]:
@@ -105,7 +103,7 @@ async def live_settings(lookup: Callable[[str], Any], names: Collection[str]) ->
     def described(name: str) -> str:
         return str(lookup(name).XMLDesc(0))
 
-    asked = (call(f"{name}: its description", _ASK, described, name) for name in names)
+    asked = (call(f"{name}: its description", ASK, described, name) for name in names)
     found = await asyncio.gather(*asked, return_exceptions=True)
     return {
         name: _changeable(one) for name, one in zip(names, found, strict=True) if not isinstance(one, BaseException)
@@ -125,7 +123,6 @@ def _changeable(described: str) -> dict[str, str]:
     return found
 
 
-_ASK = 10.0
 _WITHOUT_QEMU = (
     libvirt.VIR_DOMAIN_STATS_STATE
     | libvirt.VIR_DOMAIN_STATS_CPU_TOTAL
@@ -155,7 +152,7 @@ class DomainStatistics:
 
     async def cpu_seconds(self, names: Collection[str]) -> dict[str, float]:
         """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""
-        stats = await call("CPU times", _ASK, self._bulk, libvirt.VIR_DOMAIN_STATS_CPU_TOTAL)
+        stats = await call("CPU times", ASK, self._bulk, libvirt.VIR_DOMAIN_STATS_CPU_TOTAL)
         try:
             return {name: stats[name]["cpu.time"] / 1e9 for name in names}
         except KeyError as error:
@@ -163,7 +160,7 @@ class DomainStatistics:
 
     async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
         """CPU time by guest, and how long its vCPUs waited for a CPU; without those that do not run."""
-        stats = await call("CPU times", _ASK, self._bulk, _CPUS)
+        stats = await call("CPU times", ASK, self._bulk, _CPUS)
         return {
             name: CpuUse(
                 own["cpu.time"] / 1e9,
@@ -181,12 +178,12 @@ class DomainStatistics:
         With `whole` they are asked for now and waited for, and so are guests that are busy with another call.
         """
         if whole:
-            disks = await call("disk statistics", _ASK, self._timed, _FROM_QEMU, 0)
-            return GuestAnswer(await call("domain statistics", _ASK, self._timed, _WITHOUT_QEMU, 0), disks)
-        quick = await call("domain statistics", _ASK, self._timed, _WITHOUT_QEMU)
+            disks = await call("disk statistics", ASK, self._timed, _FROM_QEMU, 0)
+            return GuestAnswer(await call("domain statistics", ASK, self._timed, _WITHOUT_QEMU, 0), disks)
+        quick = await call("domain statistics", ASK, self._timed, _WITHOUT_QEMU)
         # A tick that comes while the last one still waits is answered by the same question.
         asking = self._asking = self._asking or asyncio.ensure_future(
-            call("disk statistics", _ASK, self._timed, _FROM_QEMU)
+            call("disk statistics", ASK, self._timed, _FROM_QEMU)
         )
         done, _ = await asyncio.wait([asking], timeout=_WAIT_FOR_QEMU)
         if not done:
@@ -199,7 +196,7 @@ class DomainStatistics:
 
     async def running(self) -> list[str]:
         """The names of the guests that libvirt knows."""
-        return list(await call("list of domains", _ASK, self._bulk, libvirt.VIR_DOMAIN_STATS_STATE))
+        return list(await call("list of domains", ASK, self._bulk, libvirt.VIR_DOMAIN_STATS_STATE))
 
     def stop(self) -> None:
         """Stop the background queries."""
