@@ -19,7 +19,7 @@ from vmlab.guests.cached.locks import Lock, wait_for
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import DOCS, FILES, IMAGES, Image, licences
 from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe, LayerRecipe, apt_options, debian_sources
-from vmlab.guests.image.steps import run_step, stoppable
+from vmlab.guests.image.steps import STEP_TOOLS, run_step, stoppable
 from vmlab.integrity.digests import describe
 from vmlab.integrity.long_work import LongWork
 from vmlab.model.errors import ImageError, in_one_line
@@ -32,13 +32,7 @@ from vmlab.system.removal import Removals, remove_file, remove_tree
 _NEEDED_BYTES = 4 * 1024**3
 _SPARE_BYTES = 3 * 512 * 1024**2
 _BLOCK = 1024**2
-_TOOLS = {
-    "mmdebstrap": "mmdebstrap",
-    "mke2fs": "e2fsprogs",
-    "unshare": "util-linux",
-    "setpriv": "util-linux",
-    "gcc": "gcc",
-}
+_TOOLS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "gcc": "gcc"}
 
 _BUILD_LOCK = ".build.lock"
 """By this lock another version of the program, in another checkout, sees that a build is under way."""
@@ -221,7 +215,8 @@ def _make_disk(job: BuildJob, tree: Path) -> None:
 def _check_tools(tools: Mapping[str, str]) -> None:
     if os.geteuid() != 0:
         raise ImageError("building a guest image needs root", remedy="run it with sudo")
-    missing = sorted({package for tool, package in tools.items() if shutil.which(tool) is None})
+    needed = {**STEP_TOOLS, **tools}
+    missing = sorted({package for tool, package in needed.items() if shutil.which(tool) is None})
     if missing:
         raise ImageError(f"building a guest image needs {' '.join(missing)}", remedy=installing(*missing))
 

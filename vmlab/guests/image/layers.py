@@ -20,13 +20,7 @@ from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.system.removal import remove_file, remove_tree
 from vmlab.system.scratch import scratch
 
-_TOOLS = {
-    "apt-get": "apt",
-    "dpkg-deb": "dpkg",
-    "mount": "mount",
-    "unshare": "util-linux",
-    "setpriv": "util-linux",
-}
+_TOOLS = {"apt-get": "apt", "dpkg-deb": "dpkg", "mount": "mount"}
 _SETTINGS = (
     # Of this machine's own settings there are its sources, and how packages are fetched: nothing that it runs besides.
     'Dir::Etc::main "/dev/null";',

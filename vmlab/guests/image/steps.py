@@ -28,6 +28,8 @@ _CONTAINED = (
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
 )
+STEP_TOOLS = {"setpriv": "util-linux", "unshare": "util-linux"}
+"""Debian's packages with the programs that every step takes."""
 
 
 class _Stop:
