@@ -36,6 +36,7 @@ from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import demand_given, open_given
 from vmlab.system.packages import installing
 from vmlab.system.removal import mark, remove_file
+from vmlab.system.run_to_end import run_to_end
 from vmlab.workloads.services import program_words
 
 FORMATS = ("raw", "qcow2")
@@ -146,12 +147,9 @@ def _demand_unwritten(disk: Path) -> None:
 def _format_of(disk: Path) -> str:
     """What qemu-img takes the file for. Raises ImageError unless that is one of FORMATS, all in this one file."""
     argv = ["qemu-img", "info", "--output=json", f"file:{disk.absolute()}"]
-    try:
-        asked = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE, check=False)
-    except FileNotFoundError as error:
-        raise HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils")) from error
-    except subprocess.TimeoutExpired as error:
-        raise ImageError(f"qemu-img took longer than {_DEADLINE:.0f} s to look at {disk}") from error
+    missing = HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils"))
+    late = ImageError(f"qemu-img took longer than {_DEADLINE:.0f} s to look at {disk}")
+    asked = run_to_end(argv, _DEADLINE, missing=missing, late=late)
     if asked.returncode != 0:
         said = (asked.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise ImageError(f"{disk} is no disk that can be read: {said.removeprefix('qemu-img: ')[:200]}")
@@ -305,12 +303,9 @@ def programs_on(disk: Path, wanted: Iterable[str]) -> dict[str, bool]:
 def _partitions(disk: Path) -> list[int]:
     """Where each partition begins, in bytes; nothing for a disk without a partition table. Raises NotReadable."""
     argv = ["partx", "--raw", "--noheadings", "--output", "START", str(disk.absolute())]
-    try:
-        told = subprocess.run(argv, env=_ENVIRONMENT, capture_output=True, text=True, timeout=_DEADLINE, check=False)
-    except FileNotFoundError:
-        raise NotReadable("partx is missing; apt-get install util-linux") from None
-    except subprocess.TimeoutExpired:
-        raise NotReadable(f"partx did not read it within {_DEADLINE:.0f} s") from None
+    missing = NotReadable("partx is missing; apt-get install util-linux")
+    late = NotReadable(f"partx did not read it within {_DEADLINE:.0f} s")
+    told = run_to_end(argv, _DEADLINE, missing=missing, late=late, env=_ENVIRONMENT)
     return [int(start) * _SECTOR for start in told.stdout.split()]
 
 

@@ -7,7 +7,6 @@ the program that sets these up. Element names are those of Microsoft's "Unattend
 from __future__ import annotations
 
 import secrets
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from vmlab.model.errors import ImageError, RefusedError, UsageError
 from vmlab.model.quantities import format_bytes
 from vmlab.system.given_file import demand_given, new_file, read_given
 from vmlab.system.packages import installing
+from vmlab.system.run_to_end import run_to_end
 from vmlab.system.scratch import scratch
 
 _TEMPLATES = Path(__file__).resolve().parent / "windows"
@@ -132,21 +132,9 @@ def _copy_installers(installers: tuple[Path, ...], target: Path) -> None:
 
 def _xorriso(*words: str) -> str:
     """What it printed. Raises RefusedError where there is none, and ImageError with its last words where it fails."""
-    try:
-        done = subprocess.run(
-            ["xorriso", "-no_rc", *words],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise RefusedError(
-            "xorriso is missing, which makes and reads images of CDs", remedy=installing("xorriso")
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise ImageError(f"xorriso took longer than {_SECONDS:.0f} s") from error
+    missing = RefusedError("xorriso is missing, which makes and reads images of CDs", remedy=installing("xorriso"))
+    late = ImageError(f"xorriso took longer than {_SECONDS:.0f} s")
+    done = run_to_end(["xorriso", "-no_rc", *words], _SECONDS, missing=missing, late=late)
     if done.returncode != 0:
         failures = [line for line in done.stderr.splitlines() if "FAILURE" in line or "FATAL" in line]
         raise ImageError(f"xorriso failed: {(failures or done.stderr.splitlines() or ['no reason given'])[-1][:300]}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -17,6 +16,7 @@ from vmlab.model.scenarios.guest import GuestResources
 from vmlab.system.file_system import supports_direct
 from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
+from vmlab.system.run_to_end import run_to_end
 from vmlab.telemetry.place import ON_A_DISK
 
 BackingFormat = Literal["raw", "qcow2"]
@@ -86,12 +86,9 @@ def seconds_to_make(asked: GuestResources) -> float:
 
 def _create(file: Path, size: int, options: list[str], deadline: float = _DEADLINE) -> None:
     argv = ["qemu-img", "create", "-q", "-f", "qcow2", *options, str(file), str(size)]
-    try:
-        made = subprocess.run(argv, capture_output=True, text=True, timeout=deadline, check=False)
-    except FileNotFoundError as error:
-        raise HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils")) from error
-    except subprocess.TimeoutExpired as error:
-        raise HypervisorError(f"qemu-img took longer than {deadline:.0f} s for {file.name}") from error
+    missing = HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils"))
+    late = HypervisorError(f"qemu-img took longer than {deadline:.0f} s for {file.name}")
+    made = run_to_end(argv, deadline, missing=missing, late=late)
     if made.returncode != 0:
         remove_file(file)
         raise HypervisorError(f"qemu-img could not make {file.name}: {made.stderr.strip()}")
