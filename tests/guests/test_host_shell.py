@@ -18,7 +18,7 @@ SOON = 60.0
 
 @pytest.fixture(autouse=True)
 def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_SEND_SECONDS", "_CLOSE_SECONDS"):
+    for name in ("SEND_SECONDS", "CLOSE_SECONDS"):
         monkeypatch.setattr(host_shell, name, 0.3)
 
 

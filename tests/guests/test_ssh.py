@@ -91,7 +91,7 @@ async def connected(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[SshS
 
 
 def have_short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_LAUNCH_SECONDS", "_SEND_SECONDS", "_CLOSE_SECONDS"):
+    for name in ("_LAUNCH_SECONDS", "SEND_SECONDS", "CLOSE_SECONDS"):
         monkeypatch.setattr(ssh, name, 0.3)
 
 

@@ -17,7 +17,8 @@ from vmlab.workloads.shell import RUN_DEADLINE, Completed, Shell
 START_LINE = "/run/vmlab/start_line.py"
 PAGE_CACHE = "/run/vmlab/page_cache.py"
 GUEST_STOPS = "/run/vmlab/guest_stops.py"
-WRITE_SECONDS = 60.0
+SEND_SECONDS, CLOSE_SECONDS, WRITE_SECONDS = 30.0, 5.0, 60.0
+"""How long a line may take to be sent, the end of a channel, and the writing of a file."""
 PIECE = 65536
 """Bytes that are read at once of what a program prints."""
 _WRITE = 'mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"'

@@ -15,7 +15,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vmlab.guests.agent import LOGIN_ENVIRONMENT, AgentCall
-from vmlab.guests.channel import START_LINE, WRITE_SECONDS, Channel, CommandShell, payload_file
+from vmlab.guests.channel import (
+    CLOSE_SECONDS,
+    SEND_SECONDS,
+    START_LINE,
+    WRITE_SECONDS,
+    Channel,
+    CommandShell,
+    payload_file,
+)
 from vmlab.guests.payload.helper_frames import PIECE, decoded, encoded, packed, take
 from vmlab.model.concurrency import within
 from vmlab.model.errors import DeadlineExceeded, GuestError
@@ -25,7 +33,6 @@ from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.shell import Completed, Shell
 from vmlab.workloads.verification import UNREADABLE
 
-_CLOSE_SECONDS = 5.0
 _UNIT = "vmlab-helper.service"
 _FOLDER = "/run/vmlab/helper"
 _PACKAGE = "vmlab/guests/payload"
@@ -80,10 +87,10 @@ class HelperChannel:
 
     async def close(self) -> None:
         """Close standard input, which ends the program; kill it when it does not. Raises DeadlineExceeded."""
-        late = f"{self._name}: a program did not end within {_CLOSE_SECONDS:g} s after its input was closed"
+        late = f"{self._name}: a program did not end within {CLOSE_SECONDS:g} s after its input was closed"
         try:
             if self._job.ended is None and self._job.failure is None:
-                async with within(_CLOSE_SECONDS, late):
+                async with within(CLOSE_SECONDS, late):
                     await self._job.ask(eof=True)
                     await self._job.end()
         except DeadlineExceeded:
@@ -179,7 +186,6 @@ class HelperShell(CommandShell):
 
 
 _HELLO_AGAIN = 1.0
-_SEND_SECONDS = 30.0
 QUIET_SECONDS = 20.0
 """While programs run and a helper says nothing for so long, it is asked whether it is there."""
 SILENT_SECONDS = 60.0
@@ -314,7 +320,7 @@ class HelperLink:
         if self._lost is not None:
             raise self._lost
         try:
-            async with within(_SEND_SECONDS, f"{self.guest}: its helper has taken nothing for {_SEND_SECONDS:g} s"):
+            async with within(SEND_SECONDS, f"{self.guest}: its helper has taken nothing for {SEND_SECONDS:g} s"):
                 self.post(body)
                 await self._writer.drain()
         except OSError as error:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from vmlab.guests.channel import Channel, CommandShell, payload_file, whole_output
+from vmlab.guests.channel import CLOSE_SECONDS, SEND_SECONDS, Channel, CommandShell, payload_file, whole_output
 from vmlab.guests.guest_setup import start_services
 from vmlab.guests.held_client import install_lab_programs
 from vmlab.model.concurrency import run_all, within
@@ -29,8 +29,6 @@ _FOLDERS = ["systemd-tmpfiles", "--create", "--prefix=/run", "--prefix=/tmp"]
 """What the packages' servers expect below /run, made by the image's own program and lists."""
 _ENVIRONMENT = {"LANG": "C.UTF-8", "HOME": "/root"}
 _LINE_LIMIT = 2**20
-_SEND_SECONDS = 30.0
-_CLOSE_SECONDS = 5.0
 _KILL_SECONDS = 5.0
 
 
@@ -46,7 +44,7 @@ class HostChannel:
     async def send(self, line: str) -> None:
         """Write one line. Raises GuestError when the program has ended, DeadlineExceeded when it does not read."""
         try:
-            async with within(_SEND_SECONDS, f"host: a line was not taken within {_SEND_SECONDS:g} s"):
+            async with within(SEND_SECONDS, f"host: a line was not taken within {SEND_SECONDS:g} s"):
                 self._stdin.write(line.encode() + b"\n")
                 await self._stdin.drain()
         except OSError as error:
@@ -63,7 +61,7 @@ class HostChannel:
         """Close standard input, which ends the program; kill it when it does not. Raises DeadlineExceeded."""
         self._stdin.close()
         try:
-            await _ended(self._process, _CLOSE_SECONDS)
+            await _ended(self._process, CLOSE_SECONDS)
         except TimeoutError:
             await _kill(self._process)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import asyncssh
 
-from vmlab.guests.channel import Channel, CommandShell, whole_output
+from vmlab.guests.channel import CLOSE_SECONDS, SEND_SECONDS, Channel, CommandShell, whole_output
 from vmlab.model.concurrency import run_all, within
 from vmlab.model.errors import DeadlineExceeded, GuestError, UsageError
 from vmlab.system.given_file import read_given
@@ -33,8 +33,6 @@ _ALGORITHMS: dict[str, Any] = {
 _KEEP_ALIVE: dict[str, Any] = {"keepalive_interval": 60, "keepalive_count_max": 3}
 _SUDO = ("sudo", "-n", "-H", "--")
 _LAUNCH_SECONDS = 60.0
-_SEND_SECONDS = 30.0
-_CLOSE_SECONDS = 5.0
 
 
 class SshChannel:
@@ -46,9 +44,9 @@ class SshChannel:
 
     async def send(self, line: str) -> None:
         """Write one line. Raises GuestError when the guest has gone, DeadlineExceeded when it does not read."""
-        late = f"{self._name}: a line was not taken within {_SEND_SECONDS:g} s"
+        late = f"{self._name}: a line was not taken within {SEND_SECONDS:g} s"
         with _lost(self._name):
-            async with within(_SEND_SECONDS, late):
+            async with within(SEND_SECONDS, late):
                 self._process.stdin.write(line + "\n")
                 await self._process.stdin.drain()
 
@@ -67,7 +65,7 @@ class SshChannel:
         """
         self._process.close()
         try:
-            async with within(_CLOSE_SECONDS, f"{self._name}: a channel did not close within {_CLOSE_SECONDS:g} s"):
+            async with within(CLOSE_SECONDS, f"{self._name}: a channel did not close within {CLOSE_SECONDS:g} s"):
                 await self._process.wait_closed()
         except DeadlineExceeded:
             self._process.channel.abort()
