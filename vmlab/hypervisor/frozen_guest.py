@@ -321,7 +321,6 @@ _OF_DATA = (
     "Unknown ramblock",
     "Missing section footer",
     "Length mismatch",
-    "is not in qcow2 format",
     "not in qcow2 format",
     "Image is corrupt",
     "Could not open backing",
