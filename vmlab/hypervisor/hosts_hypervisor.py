@@ -24,13 +24,14 @@ from vmlab.hypervisor.libvirt.calls import ASK, OPEN, call
 from vmlab.hypervisor.libvirt.domain_watch import DomainEvents, DomainWatch, _Guest
 from vmlab.hypervisor.libvirt.domain_xml import OnHost, domain_name
 from vmlab.hypervisor.libvirt.libvirt_root import hosts_places, require_daemon
-from vmlab.hypervisor.libvirt.marked import UNDO_SECONDS, URI, is_marked, make_network, name_of, serve
+from vmlab.hypervisor.libvirt.marked import UNDO_SECONDS, is_marked, make_network, name_of, serve
 from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
 from vmlab.hypervisor.protocols import LabNetwork
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import HELPER_CHANNEL
 from vmlab.model.results import NetworkCounts
 from vmlab.system.processes import state_of
+from vmlab.telemetry.domains.libvirt_reader import SYSTEM
 
 _CONFINING = ("apparmor", "selinux")
 _ROTATED = 3
@@ -58,7 +59,7 @@ class HostsHypervisor(LibvirtHypervisor):
     ) -> None:
         places = hosts_places()
         watch = HostsWatch(places, self._console_of)
-        super().__init__(places, disks, lab, on_notice, watch, kind=URI, kernel=kernel, journal=journal)
+        super().__init__(places, disks, lab, on_notice, watch, kind=SYSTEM, kernel=kernel, journal=journal)
         self.watch: HostsWatch = watch
         self._network: LabNetwork | None = None
         self._on_host: OnHost = OnHost(name_of(lab))
@@ -85,11 +86,11 @@ class HostsHypervisor(LibvirtHypervisor):
         except HypervisorUnavailable:
             raise
         except (HypervisorError, OSError) as error:
-            raise HypervisorUnavailable(f"{URI}: {error}", remedy="vmlab doctor") from error
+            raise HypervisorUnavailable(f"{SYSTEM}: {error}", remedy="vmlab doctor") from error
 
     def _opened(self, events: DomainEvents) -> Any:
         self.journal.add(JournalEntry("libvirt", self._lab))
-        connection = events.connect(URI)
+        connection = events.connect(SYSTEM)
         models = {
             one.text or "" for one in etree.fromstring(connection.getCapabilities()).iterfind(".//secmodel/model")
         }
@@ -102,7 +103,7 @@ class HostsHypervisor(LibvirtHypervisor):
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """Never asked: networks that are counted are refused by the plan."""
-        raise HypervisorError(f"{URI} has no tunnels and limits to count")
+        raise HypervisorError(f"{SYSTEM} has no tunnels and limits to count")
 
     def helper_socket(self, name: str) -> Path | None:
         """Where libvirt has put the channel of the guest's helper."""

@@ -28,8 +28,8 @@ from vmlab.integrity.long_work import fill
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable
 from vmlab.model.names import LAB_NAMESPACE, NETWORK
 from vmlab.system.removal import remove_file_beneath
+from vmlab.telemetry.domains.libvirt_reader import SYSTEM
 
-URI = "qemu:///system"
 UNDO_SECONDS = 90.0
 NETWORKS = Path("/run/libvirt/network")
 _GONE = (
@@ -63,14 +63,14 @@ def undo(lab: str, seconds: float = UNDO_SECONDS) -> list[str]:
     try:
         return found.result(seconds)
     except TimeoutError as late:
-        raise HypervisorError(f"{URI} did not answer within {seconds:.0f} s") from late
+        raise HypervisorError(f"{SYSTEM} did not answer within {seconds:.0f} s") from late
     except libvirt.libvirtError as error:
-        raise HypervisorError(f"{URI}: {error.get_error_message()}") from error
+        raise HypervisorError(f"{SYSTEM}: {error.get_error_message()}") from error
 
 
 def _undone(lab: str) -> Iterator[str]:
     libvirt.registerErrorHandler(lambda *_: None, None)
-    connection = libvirt.open(URI)
+    connection = libvirt.open(SYSTEM)
     try:
         for domain in connection.listAllDomains(libvirt.VIR_CONNECT_LIST_DOMAINS_TRANSIENT):
             if is_marked(domain, lab):
