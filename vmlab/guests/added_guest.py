@@ -27,7 +27,6 @@ from vmlab.workloads.services import LAB_USER, needed_programs, program_words
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import UNREADABLE
 
-_SETTLED_SECONDS = 240.0
 _FOLDER = "/run/vmlab/setup"
 
 _NAME = f"""\
@@ -44,11 +43,6 @@ async def log_in(
     """The shell of a guest in which `system` runs. Raises as `SshShell.log_in`."""
     shell = WindowsShell if system == "windows" else SshShell
     return await shell.log_in(name, address, user=user, key=key, deadline=deadline)
-
-
-async def wait_until_booted(shell: Shell) -> None:
-    """Return when the guest's own boot is over, whatever of it failed. Raises GuestError, and DeadlineExceeded."""
-    await shell.run(["systemctl", "is-system-running", "--wait"], deadline=_SETTLED_SECONDS, check=False)
 
 
 async def name_guest(shell: Shell, hostname: str, hosts: str) -> None:

@@ -87,6 +87,12 @@ async def look_at_boot(shell: Shell, mode: Boot) -> BootState:
     )
 
 
+async def wait_until_booted(shell: Shell) -> None:
+    """Return when the guest's own boot is over, whatever of it failed. Raises GuestError, and DeadlineExceeded."""
+    # It exits with 1 in every state but "running".
+    await shell.run(["systemctl", "is-system-running", "--wait"], deadline=_SETTLED_SECONDS, check=False)
+
+
 async def wait_for_boot(shell: Shell, mode: Boot) -> None:
     """Return when all that `mode` starts has started. Returns at once for the lab's own mode.
 
@@ -94,8 +100,7 @@ async def wait_for_boot(shell: Shell, mode: Boot) -> None:
     """
     if mode == "lab":
         return
-    # It exits with 1 in every state but "running".
-    await shell.run(["systemctl", "is-system-running", "--wait"], deadline=_SETTLED_SECONDS, check=False)
+    await wait_until_booted(shell)
     fault = (await look_at_boot(shell, mode)).fault()
     if fault is not None:
         raise GuestError(f"{shell.name}: {fault}")

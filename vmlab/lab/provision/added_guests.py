@@ -16,10 +16,9 @@ from vmlab.guests.added_guest import (
     needs_of,
     set_clock,
     set_up_roles,
-    wait_until_booted,
 )
 from vmlab.guests.channel import GuestShell
-from vmlab.guests.guest_setup import look_at_boot
+from vmlab.guests.guest_setup import look_at_boot, wait_until_booted
 from vmlab.guests.image.added import AddedImage, System
 from vmlab.hypervisor.domain_spec import BootImage
 from vmlab.lab.provision.timing import Timing
