@@ -21,6 +21,8 @@ from pathlib import Path
 from vmlab.model.run import Accelerator
 from vmlab.system import kvm_device
 from vmlab.system.given_file import new_file
+from vmlab.telemetry.setting_files import boot_of
+from vmlab.telemetry.source import THE_HOST
 
 EMULATOR = "/usr/bin/qemu-system-x86_64"
 PATIENCE = 4.0
@@ -165,7 +167,7 @@ def without_device() -> Answer | None:
 def remembered(cache: Path) -> Answer | None:
     """The newest answer for the QEMU that is installed, since the host booted; None where there is none."""
     try:
-        known = [*_known(cache / _MEMORY, f"{_boot()}/{_emulator()}/").items()]
+        known = [*_known(cache / _MEMORY, f"{boot_of(THE_HOST)}/{_emulator()}/").items()]
     except OSError:
         return None
     return Answer.of_kernel(known[-1][1], lasting=not known[-1][0].endswith(_ONCE)) if known else None
@@ -173,9 +175,9 @@ def remembered(cache: Path) -> Answer | None:
 
 def _probed(kernel: Path, cache: Path) -> Answer:
     memory = cache / _MEMORY
-    here = f"{_boot()}/{_emulator()}"
+    here = f"{boot_of(THE_HOST)}/{_emulator()}"
     key = f"{here}/{hashlib.sha256(kernel.read_bytes()).hexdigest()[:16]}"
-    known = _known(memory, _boot())
+    known = _known(memory, boot_of(THE_HOST))
     if key in known:
         return Answer.of_kernel(known[key], lasting=True)
     answer = kernel_runs(kernel, "kvm")
@@ -184,10 +186,6 @@ def _probed(kernel: Path, cache: Path) -> Answer:
     with contextlib.suppress(OSError):
         _write(memory, {**kept, key if answer.lasting else here + _ONCE: answer.seen})
     return answer
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _emulator() -> str:
