@@ -271,10 +271,6 @@ class Losses:
             if name in names and not waiting.done():
                 waiting.set_exception(self._loss(name))
 
-    def cause(self, name: str) -> str | None:
-        """Why guest `name` was lost; None where it was not."""
-        return self._lost[name][0] if name in self._lost else None
-
     def _loss(self, name: str) -> GuestLost:
         cause, crashed = self._lost[name]
         return GuestLost(name, cause, crashed=crashed)
