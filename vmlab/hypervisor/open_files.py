@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from vmlab.telemetry.domains.open_disks import identity
 
 
 def opened_by(place: str) -> dict[str, Any]:
@@ -31,16 +31,11 @@ def opened_by(place: str) -> dict[str, Any]:
 
 def descriptors_on(process: Path, file: Path) -> Iterator[Path]:
     """The descriptors by which a process, by its folder below a /proc, holds `file` open. Raises OSError."""
-    wanted = _identity(file.stat())
+    wanted = identity(file.stat())
     for descriptor in (process / "fd").iterdir():
         with suppress(FileNotFoundError):
-            if _identity(descriptor.stat()) == wanted:
+            if identity(descriptor.stat()) == wanted:
                 yield descriptor
-
-
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    """A file by its inode, a block device by its number: libvirt may give QEMU a /dev of its own, with other nodes."""
-    return (found.st_rdev,) if stat.S_ISBLK(found.st_mode) else (found.st_dev, found.st_ino)
 
 
 def file_below(device: str) -> Path | None:

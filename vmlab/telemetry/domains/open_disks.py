@@ -82,7 +82,7 @@ def _opened(link: Path, roots: Roots, mounts: Callable[[], Mapping[int, Mounted]
     if not is_device and (held := mounts().get(mount)) is not None:
         kind, below = held.kind, below or disk_of_source(held.kind, held.source, roots)
     is_written = flags & os.O_ACCMODE == os.O_RDWR
-    return OpenFile(path, _identity(state), bool(flags & os.O_DIRECT), is_written, below or "", kind, may_be_disk)
+    return OpenFile(path, identity(state), bool(flags & os.O_DIRECT), is_written, below or "", kind, may_be_disk)
 
 
 def _mounts_of(pid: int, roots: Roots) -> dict[int, Mounted]:
@@ -141,7 +141,7 @@ def _own(file: str, protocol: str, opened: Iterable[OpenFile], folder: Path) -> 
 
 def _identity_of(folder: Path, path: str) -> tuple[int, int] | None:
     try:
-        return _identity(path_seen_by(folder, path).stat())
+        return identity(path_seen_by(folder, path).stat())
     except (OSError, ValueError):
         return None
 
@@ -151,5 +151,6 @@ def path_seen_by(folder: Path, path: str) -> Path:
     return folder / "root" / path.lstrip("/") if path.startswith("/") else folder / "cwd" / path
 
 
-def _identity(state: os.stat_result) -> tuple[int, int]:
+def identity(state: os.stat_result) -> tuple[int, int]:
+    """A file by its inode, a block device by its number: libvirt may give QEMU a /dev of its own, with other nodes."""
     return (state.st_rdev, _OF_DEVICE) if stat.S_ISBLK(state.st_mode) else (state.st_dev, state.st_ino)
