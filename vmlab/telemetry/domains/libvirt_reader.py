@@ -188,10 +188,7 @@ _PASSED_THROUGH = "scsi-block"
 
 def domain_of_xml(text: str) -> Domain:
     """The domain that the XML describes, without its process. Raises ValueError for what is no such XML."""
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        raise ValueError(f"libvirt's XML of a domain cannot be read: {error}") from error
+    root = _parsed(text)
     return Domain(
         name=root.findtext("name") or "",
         source="libvirt",
@@ -206,8 +203,12 @@ def domain_of_xml(text: str) -> Domain:
 
 def is_of_a_lab(text: str) -> bool:
     """Whether the XML carries a lab's mark. Raises ValueError for what is no XML."""
+    return _parsed(text).find(f"metadata/{{{LAB_NAMESPACE}}}lab") is not None
+
+
+def _parsed(text: str) -> ElementTree.Element:
     try:
-        return ElementTree.fromstring(text).find(f"metadata/{{{LAB_NAMESPACE}}}lab") is not None
+        return ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise ValueError(f"libvirt's XML of a domain cannot be read: {error}") from error
 
