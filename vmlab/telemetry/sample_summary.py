@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.model.sample import Sample, SampleNames, read_length_of, split_name, unit_of
@@ -19,9 +19,9 @@ MOST_OF_THE_TIME = 50.0
 """Percent of the time at its limit, from which on CPU or disk bound what ran."""
 
 
-def cpu_busy(sample: Sample) -> float:
+def cpu_busy(get: Callable[[str], float]) -> float:
     """The share of all CPUs that worked, in percent: neither idle nor idle while a request was at the disk."""
-    return 100.0 - sample.get("cpu_idle_percent") - sample.get("cpu_iowait_percent")
+    return 100.0 - get("cpu_idle_percent") - get("cpu_iowait_percent")
 
 
 _WEIGHTS = {

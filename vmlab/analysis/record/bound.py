@@ -49,7 +49,7 @@ class _Watch:
 
     def take(self, sample: Sample, seconds: float) -> None:
         """Add `seconds` of a tick."""
-        cpu = cpu_busy(sample)
+        cpu = cpu_busy(sample.get)
         disk = sample.get("disk_util_percent")
         stalled = sample.get("pressure_memory_some_percent")
         swapped = sample.get("swap_in_bytes_per_second") + sample.get("swap_out_bytes_per_second")

@@ -11,7 +11,7 @@ from vmlab.model.domain import Domain
 from vmlab.model.quantities import format_bytes
 from vmlab.model.sample import Sample
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
-from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY
+from vmlab.telemetry.sample_summary import CPU_BUSY, DISK_BUSY, cpu_busy
 
 SPAN = 5
 """How many samples are looked at together, so that one tick does not change the order."""
@@ -96,7 +96,7 @@ def ranked(get: Get, domains: Sequence[Domain]) -> list[DomainState]:
 def host_limits(get: Get, domains: Iterable[Domain] = ()) -> tuple[str, ...]:
     """What of the host is at its limit, with the figure."""
     found = []
-    if (busy := _cpu_busy(get)) >= CPU_BUSY:
+    if (busy := cpu_busy(get)) >= CPU_BUSY:
         found.append(f"CPUs {busy:.0f} % busy")
     for disk in sorted({disk.below for domain in domains for disk in domain.disks if disk.below}):
         if (busy := get(f"disk_util_percent[{disk}]")) >= DISK_BUSY:
@@ -120,20 +120,16 @@ def _state(get: Get, domain: Domain, cpus: float, moved: dict[str, dict[str, flo
 
 
 def _cpu_take(get: Get, figures: dict[str, float], cpus: float) -> Iterable[Take]:
-    share, busy = figures["domain_cpu_percent"] / cpus, _cpu_busy(get)
+    share, busy = figures["domain_cpu_percent"] / cpus, cpu_busy(get)
     if share == share:
         yield Take("CPU", share, busy >= CPU_BUSY, busy, f"host's CPUs {busy:.0f} % busy, {share:.0f} % by it")
-
-
-def _cpu_busy(get: Get) -> float:
-    return 100.0 - get("cpu_idle_percent") - get("cpu_iowait_percent")
 
 
 def _disk_takes(get: Get, domain: Domain, moved: dict[str, dict[str, float]]) -> Iterable[Take]:
     """The domain's part of the time in which each disk of the host was busy, by the bytes that it moved there."""
     for below, own in moved[domain.name].items():
         busy = get(f"disk_util_percent[{below}]")
-        disk = get(f"disk_read_bytes_per_second[{below}]") + get(f"disk_write_bytes_per_second[{below}]")
+        disk = _bytes(get, "disk", below)
         of_domains = (other.get(below, math.nan) for other in moved.values())
         whole = max(disk, sum(one for one in of_domains if one == one))
         if busy == busy and own == own and whole > 0:

@@ -175,7 +175,7 @@ def gauges(samples: Sequence[Sample]) -> tuple[Gauge, ...]:
     """Of `samples`, the disk's utilisation and the CPUs' work; what none of them has is left out."""
     known = {
         "disk": ([sample.get("disk_util_percent") for sample in samples], DISK_BUSY),
-        "cpu": ([cpu_busy(sample) for sample in samples], CPU_BUSY),
+        "cpu": ([cpu_busy(sample.get) for sample in samples], CPU_BUSY),
     }
     return tuple(gauge for name, (values, limit) in known.items() for gauge in _gauge(name, values, limit))
 
