@@ -106,7 +106,7 @@ def test_a_disk_is_a_linear_volume_with_the_labs_tag_that_goes_with_its_guest(
     group: Path, disks: DataDisks, tmp_path: Path
 ) -> None:
     disk = make(disks)
-    assert disk.source.block and disk.paths == (Path("/dev/vg0/vmlab.test.vm"),)
+    assert disk.source.block and disk.source.path == Path("/dev/vg0/vmlab.test.vm")
     (made,) = volumes(group).keys() - FOREIGN.keys()
     words = volumes(group)[made]["words"]
     assert made == "vg0/vmlab.test.vm" and isinstance(words, list)

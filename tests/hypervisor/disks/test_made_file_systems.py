@@ -14,7 +14,7 @@ from tests.hypervisor.conftest import Start, spec
 from tests.hypervisor.programs.made_places import lab_of
 from tests.waiting import until
 from vmlab.hypervisor.disks import loop_devices, made_file_systems
-from vmlab.hypervisor.disks.data_disks import DataDisks
+from vmlab.hypervisor.disks.data_disks import DataDisk, DataDisks
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.levers.disk_place import find_place
@@ -125,7 +125,8 @@ def test_a_loop_device_is_found_by_the_file_below_it(tmp_path: Path) -> None:
     (tmp_path / "disks").mkdir()
     disks = DataDisks(tmp_path / "disks", "test", Journal(tmp_path / "journal.jsonl"))
     disk = disks.make(spec("a", data_bytes=SIZE, backing="block"))
-    (device,) = disk.paths
+    assert isinstance(disk, DataDisk)
+    device = disk.source.path
     with device.open("rb") as opened:
         asleep = subprocess.Popen(["sleep", "600"], stdin=opened)
     try:

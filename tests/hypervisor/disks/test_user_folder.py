@@ -69,7 +69,8 @@ def test_the_disk_is_one_file_that_goes_with_its_guest(
 
 def test_a_qcow2_file_may_lie_there_too(disks: DataDisks, folder: Path, tmp_path: Path) -> None:
     disk = disks.make(spec("a", data_bytes=SIZE, backing=f"folder:{folder}", data_format="qcow2"))
-    (file,) = disk.paths
+    assert isinstance(disk, DataDisk)
+    file = disk.source.path
     assert file.parent == folder and file.suffix == ".qcow2" and file.read_bytes()[:4] == b"QFI\xfb"
     assert swept(tmp_path) == [str(file)]
     require_as_it_was(folder)

@@ -62,11 +62,6 @@ class DataDisk:
         return DiskSource(self.file) if self.device is None else DiskSource(self.device, block=True)
 
     @property
-    def paths(self) -> tuple[Path, ...]:
-        """The files of the host that QEMU opens."""
-        return (self.source.path,)
-
-    @property
     def loop(self) -> tuple[Path, Path] | None:
         """The loop device that takes part in it, and its file; None without one."""
         if self.below is not None:
@@ -85,18 +80,12 @@ class VolumeDisk:
         """What QEMU opens."""
         return DiskSource(self.volume.device, block=True)
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Its block device."""
-        return (self.volume.device,)
-
 
 @dataclass(frozen=True, slots=True)
 class PoolDisk:
     """A data disk that is an image in a pool of a Ceph cluster; QEMU opens no file of the host."""
 
     source: PoolImage
-    paths: tuple[Path, ...] = ()
 
 
 AnyDataDisk = DataDisk | VolumeDisk | PoolDisk

@@ -23,7 +23,7 @@ from lxml import etree
 from vmlab.hypervisor.disks import cache_switch
 from vmlab.hypervisor.disks.cache_proof import Qemu
 from vmlab.hypervisor.disks.cache_switch import BlockNodes, Definition, definitions_in
-from vmlab.hypervisor.disks.data_disks import IN_USER_FOLDER, DataDisk, DataDisks
+from vmlab.hypervisor.disks.data_disks import IN_USER_FOLDER, DataDisk, DataDisks, VolumeDisk
 from vmlab.hypervisor.disks.overlays import require_direct
 from vmlab.hypervisor.domain_spec import DomainSpec
 from vmlab.hypervisor.levers.guest_lever import DISK_DEVICES, Monitor, device_in
@@ -79,8 +79,8 @@ class RunningDisks:
 
     def _files_of(self, name: str) -> Iterator[Path]:
         yield from self._guests[name].chain
-        if (data := self._data_disks.of(name)) is not None:
-            yield from data.paths
+        if isinstance(data := self._data_disks.of(name), DataDisk | VolumeDisk):
+            yield data.source.path
 
     async def switch_cache(self, specs: Sequence[DomainSpec], mode: CacheMode) -> dict[str, float]:
         """Switch all disks of the guests, those that were plugged in too; see `cache_switch.switch`."""
