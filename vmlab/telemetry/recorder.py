@@ -15,6 +15,7 @@ from vmlab.telemetry.guests import Ask, Guests
 from vmlab.telemetry.host.host_figures import Group, Readings, Watched, host_groups
 from vmlab.telemetry.recorder_clock import HostClocks, Tick, Ticker, share_cpu, take_precedence
 from vmlab.telemetry.speed_trace import CpuSpeed
+from vmlab.telemetry.told_once import once
 
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
 _HAND_OVER_SECONDS = 0.19
@@ -63,7 +64,7 @@ class Recorder:
         self._ready: SimpleQueue[list[Sample] | None] = SimpleQueue()
         self._fresh: list[Sample] = []
         self._hand_over_at = 0.0
-        self._loss_reported = False
+        self._tell_once = once(watched.notify)
         self._guests = None if guests is None else Guests(guests, interval)
         self._speed = CpuSpeed(watched.notify, period=speed) if speed else None
         more: tuple[Group | None, ...] = (self._guests, domains, traced, self._speed)
@@ -166,12 +167,7 @@ class Recorder:
                 try:
                     self._sink(sample)
                 except Exception as error:  # noqa: BLE001 - recording goes on, and the loss is reported
-                    self._tell_loss(error)
-
-    def _tell_loss(self, error: Exception) -> None:
-        if not self._loss_reported:
-            self._loss_reported = True
-            self._notify(f"a sample was lost: {error}")
+                    self._tell_once("sample", f"a sample was lost: {error}")
 
     def _prime(self) -> None:
         """Take the readings from which the first tick's differences are counted."""

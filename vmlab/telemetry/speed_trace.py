@@ -18,6 +18,7 @@ from vmlab.model.places import cache_folder
 from vmlab.system.scratch import scratch
 from vmlab.telemetry.cpu_speed import BEST, LABEL, NO_TRACE, SPEED
 from vmlab.telemetry.source import NAN
+from vmlab.telemetry.told_once import once
 
 _SOURCE = Path(__file__).with_name("speed_probe.c")
 _FLAGS = ("-std=gnu11", "-O2", "-pthread")
@@ -29,6 +30,7 @@ PERIOD = 0.1
 _LONGEST_PERIOD = 0.5
 _ATTEMPTS = 5
 _COMPILE_SECONDS, _END_SECONDS = 60.0, 5.0
+_NORMAL = "the speed trace has no real-time priority here: on busy CPUs it includes waits for them"
 _SCALE = 1e12
 """The probe adds up this over the nanoseconds that its work took."""
 
@@ -122,7 +124,7 @@ class CpuSpeed:
         self._slots = -1
         self._before: dict[int, tuple[int, int]] = {}
         self._cpus: tuple[int, ...] = ()
-        self._normal_told = False
+        self._tell_once = once(notify)
 
     def start(self) -> None:
         """Start the probe. It ends with `close`, with the thread that calls this, and with this process."""
@@ -173,7 +175,7 @@ class CpuSpeed:
             found[cpu] = min(100.0, 100 * best * (inverse - inverse_before) / _SCALE / more) if more > 0 else NAN
             bests.append(best / 1e6)
             if not fifo:
-                self._tell_normal()
+                self._tell_once("priority", _NORMAL)
         if (cpus := tuple(found)) != self._cpus:
             self._cpus = cpus
             self.names = tuple(name + place for name in (SPEED, BEST) for place in ("", *(f"[{cpu}]" for cpu in cpus)))
@@ -191,8 +193,3 @@ class CpuSpeed:
             if all(slot[0] == 2 * slot[1] for slot in slots):
                 break
         return slots
-
-    def _tell_normal(self) -> None:
-        if not self._normal_told:
-            self._normal_told = True
-            self._notify("the speed trace has no real-time priority here: on busy CPUs it includes waits for them")

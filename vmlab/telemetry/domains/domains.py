@@ -26,6 +26,7 @@ from vmlab.telemetry.domains.open_disks import OpenFile, with_open_files
 from vmlab.telemetry.domains.qemu_processes import ProcessCounters, QemuProcess, QemuProcesses, accelerator_of
 from vmlab.telemetry.guests import Poller
 from vmlab.telemetry.source import NAN, Roots
+from vmlab.telemetry.told_once import once
 
 HOST_NAMES = ("domains_seen", "domains_of_labs", "domain_questions_stuck")
 _PATIENCE_SECONDS = 3.0
@@ -172,8 +173,7 @@ class Domains:
     ) -> None:
         self._processes = QemuProcesses(roots, clock_ns)
         self._libvirt = LibvirtFigures(reader or LibvirtReader())
-        self._notify = notify
-        self._reported = False
+        self._tell_once = once(notify)
         self._xml = XmlKeeper()
         self._before: dict[int, tuple[float, ProcessCounters]] = {}
         self._made: dict[str, tuple[tuple[Domain, tuple[OpenFile, ...], str], Domain]] = {}
@@ -214,9 +214,7 @@ class Domains:
         try:
             self._libvirt.read(processes_seen)
         except ValueError as error:
-            if not self._reported:
-                self._reported = True
-                self._notify(str(error))
+            self._tell_once("libvirt", str(error))
 
     def _of_libvirt(self, stats: DomainStats, process: _Process | None, mono: float) -> Domain:
         known = self._xml.of(stats)

@@ -14,6 +14,7 @@ from vmlab.telemetry.domains.block_events import BlockEvents, Placed, WayCounts
 from vmlab.telemetry.domains.disk_extents import placed, why_not_traced
 from vmlab.telemetry.domains.open_disks import path_seen_by
 from vmlab.telemetry.source import NAN, THE_HOST, Roots
+from vmlab.telemetry.told_once import once
 
 OF_TRACE = tuple(
     f"domain_disk_traced_{name}"
@@ -62,14 +63,13 @@ class TracedDisks:
         self.names: tuple[str, ...] = ()
         self._trace = trace
         self._domains = domains
-        self._notify = notify
+        self._tell_once = once(notify)
         self._roots = roots
         self._events = BlockEvents()
         self._rest = b""
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._error: OSError | None = None
-        self._told: set[str] = set()
         self._placed: tuple[Placed, ...] = ()
         self._traced: tuple[str, ...] = ()
         self._counted: dict[str, tuple[float, ...]] = {}
@@ -116,9 +116,8 @@ class TracedDisks:
                         found.append(placed(name, self._path(domain, disk.file), self._roots))
                 except (OSError, ValueError) as error:
                     why = str(error)
-                if why and name not in self._told:
-                    self._told.add(name)
-                    self._notify(f"{name} is not traced: {why}")
+                if why:
+                    self._tell_once(name, f"{name} is not traced: {why}")
         devices = {one for disk in found for one in disk.devices}
         if devices != {one for disk in self._placed for one in disk.devices}:
             self._trace.trace(devices)

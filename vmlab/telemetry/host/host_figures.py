@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from vmlab.model.sample import unit_of
 from vmlab.system.entry_points import HOST_FIGURES, Entry, Loaded, leave_out, said
 from vmlab.telemetry.source import NAN, THE_HOST, Roots
+from vmlab.telemetry.told_once import once
 
 if TYPE_CHECKING:
     from vmlab.telemetry.host.ordered_host import GroupFiles
@@ -232,8 +233,7 @@ class Readings:
 
     def __init__(self, groups: Iterable[Group], notify: Notify) -> None:
         self.groups = list(groups)
-        self._notify = notify
-        self._reported: set[str] = set()
+        self._tell_once = once(notify)
         self._reads = [group.read for group in self.groups]
         self._owed: dict[int, float] = {}
 
@@ -253,9 +253,7 @@ class Readings:
         return values
 
     def _failed(self, group: Group, error: Exception) -> list[float]:
-        if group.title not in self._reported:
-            self._reported.add(group.title)
-            self._notify(f"no metrics for {group.title} for now: {error}")
+        self._tell_once(group.title, f"no metrics for {group.title} for now: {error}")
         return [NAN] * len(group.names)
 
     def parts(self) -> list[tuple[str, ...]]:
