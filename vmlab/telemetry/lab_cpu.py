@@ -59,7 +59,7 @@ class NamespaceCpu:
         if last_pid != self._listed_at:
             self._listed_at = last_pid
             self._clocks = self._list()
-            self._reaped = self._reaped_by_init() + self._reaped_by_others()
+            self._reaped = self._reaped_seconds()
         try:
             running = sum(map(self._clock_ns, self._clocks))
         except OSError:
@@ -77,7 +77,7 @@ class NamespaceCpu:
             except OSError:
                 # Its time is counted for the process that reaped it.
                 self._listed_at = b""
-        self._reaped = self._reaped_by_init() + self._reaped_by_others()
+        self._reaped = self._reaped_seconds()
         return running
 
     def apart_seconds(self) -> float:
@@ -104,12 +104,9 @@ class NamespaceCpu:
         except OSError:
             return None
 
-    def _reaped_by_init(self) -> float:
-        return 0.0 if self._init is None else ProcessStat.of(self._init.read()).reaped / TICKS_PER_SECOND
-
-    def _reaped_by_others(self) -> float:
-        """By all but init, and but this process, whose children `os.times` has."""
-        seconds = 0.0
+    def _reaped_seconds(self) -> float:
+        """By init and all others but this process, whose children `os.times` has."""
+        seconds = 0.0 if self._init is None else ProcessStat.of(self._init.read()).reaped / TICKS_PER_SECOND
         for file in filter(None, self._reapers.values()):
             with suppress(OSError, ValueError):
                 seconds += ProcessStat.of(file.read()).reaped / TICKS_PER_SECOND
