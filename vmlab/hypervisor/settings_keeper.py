@@ -117,21 +117,18 @@ class SettingsKeeper:
         taken = read_setting(self.roots, name)
         if taken != value:
             write_state(self.roots, name, entry.was)
-            self._strike(name)
+            self._journal.strike(self._held.pop(name))
             raise HypervisorError(f"{path_of(self.roots, name)} took {taken} instead of {value}")
         self._tell(f"{path_of(self.roots, name)} is {value} now, {entry.was} before the run")
 
     def _let_go(self, name: str) -> None:
         entry = self._held[name]
         lines = put_back(entry, {entry.ours}, self.roots, self._journal)
-        self._strike(name)
+        self._journal.strike(self._held.pop(name))
         if name not in self._warned:
             for line in lines:
                 self._warned.add(name)
                 self._warn(line)
-
-    def _strike(self, name: str) -> None:
-        self._journal.strike(self._held.pop(name))
 
 
 def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots, journal: Journal) -> list[str]:
