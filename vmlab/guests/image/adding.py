@@ -23,10 +23,9 @@ from typing import Any, BinaryIO
 
 from vmlab.guests.added_guest import all_programs
 from vmlab.guests.cached.collection import Notice
-from vmlab.guests.cached.locks import wait_for
 from vmlab.guests.image import added
 from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, System, id_of
-from vmlab.guests.image.steps import run_step, stoppable
+from vmlab.guests.image.steps import run_step, stoppable, wait_alone
 from vmlab.guests.ssh import read_private_key
 from vmlab.integrity.digests import describe
 from vmlab.integrity.long_work import LongWork, beside, copied
@@ -95,13 +94,8 @@ def add(new: NewImage, progress: Notice) -> AddedImage:
     kind = _format_of(new.disk)
     demand_usable(ADDED.folder())
     with stoppable(f"adding image {new.name}") as work:
-        lock = wait_for(
-            ADDED.build_lock(new.name),
-            every=0.2,
-            busy=lambda: progress(f"image {new.name} is being added by another; waiting for it"),
-            each=work.step,
-        )
-        with lock:
+        busy = f"image {new.name} is being added by another"
+        with wait_alone(ADDED.build_lock(new.name), busy, progress, work):
             try:
                 return _added(new, key, kind, work, progress)
             except OSError as error:

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from vmlab.guests.cached.collection import Notice
-from vmlab.guests.cached.locks import Lock, wait_for
+from vmlab.guests.cached.locks import Lock
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import DOCS, FILES, IMAGES, Image, licences
 from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe, LayerRecipe, apt_options, debian_sources
-from vmlab.guests.image.steps import STEP_TOOLS, run_step, stoppable
+from vmlab.guests.image.steps import STEP_TOOLS, run_step, stoppable, wait_alone
 from vmlab.integrity.digests import describe
 from vmlab.integrity.long_work import LongWork
 from vmlab.model.errors import ImageError, in_one_line
@@ -251,12 +251,8 @@ def _system_errors_are_said() -> Iterator[None]:
 
 def _only_builder(progress: Notice, work: LongWork) -> Lock:
     """The lock that one build has at a time; blocks."""
-    return wait_for(
-        catalog.images_folder() / _BUILD_LOCK,
-        every=0.2,
-        busy=lambda: progress("another build of a guest image is under way; waiting for it"),
-        each=work.step,
-    )
+    lock = catalog.images_folder() / _BUILD_LOCK
+    return wait_alone(lock, "another build of a guest image is under way", progress, work)
 
 
 def make_tree(recipe: ImageRecipe, tree: Path, scratch: Path, step: Callable[[list[str]], None]) -> None:

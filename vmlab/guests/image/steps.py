@@ -15,6 +15,8 @@ from types import FrameType
 
 import psutil
 
+from vmlab.guests.cached.collection import Notice
+from vmlab.guests.cached.locks import Lock, wait_for
 from vmlab.integrity.long_work import LongWork, checked_by, current
 from vmlab.model.errors import ExitCode, ImageError, RunInterrupted
 from vmlab.system.processes import signal_process
@@ -30,6 +32,11 @@ _CONTAINED = (
 )
 STEP_TOOLS = {"setpriv": "util-linux", "unshare": "util-linux"}
 """Debian's packages with the programs that every step takes."""
+
+
+def wait_alone(lock: Path, busy: str, progress: Notice, work: LongWork) -> Lock:
+    """Wait for a lock as long as it takes, unless the work is to end; `busy` is said where another has it."""
+    return wait_for(lock, every=0.2, busy=lambda: progress(f"{busy}; waiting for it"), each=work.step)
 
 
 class _Stop:
