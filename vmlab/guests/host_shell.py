@@ -97,18 +97,20 @@ class HostShell(CommandShell):
     def _placed(self, argv: Sequence[str]) -> list[str]:
         return [*self._enter, "/usr/sbin/chroot", str(self.root), *argv]
 
-    def _environment(self) -> dict[str, str]:
-        return {**_ENVIRONMENT, "PATH": self.search}
-
-    async def completed(self, argv: Sequence[str], given: bytes, deadline: float, what: str) -> Completed:
-        """As `CommandShell` has it."""
-        process = await asyncio.create_subprocess_exec(
+    async def _started(self, argv: Sequence[str], errors: int) -> asyncio.subprocess.Process:
+        """The program, whose standard error goes to `errors`."""
+        return await asyncio.create_subprocess_exec(
             *self._inside(argv),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self._environment(),
+            stderr=errors,
+            env={**_ENVIRONMENT, "PATH": self.search},
+            limit=_LINE_LIMIT,
         )
+
+    async def completed(self, argv: Sequence[str], given: bytes, deadline: float, what: str) -> Completed:
+        """As `CommandShell` has it."""
+        process = await self._started(argv, asyncio.subprocess.PIPE)
         try:
             async with within(deadline, f"host: {what} took longer than {deadline:.0f} s"):
                 out, err = await _communicated(process, given, what)
@@ -133,15 +135,7 @@ class HostShell(CommandShell):
 
     async def launch(self, argv: list[str]) -> Channel:
         """Start a program and stay connected with it."""
-        process = await asyncio.create_subprocess_exec(
-            *self._inside(argv),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=self._environment(),
-            limit=_LINE_LIMIT,
-        )
-        return HostChannel(process)
+        return HostChannel(await self._started(argv, asyncio.subprocess.DEVNULL))
 
 
 class BareShell(HostShell):
