@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass
 from vmlab.hypervisor.trace_instance import demand_traceable
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.errors import UsageError, unusable
+from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.store.life import RECORDER
 from vmlab.store.runs import new_run_id
 from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import demand_usable
-from vmlab.system.removal import make_marked, remove_tree
 
 NAME = "recording"
 """What a recording is called in place of a scenario."""
@@ -62,16 +61,7 @@ def start_recording(request: RecordingRequest) -> RunFolder:
         demand_traceable()
     demand_usable(runs_folder())
     folder = RunFolder.of(new_run_id(NAME))
-    try:
-        make_marked(folder.path, folder.id)
-        try:
-            lock = folder.take_lock()
-        except BaseException:
-            remove_tree(folder.path)
-            raise
-    except OSError as error:
-        raise unusable(error, "write") from error
-    with closed_after(lock):
+    with closed_after(folder.make(guests=False)) as lock:
         pid = spawn_detached(_PROGRAM, folder, str(lock), request.to_json(), kept=(lock,))
         folder.note_processes(launcher_pid=pid, **{RECORDER: pid})
     return folder

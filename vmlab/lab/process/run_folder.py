@@ -130,20 +130,22 @@ class RunFolder:
         """The runner's Unix socket."""
         return self.runtime / "control.sock"
 
-    def make(self) -> int:
+    def make(self, *, guests: bool = True) -> int:
         """Make the folders, marked as the run's; the descriptor that holds its lock, see `take_lock`.
 
-        At no moment can another process that clears up mistake the run for a dead one. Raises RefusedError, with no
-        folder left, when one cannot be written, or files in it cannot be locked.
+        Without `guests` the run has no disks and no runtime folder. At no moment can another process that clears up
+        mistake the run for a dead one. Raises RefusedError, with no folder left, when one cannot be written, or files
+        in it cannot be locked.
         """
-        demand_usable(runs_folder(), runtime_folder())
+        demand_usable(runs_folder(), *([runtime_folder()] if guests else []))
         try:
             make_marked(self.path, self.id)
             lock = None
             try:
                 lock = self.take_lock()
-                self.disks.mkdir()
-                RuntimeFolder(self.runtime).make(self.id, self.path)
+                if guests:
+                    self.disks.mkdir()
+                    RuntimeFolder(self.runtime).make(self.id, self.path)
                 return lock
             except BaseException:
                 remove_tree(self.path)
