@@ -19,14 +19,17 @@ from vmlab.model.visible import visible_line
 from vmlab.report.gate_text import failing_lines
 from vmlab.system.given_file import new_file
 
-_OPTIONS = (
-    click.option(
-        "--fail-if",
-        "texts",
-        multiple=True,
-        metavar="CONDITION",
-        help="Exit with 1 if the interval proves this: a difference, such as 'web.latency_p95 > +20 %', or a "
-        "level, such as 'web.latency_p95 > 20 ms'; can be repeated. Without a metric it applies to the run time.",
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _fail_if(help: str) -> Option:
+    return click.option("--fail-if", "texts", multiple=True, metavar="CONDITION", help=help)
+
+
+_OPTIONS: tuple[Option, ...] = (
+    _fail_if(
+        "Exit with 1 if the interval proves this: a difference, such as 'web.latency_p95 > +20 %', or a level, such as "
+        "'web.latency_p95 > 20 ms'; can be repeated. Without a metric it applies to the run time."
     ),
     click.option("--strict", is_flag=True, help="Exit with 1 instead of 4 if a condition is undecided."),
     click.option("--lenient", is_flag=True, help="Exit with 0 instead of 4 if a condition is undecided."),
@@ -78,13 +81,7 @@ def conditions_option(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_conditions(*args: Any, texts: tuple[str, ...], **values: Any) -> Any:
         return command(*args, conditions=tuple(map(Condition.parse, texts)), **values)
 
-    return click.option(
-        "--fail-if",
-        "texts",
-        multiple=True,
-        metavar="CONDITION",
-        help="Show how many repeats or runs this `vmlab compare` condition needs.",
-    )(with_conditions)
+    return _fail_if("Show how many repeats or runs this `vmlab compare` condition needs.")(with_conditions)
 
 
 def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,6 +93,7 @@ def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
         gate = GateOptions(tuple(map(Condition.parse, texts)), **own)
         return command(*args, gate=gate, **values)
 
+    found: Callable[..., Any] = with_gate
     for option in reversed(_OPTIONS):
-        with_gate = option(with_gate)
-    return with_gate
+        found = option(found)
+    return found
