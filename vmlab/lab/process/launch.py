@@ -101,8 +101,15 @@ def check_startable(plan: Plan, *, concurrent: bool = False) -> None:
     """Raise RefusedError where what the plan needs beside guests is not here, or it changes settings of the host under
     another run.
     """
-    _require_pools(plan)
-    _require_volume_groups(plan)
+    for pool in plan.pools:
+        # Imported late, as the next one: few scenarios have data disks there.
+        from vmlab.hypervisor.ceph.rbd import require_pool
+
+        require_pool(pool)
+    for group, cells in plan.volumes.items():
+        from vmlab.hypervisor.lvm.logical_volumes import require_group
+
+        require_group(group, cells)
     if plan.on_hosts_libvirt:
         require_daemon()
     if concurrent and plan.host_settings:
@@ -112,22 +119,6 @@ def check_startable(plan: Plan, *, concurrent: bool = False) -> None:
     if concurrent and plan.huge_pages:
         words = "the scenario reserves huge pages, of which the host has one number for all runs"
         raise RefusedError(words, remedy=_TURN)
-
-
-def _require_pools(plan: Plan) -> None:
-    if plan.pools:
-        from vmlab.hypervisor.ceph.rbd import require_pool
-
-        for pool in plan.pools:
-            require_pool(pool)
-
-
-def _require_volume_groups(plan: Plan) -> None:
-    if plan.volumes:
-        from vmlab.hypervisor.lvm.logical_volumes import require_group
-
-        for group, cells in plan.volumes.items():
-            require_group(group, cells)
 
 
 def spawn_launcher(folder: RunFolder, lock: int, measuring: int) -> int:
