@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vmlab.guests import sent_assets
@@ -86,9 +87,7 @@ def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
 
 
 def _layer(folder: RunFolder, launcher_parts: LauncherParts, image: Image, packages: tuple[str, ...]) -> Image:
-    def ensured(report: Callable[[str], None]) -> Image:
-        return launcher_parts.ensure_layer(image, packages, report)
-
+    ensured = partial(launcher_parts.ensure_layer, image, packages)
     return _ready(folder, launcher_parts, ensured, layer_name(packages))
 
 

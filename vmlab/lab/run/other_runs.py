@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
+from vmlab.lab.process.measuring_runs import others_measuring
 from vmlab.model.errors import StoreError
 from vmlab.model.event import AnotherRunSeen, Event
 
@@ -23,7 +23,7 @@ async def noted_others(place: int, own: str, emit: Callable[[Event], object]) ->
         with contextlib.suppress(StoreError, OSError):
             for other in others_measuring(place, own):
                 if other.run not in seen:
-                    emit(_seen(other))
+                    emit(AnotherRunSeen(run=other.run, user=other.user, launcher=other.launcher, folder=other.folder))
                     seen.add(other.run)
 
     async def watch() -> None:
@@ -40,7 +40,3 @@ async def noted_others(place: int, own: str, emit: Callable[[Event], object]) ->
             await watching
         # A run that began in the last moment is recorded as well.
         look()
-
-
-def _seen(other: MeasuringRun) -> AnotherRunSeen:
-    return AnotherRunSeen(run=other.run, user=other.user, launcher=other.launcher, folder=other.folder)
