@@ -63,24 +63,11 @@ class Execution:
         self._network = NetworkCheck(self._around.hypervisor, self._guests.specs)
         self._limits = LimitCheck(self._around.hypervisor, self._guests, self._events)
         self.undisturbed = Undisturbed(self._around, self._guests)
-        """For tiles that leave, as the next one."""
+        """For the cell, which begins and ends it, and for tiles that leave, as the next one."""
         self.inside = StopsInside(self._guests, self._around.timing)
         interval = self._around.timing.latency
         self.latency = LatencyReadings(self._around.hypervisor, self._guests, self._events, interval)
         """Of the guests' disks while the clients work."""
-
-    @property
-    def lost_seconds(self) -> float:
-        """See `Undisturbed`."""
-        return self.undisturbed.lost_seconds
-
-    async def prepare(self) -> None:
-        """Take what must not change from now on. Places on the host have no links yet."""
-        await self.undisturbed.prepare(links=not self._plan.works_on_host)
-
-    async def stop(self) -> None:
-        """End what `prepare` has opened, whatever has failed."""
-        await self.undisturbed.stop()
 
     async def run(self, instances: Instances, end_tiles: Callable[[], Awaitable[None]]) -> None:
         """Start all of `instances` together and follow each to its end; `end_tiles` ends changes of the tiles.

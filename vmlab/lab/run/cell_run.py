@@ -197,7 +197,7 @@ class CellRun:
             async with self._around.host.disk.limited():
                 await self._execution.run(self._instances, self.live_tiles.end)
         finally:
-            await self._execution.stop()
+            await self._execution.undisturbed.stop()
         with self._events.phase(Phase.COLLECT):
             await self._collect()
 
@@ -205,7 +205,8 @@ class CellRun:
         self._host.make()
         await self._bare.start()
         self._instances.add(self._instances.made(self.plan.workloads))
-        await self._execution.prepare()
+        # Places on the host have no links yet.
+        await self._execution.undisturbed.prepare(links=not self.plan.works_on_host)
         # What is frozen was staged and rehearsed before; the host never is.
         await run_all(instance.stage(host_alone=staged) for instance in self._instances)
         if self._around.guests.snapshot_provider is not None:
@@ -293,7 +294,8 @@ class CellRun:
     async def _collect(self) -> None:
         await self._prove_again()
         # Where one fails, none of the others goes on beside the clean-up and the next cell.
-        collecting = [instance.collect(self._execution.lost_seconds) for instance in self._instances]
+        lost = self._execution.undisturbed.lost_seconds
+        collecting = [instance.collect(lost) for instance in self._instances]
         await run_all([self._compare_disks(), self._look_at_boots(), *collecting])
         for instance in self._instances:
             instance.say_ended()
