@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, get_args
+from typing import ClassVar, Generic, TypeVar, get_args
 
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
 from vmlab.hypervisor.protocols import GuestDisk
@@ -317,11 +317,3 @@ class LiveCache(LiveSwitch[CacheMode]):
             # Clean pages stay in the host's cache, where nobody reads them any more.
             for fault in await emptied(host_files(proofs)):
                 self._events.warn(fault)
-
-
-def live_switches(
-    plan: CellPlan, guests: GuestSet, events: CellEvents, drain: float, disk: GuestDisk, ksm: HostKsm | None
-) -> dict[str, LiveSwitch[Any]]:
-    """All that viewers may switch, by the scenario's word for it; for the others see `LiveCache` and `LiveKsm`."""
-    switches = (LiveCache(plan, guests, events, drain, disk), LiveKsm(plan, guests, events, ksm))
-    return {one.what: one for one in switches}

@@ -17,7 +17,7 @@ from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.cell_losses import Losses, SilentDisks
 from vmlab.lab.cell.common_start import HostsStart
 from vmlab.lab.cell.execution import Execution
-from vmlab.lab.cell.live_switch import live_switches
+from vmlab.lab.cell.live_switch import LiveCache, LiveKsm, LiveSwitch
 from vmlab.lab.cell.live_tiles import LiveTiles
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.surroundings import CellSurroundings
@@ -72,9 +72,10 @@ class CellRun:
             layers=around.guests.layers,
         )
         self._caches = Caches(self._guests, warm=plan.warm)
-        host, drain = around.host, self._timing.drain
-        self.live = live_switches(plan, self._guests, self._events, drain, host.disk, host.ksm)
-        """What viewers may switch while the workloads run."""
+        cache = LiveCache(plan, self._guests, self._events, self._timing.drain, around.host.disk)
+        ksm = LiveKsm(plan, self._guests, self._events, around.host.ksm)
+        self.live: dict[str, LiveSwitch[Any]] = {cache.what: cache, ksm.what: ksm}
+        """What viewers may switch while the workloads run, by the scenario's word for it."""
         self._host = HostSide(plan, around.host.tiles)
         self._bare = BareGuests(plan, around.host.bare, self._timing, self._events.note)
         self._silent_disks = SilentDisks(around.hypervisor, self._guests, self._events, self._timing)
