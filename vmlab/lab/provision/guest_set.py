@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from ipaddress import IPv4Network
 from typing import Any, Protocol
 
 import asyncssh
@@ -26,7 +25,7 @@ from vmlab.hypervisor.protocols import Hypervisor, SavedGuest
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
-from vmlab.model.names import NETWORK, elastic_address, guest_address, guest_mac
+from vmlab.model.names import elastic_address, guest_address, guest_mac
 from vmlab.model.results import CacheProof, LeverProof
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
@@ -72,6 +71,7 @@ class GuestSet:
     specs: list[DomainSpec] = field(default_factory=list, init=False)
     _addresses: dict[str, str] = field(default_factory=dict, init=False)
     _elastic: dict[str, str] = field(default_factory=dict, init=False)
+    """By which others reach guests whose addresses are translated."""
     _proved: dict[str, list[LeverProof]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -90,10 +90,11 @@ class GuestSet:
         Their domains, which `add` starts and `retire` ends.
         """
         self._keys.add(guest.key for guest in guests)
-        self._addresses |= addresses(guests, self.hypervisor.network.addresses)
-        self._elastic |= elastic_addresses(guests)
-        cards = macs(guests)
-        specs = [self._spec(guest, cards[guest.key]) for guest in guests]
+        network, places = self.hypervisor.network.addresses, positions(guests)
+        self._addresses |= {key: guest_address(*place, network) for key, place in places.items()}
+        translated = [guest.key for guest in guests if guest.resources.network == "nat"]
+        self._elastic |= {key: elastic_address(*places[key]) for key in translated}
+        specs = [self._spec(guest, guest_mac(*places[guest.key])) for guest in guests]
         self.guests += guests
         self.specs += specs
         return specs
@@ -334,20 +335,3 @@ def positions(guests: Iterable[GuestPlan]) -> dict[str, tuple[int, int]]:
         found[guest.key] = (guest.tile, seen[guest.tile])
         seen[guest.tile] += 1
     return found
-
-
-def addresses(guests: Iterable[GuestPlan], network: IPv4Network = NETWORK) -> dict[str, str]:
-    """IPv4 address in `network` by guest key."""
-    return {key: guest_address(*place, network) for key, place in positions(guests).items()}
-
-
-def elastic_addresses(guests: Iterable[GuestPlan]) -> dict[str, str]:
-    """IPv4 address by which others reach a guest whose addresses are translated, by guest key; others have none."""
-    guests = list(guests)
-    translated = {guest.key for guest in guests if guest.resources.network == "nat"}
-    return {key: elastic_address(*place) for key, place in positions(guests).items() if key in translated}
-
-
-def macs(guests: Iterable[GuestPlan]) -> dict[str, str]:
-    """MAC address by guest key."""
-    return {key: guest_mac(*place) for key, place in positions(guests).items()}
