@@ -148,7 +148,12 @@ class SnapshotProvider:
         digests = {disk: image_digest(disk) for disk in {self._base(spec) for spec in specs}}
         facts = await self._hypervisor.facts()
         recipes = {
-            guest.key: self._recipe(digests[self._base(spec)], cell, guest, layout(spec, self._image, facts))
+            guest.key: SnapshotRecipe(
+                image=digests[self._base(spec)],
+                machine=layout(spec, self._image, facts),
+                roles=guest.roles,
+                preparation={**preparation_of(cell, guest, self._seed), "helper": self.helper},
+            )
             for guest, spec in zip(cell.guests, specs, strict=True)
         }
         of_id = {recipes[guest.key].id: (guest, spec) for guest, spec in zip(cell.guests, specs, strict=True)}
@@ -170,14 +175,6 @@ class SnapshotProvider:
     def _base(self, spec: DomainSpec) -> Path:
         """The disk of the image below a guest."""
         return (spec.image or self._image).disk
-
-    def _recipe(self, image: str, cell: CellPlan, guest: GuestPlan, machine: Mapping[str, object]) -> SnapshotRecipe:
-        return SnapshotRecipe(
-            image=image,
-            machine=machine,
-            roles=guest.roles,
-            preparation={**preparation_of(cell, guest, self._seed), "helper": self.helper},
-        )
 
     async def _ensure(self, recipe: SnapshotRecipe, cell: CellPlan, guest: GuestPlan, spec: DomainSpec) -> Snapshot:
         found = find(recipe, self._say)
@@ -204,21 +201,18 @@ class SnapshotProvider:
 
     async def _build(self, cell: CellPlan, guest: GuestPlan, spec: DomainSpec, name: str, folder: Path) -> None:
         """Boot one guest without a network, prepare it through its agent, save it into `folder`."""
-        async with self._building:
-            await self._built(cell, guest, spec, name, folder)
-
-    async def _built(self, cell: CellPlan, guest: GuestPlan, spec: DomainSpec, name: str, folder: Path) -> None:
         template = replace(spec, name=name, network=False, resources=spec.resources.with_no_limits())
         call: AgentCall = partial(self._hypervisor.agent, name)
-        await self._hypervisor.create(self._image, [template])
-        try:
-            alarm = self._hypervisor.watch.until_lost([name])
-            await run_with_alarm(alarm, self._prepared(call, cell, guest, name, folder), grace=self._timing.cause)
-        except GuestLost as lost:
-            cause = f"{lost.cause} while it was made ready to be frozen"
-            raise GuestLost(guest.guest, cause, crashed=lost.crashed) from lost
-        finally:
-            await self._hypervisor.destroy([name])
+        async with self._building:
+            await self._hypervisor.create(self._image, [template])
+            try:
+                alarm = self._hypervisor.watch.until_lost([name])
+                await run_with_alarm(alarm, self._prepared(call, cell, guest, name, folder), grace=self._timing.cause)
+            except GuestLost as lost:
+                cause = f"{lost.cause} while it was made ready to be frozen"
+                raise GuestLost(guest.guest, cause, crashed=lost.crashed) from lost
+            finally:
+                await self._hypervisor.destroy([name])
 
     async def _prepared(self, call: AgentCall, cell: CellPlan, guest: GuestPlan, name: str, folder: Path) -> None:
         beside, cpus = len({one.guest for one in cell.guests}), os.cpu_count() or 1
