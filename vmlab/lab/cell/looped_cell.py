@@ -76,11 +76,8 @@ class Loop:
             over = not self.goes_on or instance.plan.tile in self._leaving
             if over or instance.context.round >= MOST_ROUNDS:
                 return
-            await self._close(instance)
+            await instance.close()
+            for note in instance.notes:
+                self._events.warn(note)
             instance = self._again(instance)
             await instance.run_again()
-
-    async def _close(self, instance: WorkloadInstance) -> None:
-        await instance.close()
-        for note in instance.notes:
-            self._events.warn(note)

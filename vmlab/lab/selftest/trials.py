@@ -271,9 +271,7 @@ class Trials:
     def _judge_intact(self, folder: RunFolder) -> None:
         try:
             with RunReader(folder.store) as reader:
-                timeline = RunTimeline()
-                for _, event in reader.events():
-                    timeline.apply(event)
+                timeline = RunTimeline.of(event for _, event in reader.events())
                 damage = reader.damage()
         except VmlabError as error:
             self._note(INTACT, FAILS, in_one_line(error))
