@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, in_one_line
+from vmlab.model.jsonable import picked
 from vmlab.model.quantities import about_seconds
 from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import flock
@@ -128,13 +129,7 @@ class HostQueue:
     def document(self) -> list[dict[str, Any]]:
         """Those that wait, in order, for other programs."""
         return [
-            {
-                "place": place,
-                "name": one.name,
-                "user": one.user,
-                "process": one.process,
-                "begins_in_seconds": self.begins(place),
-            }
+            {"place": place, **picked(one, "name", "user", "process"), "begins_in_seconds": self.begins(place)}
             for place, one in enumerate(self.waiting, 1)
         ]
 
