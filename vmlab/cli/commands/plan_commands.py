@@ -18,12 +18,12 @@ from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.guests.image.layers import states
-from vmlab.lab.provision.host_support import host_for_plans, prepare_run, with_repeats_here
-from vmlab.model.errors import ExitCode, RefusedError, VmlabError
+from vmlab.lab.provision.host_support import host_for_plans, misfit, prepare_run, with_repeats_here
+from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.jsonable import picked
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Outcome
-from vmlab.plan.planning import Overrides, check_fit, load_valid, validate_all
+from vmlab.plan.planning import Overrides, load_valid, validate_all
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.scenario_file.schema import scenario_schema
 from vmlab.plan.terms import Plan
@@ -56,11 +56,7 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
     gate = gate_needed(planned, conditions)
     finds = _detectable(planned)
     layers = states(planned.layers)
-    refusal: RefusedError | None = None
-    try:
-        check_fit(planned, host)
-    except RefusedError as error:
-        refusal = error
+    refusal = misfit(planned, host)
     if as_json:
         write_json(plan_document(planned, host, str(refusal) if refusal else None, gate, finds, layers))
     else:

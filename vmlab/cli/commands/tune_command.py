@@ -23,11 +23,11 @@ from vmlab.cli.one_run import follow, started
 from vmlab.cli.options import concurrent_option, names_in, overrides_options, wait_option
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.lab.process.waiting_runs import demand_one_way
-from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import ExitCode, RefusedError, UsageError
+from vmlab.lab.provision.host_support import misfit, prepare_run
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.places import runs_folder
 from vmlab.plan.estimate import freezing_seconds
-from vmlab.plan.planning import Overrides, check_fit, load_valid, read_host_facts
+from vmlab.plan.planning import Overrides, load_valid, read_host_facts
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.tuning.fio_options import FioOptions, fio_bytes, fio_seconds
 from vmlab.plan.tuning.tuning_scenarios import ScreeningPlan, TuningRequest, confirmation_file, plan_screening
@@ -189,11 +189,7 @@ def _show_plan(plan: ScreeningPlan, how: _How, *, only: bool) -> None:
     workloads = [one for cell in planned.cells for one in cell.workloads]
     freezing = 0.0 if planned.cold else freezing_seconds(workloads, host.accelerator_guess)
     time = TuneTime(planned.seconds, len(planned.cells), how.repeats, freezing)
-    refusal: RefusedError | None = None
-    try:
-        check_fit(planned, host)
-    except RefusedError as error:
-        refusal = error
+    refusal = misfit(planned, host)
     if only and how.as_json:
         write_json(tune_plan_document(plan, time, str(refusal) if refusal else None))
     elif not how.as_json:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.hypervisor.checks import checks
-from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import RefusedError, VmlabError
+from vmlab.lab.provision.host_support import misfit, prepare_run
+from vmlab.model.errors import VmlabError
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED
-from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.tui.state.views import Readiness
@@ -89,11 +88,8 @@ def planned(name: str, overrides: Overrides) -> Planned:
     """The plan of a scenario. Raises ScenarioError or UsageError for what makes no sense."""
     file = load(name)
     plan, host = prepare_run(file, overrides)
-    try:
-        check_fit(plan, host)
-    except RefusedError as error:
-        return Planned(name, file, overrides, plan, host, str(error))
-    return Planned(name, file, overrides, plan, host)
+    refusal = misfit(plan, host)
+    return Planned(name, file, overrides, plan, host, str(refusal or ""))
 
 
 GROUPS: dict[str, tuple[str, ...]] = {
