@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -36,12 +37,11 @@ class RowList(Painted, inherit_bindings=False):
         Binding("enter", "choose", "Open", show=False, tooltip="Open what the cursor is on"),
     ]
 
+    @dataclass(eq=False)
     class OfRow(Message):
         """Something is of the row with this key."""
 
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
+        key: str
 
     class Chosen(OfRow):
         """Enter, or a second click, on the row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from textual.events import Click
@@ -26,12 +27,11 @@ class Position(NamedTuple):
 class Timeline(Shown[Position]):
     """One line: position, a bar with a number at each cell's beginning, length. A click seeks."""
 
+    @dataclass(eq=False)
     class SeekRequested(Message):
         """The user clicked on a moment, in seconds from the beginning."""
 
-        def __init__(self, position: float) -> None:
-            super().__init__()
-            self.position = position
+        position: float
 
     shown = Position()
 

@@ -113,12 +113,11 @@ class ChoiceForm(Painted, inherit_bindings=False):
         Binding("space,enter", "choose", "Choose", tooltip="Take this value, or take it out"),
     ]
 
+    @dataclass(eq=False)
     class Toggled(Message):
         """The user chose or removed a value; the row is now `choice`."""
 
-        def __init__(self, choice: Choice) -> None:
-            super().__init__()
-            self.choice = choice
+        choice: Choice
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -6,6 +6,7 @@ That one is shown in full on the rest of the screen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from textual.events import Click
@@ -40,12 +41,11 @@ class HostLines(NamedTuple):
 class HostStrip(Shown[HostLines]):
     """States of hosts, with CPU, disk, cache mode and cell; a click chooses one."""
 
+    @dataclass(eq=False)
     class Chosen(Message):
         """The host `name` is to be shown in full."""
 
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
+        name: str
 
     shown = HostLines()
     _places: Sequence[tuple[int, int, int, str]] = ()
