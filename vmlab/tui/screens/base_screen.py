@@ -24,6 +24,7 @@ from vmlab.tui.widgets.painted import Line, Painted
 
 if TYPE_CHECKING:
     from vmlab.tui.app import Console
+    from vmlab.tui.widgets.charts.chart_board import ChartBoard
 
 NOW = "Switch the running guests' cache mode now, writeback or none; invalidates this cell"
 KSM_NOW = "Switch the host's KSM now, on or off; invalidates this cell"
@@ -153,10 +154,17 @@ class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=Fal
         """The console, for what concerns more than this screen."""
         return console_of(self)
 
-    @property
-    def has_panes(self) -> bool:
-        """Whether it is shown; the panes of a screen that is being removed go before the last of its messages come."""
-        return self.is_current and self.is_attached
+    def draw(self) -> None:
+        """Draw everything as it stands. For screens to do."""
+
+    def _draw_shown(self) -> None:
+        """Draw where it is shown: panes of a screen that is being removed go before the last of its messages come."""
+        if self.is_current and self.is_attached:
+            self.draw()
+
+    def action_span(self) -> None:
+        """Charts over all that is kept, or over the newest ticks again."""
+        cast("ChartBoard", self.query_one("#charts")).switch_span()
 
     def on_screen_suspend(self) -> None:
         """What was said of this screen would hide the keys of the next one."""

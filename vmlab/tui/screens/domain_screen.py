@@ -104,10 +104,6 @@ class OneGuestScreen(ConsoleScreen):
         if self._history().version != self._drawn:
             self._draw_shown()
 
-    def _draw_shown(self) -> None:
-        if self.has_panes:
-            self.draw()
-
     def draw(self) -> None:
         """Draw the newest figures; of a guest that has ended, those that were there."""
         self._drawn = self._history().version
@@ -124,10 +120,6 @@ class OneGuestScreen(ConsoleScreen):
                 board.styles.height = len(lines) + board.gutter.height
                 board.show(lines)
         charts.show(Charted(self._history()))
-
-    def action_span(self) -> None:
-        """Charts over all that is kept, or over the newest ticks again."""
-        self.query_one(ChartBoard).switch_span()
 
     def action_other(self, step: int) -> None:
         """The guest before or after this one, in the order of the list."""

@@ -17,7 +17,7 @@ from vmlab.tui.screens.base_screen import OF_A_RUN, SPAN_KEY
 from vmlab.tui.screens.commanding_screen import CommandingScreen
 from vmlab.tui.state.history import HOUR, History
 from vmlab.tui.state.views import LogLine, Measured, Readiness, RunView
-from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
+from vmlab.tui.widgets.charts.chart_board import Times
 from vmlab.tui.widgets.painted import Line, Piece, TextBoard
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
@@ -308,10 +308,6 @@ class LiveScreen(CommandingScreen):
         # Where something is under way is more to see.
         first = next((guest for guest in guests if guest.workloads), guests[0])
         self.app.push_screen(GuestScreen(first.key, lambda: self.history, lambda: self.view().guests, self.now))
-
-    def action_span(self) -> None:
-        """Charts over all that is kept, or over the newest ticks again."""
-        self.query_one(ChartBoard).switch_span()
 
     def action_demo(self) -> None:
         """The recording that comes with the program."""

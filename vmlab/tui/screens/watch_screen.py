@@ -180,10 +180,6 @@ class WatchScreen(ConsoleScreen):
             self._due.stop()
             self._due = None
 
-    def _draw_shown(self) -> None:
-        if self.has_panes:
-            self.draw()
-
     def on_resize(self) -> None:
         """Where there are few rows, those of the guests come before those of the log."""
         super().on_resize()
