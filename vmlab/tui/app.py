@@ -133,7 +133,7 @@ class Console(SureTimers, App[int], inherit_bindings=False):
         if self.recording is not None:
             self.call_after_refresh(self._replay, self.recording)
         elif self.demo is not None:
-            self.call_after_refresh(self._play, self.demo)
+            self.call_after_refresh(self.play_demo, self.demo)
         self.call_after_refresh(_collect_garbage)
 
     def notify(
@@ -251,19 +251,8 @@ class Console(SureTimers, App[int], inherit_bindings=False):
 
         self.call_later(gone)
 
-    @work(thread=True, exclusive=True, group="demo")
-    def open_demo(self) -> None:
-        """Play the recording that comes with the program."""
-        from vmlab.report.demo.chapters import load_demo
-
-        try:
-            demo = load_demo()
-        except VmlabError as error:
-            self.call_from_thread(self.notify, str(error), severity="error")
-            return
-        self.call_from_thread(self._play, demo)
-
-    def _play(self, demo: Demo) -> None:
+    def play_demo(self, demo: Demo) -> None:
+        """Play a recording with its story."""
         self.push_screen(_loaded("demo_screen.DemoScreen", demo))
 
     def propose(self, proposal: Proposal) -> None:

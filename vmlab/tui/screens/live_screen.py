@@ -22,6 +22,7 @@ from vmlab.tui.widgets.painted import Line, Piece, TextBoard
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
+    from vmlab.report.demo.chapters import Demo
     from vmlab.telemetry.recorder import Recorder
     from vmlab.tui.feed.live_feed import (
         HostSampled,
@@ -311,7 +312,13 @@ class LiveScreen(CommandingScreen):
 
     def action_demo(self) -> None:
         """The recording that comes with the program."""
-        self.console.open_demo()
+
+        def read() -> Demo:
+            from vmlab.report.demo.chapters import load_demo
+
+            return load_demo()
+
+        self.fetch(read, self.console.play_demo, group="demo")
 
     def action_try_it(self, name: str) -> None:
         """The plan of a scenario that is to be tried first."""
