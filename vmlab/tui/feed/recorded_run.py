@@ -96,7 +96,7 @@ class RecordedRun:
             if event.mono <= moment:
                 found.apply(event)
         for name, taken in self._figures.items():
-            last = bisect.bisect_right(taken, moment, key=_mono)
+            last = bisect.bisect_right(taken, moment, key=lambda sample: sample.mono)
             found.take(name, taken[max(0, last - TICKS) : last])
         return found
 
@@ -124,10 +124,6 @@ class RecordedRun:
         """When the workloads of each cell began and ended, in seconds from the recording's beginning."""
         spans = [cell.execution for cell in RunTimeline.of(self.events).cells.values()]
         return [(span[0] - self.began, span[1] - self.began) for span in spans if span is not None]
-
-
-def _mono(sample: Sample) -> float:
-    return sample.mono
 
 
 class Playback:

@@ -86,7 +86,7 @@ class FleetHosts:
     @property
     def names(self) -> tuple[str, ...]:
         """All hosts."""
-        return tuple(sorted(self._newest, key=_rank))
+        return tuple(sorted(self._newest, key=lambda name: (len(name), name)))
 
     def add(self, name: str) -> None:
         """A host that is known, although nothing came of it so far."""
@@ -142,10 +142,6 @@ class FleetHosts:
         cache = str(told.axes.get("cache") or told.settings.get("cache") or "")
         cache = cell.switches[-1].after if cell.switches else cache
         return view._replace(cell=told.cell, axes=axes, repeat=told.repeat, cache=cache)
-
-
-def _rank(name: str) -> tuple[int, str]:
-    return len(name), name
 
 
 def _state(event: Event | None) -> tuple[str, str]:

@@ -92,12 +92,9 @@ class RowList(Painted, inherit_bindings=False):
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The heading, then the rows; the one under the cursor in the cursor's colours."""
-        self._drawn = self._near(height)
-        return self._lines(width, self._drawn)
-
-    def _near(self, height: int) -> range:
         top = round(self.scroll_offset.y)
-        return range(max(0, top - height), top + 2 * height)
+        self._drawn = range(max(0, top - height), top + 2 * height)
+        return self._lines(width, self._drawn)
 
     def _lines(self, width: int, drawn: range) -> Iterable[Line]:
         """All lines, of which those at the places `drawn` are no blank ones."""

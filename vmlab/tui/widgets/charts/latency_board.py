@@ -195,16 +195,12 @@ def _parts(columns: Sequence[LatencyColumn]) -> int:
 
 def _rows(columns: Iterable[LatencyColumn], room: int) -> list[range]:
     """The bins of each row, the quickest first: all that have a request, in `room` rows at most."""
-    sums = [sum(counts) for counts in zip(*_all(columns), strict=True)]
+    every = (counts for column in columns for counts in column.counts.values())
+    sums = [sum(counts) for counts in zip(*every, strict=True)]
     used = [place for place, count in enumerate(sums) if count] or [0]
     first, last = used[0], used[-1]
     step = math.ceil((last - first + 1) / room)
     return [range(low, low + step) for low in range(first, last + 1, step)]
-
-
-def _all(columns: Iterable[LatencyColumn]) -> Iterator[Counts]:
-    for column in columns:
-        yield from column.counts.values()
 
 
 def _level(counts: Counts, row: range) -> int | None:

@@ -72,13 +72,8 @@ class Caption(Shown[tuple[str, str]]):
         title, sentence = self.shown
         if not title:
             return []
-        first, *rest = caption_lines(title, sentence, width)
+        first, *rest = wrapped(f"{title}: {sentence}", max(20, width), most=ROWS)
         return [
             [(first[: len(title)], "accent"), (first[len(title) :], "plain")],
             *([(line, "plain")] for line in rest),
         ]
-
-
-def caption_lines(title: str, sentence: str, width: int) -> list[str]:
-    """Title and sentence in lines of `width` columns, `ROWS` at most."""
-    return wrapped(f"{title}: {sentence}", max(20, width), most=ROWS)
