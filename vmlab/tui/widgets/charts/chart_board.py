@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -197,10 +197,6 @@ class ChartBoard(Shown[Charted]):
         """A new theme has new colours."""
         self._looks = {}
         super().notify_style_update()
-
-    def lines(self, width: int, height: int) -> Iterable[Line]:
-        """Not used: charts are painted as segments."""
-        return ()
 
     def _columns(self, drawn: int) -> dict[int, Moment]:
         last = self.shown.history.last
