@@ -7,7 +7,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from statistics import median_high
 from typing import NamedTuple
 
@@ -92,12 +92,7 @@ class History:
 
     def newer_than(self, moment: float) -> int:
         """How many samples were taken after `moment` of the monotonic clock."""
-        count = 0
-        for sample in reversed(self._samples):
-            if sample.mono <= moment:
-                break
-            count += 1
-        return count
+        return sum(1 for _ in takewhile(lambda sample: sample.mono > moment, reversed(self._samples)))
 
     def values(self, terms: Terms, count: int) -> list[float]:
         """The newest `count` sums of `terms`, oldest first; NaN where a sample lacks one of them.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from vmlab.model.sample import Sample
 from vmlab.system.text_width import right
@@ -157,10 +159,6 @@ def _put(texts: list[str], tones: list[str], column: int, text: str, tone: str) 
 
 
 def _pieces(texts: Sequence[str], tones: Sequence[str]) -> list[Piece]:
-    pieces: list[Piece] = []
-    for text, tone in zip(texts, tones, strict=True):
-        if pieces and pieces[-1][1] == tone:
-            pieces[-1] = (pieces[-1][0] + text, tone)
-        else:
-            pieces.append((text, tone))
-    return pieces
+    """Neighbours of one tone become one piece."""
+    by_tone = groupby(zip(texts, tones, strict=True), key=itemgetter(1))
+    return [("".join(text for text, _ in pieces), tone) for tone, pieces in by_tone]
