@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -211,11 +212,9 @@ def _resampled(curve: Curve, longest: float, count: int) -> list[float]:
     """The curve at `count` moments from 0 to `longest`, each the newest value at or before it; NaN outside."""
     times, values = curve
     out: list[float] = []
-    place = -1
     for step in range(count):
         moment = longest * (step + 1) / count
-        while place + 1 < len(times) and times[place + 1] <= moment:
-            place += 1
+        place = bisect_right(times, moment) - 1
         ended = not times or moment > times[-1] + longest / count
         out.append(math.nan if place < 0 or ended else values[place])
     return out
