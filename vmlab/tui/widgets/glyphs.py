@@ -53,6 +53,10 @@ class Glyphs(NamedTuple):
         """One character for a state or an outcome."""
         return _STATES.get(state, _OTHER)[self.plain]
 
+    def line(self, sign: str) -> str:
+        """A sign that is a line from top to bottom."""
+        return "|" if self.plain else sign
+
     def bar(self, fraction: float, width: int) -> tuple[str, str]:
         """A progress bar of `width` characters: what is done, and the rest."""
         share = max(0.0, min(1.0, fraction))

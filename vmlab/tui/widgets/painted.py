@@ -141,6 +141,11 @@ class Painted(ScrollView, inherit_bindings=False):
         return self._tones[name]
 
     @property
+    def has_signs(self) -> bool:
+        """Whether signs tell apart what colours do elsewhere: there are none, or nothing finer to draw with."""
+        return self.glyphs.plain or self.app.no_color
+
+    @property
     def ground(self) -> Style:
         """The widget's own style; kept, as working it out costs more than drawing a line."""
         if self._ground is None:

@@ -56,7 +56,8 @@ _AXIS_FROM = 14
 """Rows from which on one is for the time axis."""
 _GUTTER = 5
 """Columns of a chart for the ends of its scale."""
-_MARK = "┊"
+_MARK, _SWITCHED = "┊", "│"
+"""The lines where something began, and where guests were switched."""
 _SPEED_ROWS = 2
 """Rows of the CPUs' speed at least, with its figure."""
 _WAITING = "idle, waiting for disk"
@@ -169,7 +170,7 @@ class ChartBoard(Shown[Charted]):
     def _resources(self, width: int, height: int) -> list[Line]:
         """A line with the time, and those of the resources in `height` lines in all."""
         room = spark_width(width)
-        axis = axis_line(self._columns(room), room, "|" if self.glyphs.plain else _MARK)
+        axis = axis_line(self._columns(room), room, self.glyphs.line(_MARK))
         rows = []
         for resource in resources(self.shown.ordered):
             chart, terms = resource.chart, resource.terms
@@ -190,7 +191,7 @@ class ChartBoard(Shown[Charted]):
     def _spark(self, values: Sequence[float], top: float, room: int, rows: int) -> list[str]:
         sparks = [right(spark, room) for spark in self.glyphs.spark(values, top, rows)]
         for column in self._marked_columns(room, self._unpaired(room)):
-            sparks = [f"{one[:column]}{'|' if self.glyphs.plain else '│'}{one[column + 1 :]}" for one in sparks]
+            sparks = [f"{one[:column]}{self.glyphs.line(_SWITCHED)}{one[column + 1 :]}" for one in sparks]
         return sparks
 
     def notify_style_update(self) -> None:
@@ -207,7 +208,7 @@ class ChartBoard(Shown[Charted]):
 
     def _axis(self, across: int, each: int, width: int) -> Strip:
         drawn = each - _GUTTER
-        line = axis_line(self._columns(drawn), drawn, "|" if self.glyphs.plain else _MARK)
+        line = axis_line(self._columns(drawn), drawn, self.glyphs.line(_MARK))
         each_line = [(f"{axis_begin(self.span_seconds):>{_GUTTER}}", "quiet"), *line, (" " * _GAP, "plain")]
         return self._strip(each_line * across, width)
 
@@ -269,9 +270,9 @@ class ChartBoard(Shown[Charted]):
         head = head[: max(1, height - _LEAST_RASTER)]
         rows = self._raster(chart, values, scale.top, room, max(1, height - len(head)))
         for column in self._marked:
-            mark_behind(rows, column, "|" if self.glyphs.plain else _MARK)
+            mark_behind(rows, column, self.glyphs.line(_MARK))
         for column in self._marked_columns(room, odd if chart.stacked else 0):
-            mark_column(rows, column, "|" if self.glyphs.plain else "│")
+            mark_column(rows, column, self.glyphs.line(_SWITCHED))
         if any(series.idle for series in drawn):
             _say_idle(rows)
         looks = self._looks_of(tuple(series.tone for series in drawn))
@@ -335,19 +336,17 @@ class ChartBoard(Shown[Charted]):
 
     def _marks(self, chart: Chart) -> str:
         """Signs that distinguish series without colour; empty where there is colour."""
-        if not (self.glyphs.plain or self.app.no_color):
+        if not self.has_signs:
             return ""
         if not chart.stacked:
             return PLAIN_LINES
         return "#+o:.x" if self.glyphs.plain else "⣿⢕⠶⠒⠂⠄"
 
     def _raster(self, chart: Chart, values: list[list[float]], top: float, width: int, height: int) -> Rows:
-        plain = self.glyphs.plain
-        signs = plain or self.app.no_color
         if not chart.stacked:
-            return (plain_lines if signs else lines)(values, top, width, height)
-        if signs:
-            return textured(values, top, width, height, ascii_only=plain)
+            return (plain_lines if self.has_signs else lines)(values, top, width, height)
+        if self.has_signs:
+            return textured(values, top, width, height, ascii_only=self.glyphs.plain)
         idle = next((place for place, one in enumerate(chart.drawn) if one.idle), None)
         return stack(values, top, width, height, idle)
 

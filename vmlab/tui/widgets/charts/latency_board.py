@@ -141,7 +141,7 @@ class LatencyBoard(Painted):
             used = 0
             for place, column in enumerate(columns):
                 if place and column.part != columns[place - 1].part:
-                    line.append(("|" if self.glyphs.plain else "┊", "quiet"))
+                    line.append((self.glyphs.line("┊"), "quiet"))
                     used += 1
                 level = _level(column.counts[operation], row)
                 sign = " " if level is None else signs[level]

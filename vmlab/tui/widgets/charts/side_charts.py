@@ -27,6 +27,8 @@ _FIGURE = 15
 _DIFFERENCE, _BASELINE = 26, "baseline"
 _LEAST_BAR = 12
 _LEAST_LABEL = 8
+_MEAN, _SWITCHED = "┃", "│"
+"""The line at a mean, and that at a switch, as in the charts of a run."""
 _SIGNS = "; ~ no difference proven, ? too few measurements"
 """What stands before a difference; one without a sign is proven."""
 
@@ -55,14 +57,9 @@ class SideBars(Shown[ComparedSides]):
         """What the shades of a bar mean."""
         solid, shade = self._signs
         several = any(bar.half for row in self.shown.bars for bar in row.entries)
-        mean = (
-            f"{self._mark} mean, in {shade} its 95 % interval" if several else f"{solid} one measurement, no interval"
-        )
+        mark = self.glyphs.line(_MEAN)
+        mean = f"{mark} mean, in {shade} its 95 % interval" if several else f"{solid} one measurement, no interval"
         return [(f"{mean}{_SIGNS}", "quiet")]
-
-    @property
-    def _mark(self) -> str:
-        return "|" if self.glyphs.plain else "┃"
 
     @property
     def _signs(self) -> tuple[str, str]:
@@ -95,7 +92,7 @@ class SideBars(Shown[ComparedSides]):
         text = solid * low + shade * (high - low)
         if half:
             place = min(max(low, round(bar.mean / top * room)), high - 1)
-            text = text[:place] + self._mark + text[place + 1 :]
+            text = text[:place] + self.glyphs.line(_MEAN) + text[place + 1 :]
         return [(left(first_columns(text, room), room), tone)]
 
 
@@ -148,14 +145,15 @@ class OverlayChart(Shown[Overlay]):
         unit = unit if unit in ("%", "B", "B/s", "ms") else "1"
         scale = scale_for(unit, largest, 100.0 if unit == "%" and largest <= 100 else None)
         dots = [_resampled(curve, longest, 2 * width) for _, curve in every]
-        rows = (plain_lines if self._has_signs else lines)(dots, scale.top, width, height - 2)
+        rows = (plain_lines if self.has_signs else lines)(dots, scale.top, width, height - 2)
         sides = [side for side, _ in every]
-        rows = [[self._of_side(cell, sides, signs=self._has_signs) for cell in row] for row in rows]
+        rows = [[self._of_side(cell, sides, signs=self.has_signs) for cell in row] for row in rows]
         self._mark_switches(rows, longest)
         tones = [self.tone(tone) for tone in TONES]
         head = [(self.shown.title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet")]
         head += self._legend(width - line_width(head))
-        begin = f"0 s  {self._sign} guests switched while they ran" if any(self.shown.switches) else "0 s"
+        sign = self.glyphs.line(_SWITCHED)
+        begin = f"0 s  {sign} guests switched while they ran" if any(self.shown.switches) else "0 s"
         foot = f"{begin}{f'{longest:.0f} s since the workloads started':>{max(1, width - len(begin))}}"
         self.put(
             [
@@ -164,16 +162,6 @@ class OverlayChart(Shown[Overlay]):
                 self._strip([(foot, "quiet")], width),
             ]
         )
-
-    @property
-    def _has_signs(self) -> bool:
-        """Whether lines are distinguished by signs, as there is no colour for that or nothing finer to draw with."""
-        return self.glyphs.plain or self.app.no_color
-
-    @property
-    def _sign(self) -> str:
-        """The line at a switch, as in the charts of a run."""
-        return "|" if self.glyphs.plain else "│"
 
     @staticmethod
     def _of_side(cell: Cell, sides: Sequence[int], *, signs: bool) -> Cell:
@@ -192,12 +180,12 @@ class OverlayChart(Shown[Overlay]):
                 step = math.ceil(moment / longest * 2 * width) - 1 if longest else 0
                 column = min(width - 1, max(0, step) // 2)
                 for row in rows:
-                    row[column] = (self._sign, side, None)
+                    row[column] = (self.glyphs.line(_SWITCHED), side, None)
 
     def _legend(self, room: int) -> list[tuple[str, str]]:
         if not any(times for curves in self.shown.curves for times, _ in curves):
             return [("  nothing was sampled here", "quiet")]
-        marks, labels = PLAIN_LINES if self._has_signs else "────", self.shown.labels
+        marks, labels = PLAIN_LINES if self.has_signs else "────", self.shown.labels
         most = room if sum(width_of(label) + 4 for label in labels) <= room else room // len(labels) - 4
         shown = (ends_of(label, max(_LEAST_LABEL, most)) for label in labels)
         return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(shown)]
@@ -253,7 +241,7 @@ class PhaseLines(Shown[Phases]):
             yield [(f"{exactly(label, _LABEL)} ", tone), *self._parts(phases, longest, width - _LABEL - 1)]
 
     def _parts(self, phases: Mapping[str, float], longest: float, room: int) -> Iterable[Piece]:
-        sign = "|" if self.glyphs.plain else "▏"
+        sign = self.glyphs.line("▏")
         passed, used = 0.0, 0
         for number, (name, seconds) in enumerate(phases.items()):
             passed += seconds
