@@ -149,17 +149,13 @@ class WatchScreen(ConsoleScreen):
         """The run as it stands."""
         return NO_RUN if self.state is None else self.state.snapshot()
 
-    def apply(self, events: Iterable[Event]) -> None:
-        """Take in events of the run."""
+    def take(self, events: Iterable[Event], samples: Iterable[Sample]) -> None:
+        """Take in what is new of the run and of the host."""
         if self.state is not None:
             for event in events:
                 self.state.apply(event)
             if self.state.domains is not None:
                 self.domains = self.state.domains
-
-    def take(self, events: Iterable[Event], samples: Iterable[Sample]) -> None:
-        """Take in what is new of the run and of the host."""
-        self.apply(events)
         for sample in samples:
             self.history.take(sample)
 
