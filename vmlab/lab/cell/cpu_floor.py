@@ -111,15 +111,9 @@ class CpuFloor:
 
     def _key(self, plan: CellPlan, instance: WorkloadInstance, guest: Mapping[str, Any]) -> str:
         own = {"kind": instance.plan.kind, "params": instance.plan.params.model_dump(mode="json")}
-        around = (
-            {}
-            if kinds()[instance.plan.kind].follows_speed
-            else {
-                "workload": instance.plan.name,
-                "settings": settings_of(plan),
-                "host settings": repr(plan.host),
-            }
-        )
+        around: dict[str, Any] = {}
+        if not kinds()[instance.plan.kind].follows_speed:
+            around = {"workload": instance.plan.name, "settings": settings_of(plan), "host settings": repr(plan.host)}
         text = json.dumps([self._host, guest, own, around], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
