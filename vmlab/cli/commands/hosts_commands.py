@@ -113,11 +113,6 @@ def _show(found: Sequence[HostCheck]) -> None:
             write_text(visible_line(f"{'':<{width}}    {lack}"))
 
 
-def names_of(asked: tuple[str, ...]) -> tuple[str, ...]:
-    """The hosts that a user asked for, ``all`` by their names. Raises UsageError."""
-    return tuple(chosen_hosts(asked))
-
-
 def started_on_fleet(
     file: ScenarioFile,
     overrides: Overrides,

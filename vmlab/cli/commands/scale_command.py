@@ -111,9 +111,9 @@ def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, one_h
         return overrides
     if one_host:
         raise UsageError("--wait and --concurrent are for a run on one host")
-    from vmlab.cli.commands.hosts_commands import names_of
+    from vmlab.fleet.hosts_file import chosen_hosts
 
-    return replace(overrides, hosts=names_of(overrides.hosts))
+    return replace(overrides, hosts=tuple(chosen_hosts(overrides.hosts)))
 
 
 def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
@@ -19,15 +18,13 @@ _SERVED = "vmlab.tui.served"
 _PACKAGES = ("aiohttp", "textual_serve")
 
 
-def port_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--port``, which every command that serves has."""
-    return click.option(
-        "--port", type=click.IntRange(0, 65535), default=8640, show_default=True, help="Port; 0 takes a free one."
-    )(command)
+_port = click.option(
+    "--port", type=click.IntRange(0, 65535), default=8640, show_default=True, help="Port; 0 takes a free one."
+)
 
 
 @click.command()
-@port_option
+@_port
 @click.option("--control", is_flag=True, help="Let pages start, change and stop runs; else they only watch.")
 def serve(port: int, control: bool) -> ExitCode:
     """Open the console in a browser on this host.
@@ -83,7 +80,7 @@ def replay(run: str, no_mouse: bool, theme: str | None) -> None:
 @click.command()
 @click.option("--list", "as_list", is_flag=True, help="Print the steps as text.")
 @click.option("--serve", is_flag=True, help="Play it in a browser, as `vmlab serve` shows the console.")
-@port_option
+@_port
 @_no_mouse
 @_theme
 def demo(as_list: bool, serve: bool, port: int, no_mouse: bool, theme: str | None) -> ExitCode:
