@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -298,21 +297,17 @@ class Trials:
 def recorder_verdict(recorded: dict[str, float], kernel: dict[str, float], memory: float) -> tuple[str, str]:
     """Whether the recorder's means over a span are the kernel's, and both in words; `memory` is the host's, in
     bytes."""
-    allowed = partial(_allowed, memory)
+    allowed = {name: _CACHED_SHARE * memory if name.endswith("_bytes") else _CPU_POINTS for name in kernel}
     missing = [name for name in kernel if name not in recorded]
     if missing:
         return FAILS, f"it has no {missing[0]}"
-    apart = [name for name, value in kernel.items() if abs(recorded[name] - value) > allowed(name)]
+    apart = [name for name, value in kernel.items() if abs(recorded[name] - value) > allowed[name]]
     user, system = (f"{recorded[name]:.1f} and {kernel[name]:.1f} %" for name in list(kernel)[:2])
     words = f"recorder and counters: CPU user {user}, system {system}"
     if apart:
         name = apart[0]
         return FAILS, f"{name}: recorded {recorded[name]:.4g}, by the counters {kernel[name]:.4g}; {words}"
     return WORKS, words
-
-
-def _allowed(memory: float, name: str) -> float:
-    return _CACHED_SHARE * memory if name.endswith("_bytes") else _CPU_POINTS
 
 
 def _processes_of(folder: RunFolder) -> Iterator[str]:
