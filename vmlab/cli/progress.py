@@ -303,7 +303,7 @@ class WaitingLine:
 
 def _standing(standing: Standing) -> str:
     of = max(standing.place, len(standing.queue.waiting))
-    return f"place {standing.place} of {of}, {begins_words(standing.begins)}"
+    return f"place {standing.place} of {of}, {begins_words(standing.queue.begins(standing.place))}"
 
 
 def _before(standing: Standing) -> str:

@@ -52,11 +52,6 @@ class Standing:
     queue: HostQueue
     place: int
 
-    @property
-    def begins(self) -> float | None:
-        """Estimated seconds until it begins; None where one before it has no estimate."""
-        return self.queue.begins(self.place)
-
 
 Tell = Callable[[Standing], object]
 """Called twice a second with where the run stands."""
