@@ -101,8 +101,7 @@ def _document(one: HostCheck) -> dict[str, object]:
 def _show(found: Sequence[HostCheck]) -> None:
     width = max((len(one.name) for one in found), default=0)
     for one in found:
-        state = "ready" if not one.lacks else "NOT ready"
-        parts = [state]
+        parts = ["NOT ready" if one.lacks else "ready"]
         if one.offset is not None:
             parts.append(f"clock {one.offset.ahead_ms:+.1f} ms ± {one.offset.uncertainty_ms:.1f} ms")
         if one.condition is not None:
