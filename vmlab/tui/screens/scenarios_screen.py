@@ -226,23 +226,21 @@ class ScenariosScreen(FilteredScreen):
     def _map_lines(self) -> list[Line]:
         board = self.query_one("#map", TextBoard)
         width = _text_width(board)
-        is_planned = self._planned is not None and self._planned.name == self._name
-        summary = self._summaries.get(self._name or "", "")
-        if self._planned is not None and is_planned:
-            summary = self._planned.file.scenario.summary
+        made = self._planned if self._planned is not None and self._planned.name == self._name else None
+        summary = made.file.scenario.summary if made else self._summaries.get(self._name or "", "")
         lines: list[Line] = [[(text, "title")] for text in wrapped(summary, width)]
-        if self._planned is not None and is_planned:
-            tiles = max((cell.tiles for cell in self._planned.plan.cells), default=1)
+        if made is not None:
+            tiles = max((cell.tiles for cell in made.plan.cells), default=1)
             each = " (each of them)" if tiles > 1 else ""
             drawn: list[Line] = [[(f"Who loads whom in a tile{each}", "title")]]
-            drawn += load_map(self._planned.plan, width, plain=board.glyphs.plain)
+            drawn += load_map(made.plan, width, plain=board.glyphs.plain)
             room = int(_MAP_SHARE * self.size.height) - len(lines) - len(drawn)
-            lines += [*self._published(width, room), *drawn]
+            lines += [*self._published(made, width, room), *drawn]
         return lines
 
-    def _published(self, width: int, room: int) -> list[Line]:
+    def _published(self, made: Planned, width: int, room: int) -> list[Line]:
         """What was published that this scenario measures again: its title alone where there is little room."""
-        reference = self._planned.file.scenario.reference if self._planned else None
+        reference = made.file.scenario.reference
         if reference is None:
             return [[("nothing was published on it", "quiet")]]
         if self.size.height < _ROOMY:
@@ -260,8 +258,7 @@ class ScenariosScreen(FilteredScreen):
             for label, text in plan_lines(made.plan, made.host):
                 lines.append([(left(label, 9), "quiet"), (text, "bad" if TOO_MUCH in text else "plain")])
             lines += [[(text, "warning")] for note in made.plan.notes for text in wrapped(f"! {note}", width)]
-        for text in wrapped(self._problem, width):
-            lines.append([(text, "bad")])
+        lines += [[(text, "bad")] for text in wrapped(self._problem, width)]
         if made is not None and not self._problem:
             forbidden = self.why_not("start")
             lines.append([(forbidden, "quiet") if forbidden else ("Press s to start it.", "good")])
