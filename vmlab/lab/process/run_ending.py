@@ -13,6 +13,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded, RunnerFinished
+from vmlab.model.grouping import grouped
 from vmlab.model.run import WARM_UP, Outcome, worst
 from vmlab.plan.terms import CellPlan
 from vmlab.store.reader import RunReader
@@ -65,12 +66,9 @@ def run_outcome(ended: Iterable[tuple[CellPlan, Outcome]]) -> tuple[Outcome, str
     cells = [(cell, counted(cell, outcome)) for cell, outcome in ended]
     if (outcome := worst(one for _, one in cells)) is not Outcome.INVALID:
         return outcome, ""
-    points: dict[str, list[Outcome]] = {}
-    valid: Counter[int] = Counter()
-    for cell, one in cells:
-        if cell.repeat != WARM_UP:
-            points.setdefault(axes_words(cell.axes), []).append(one)
-            valid[cell.repeat] += one is Outcome.PASSED
+    known = [(cell, one) for cell, one in cells if cell.repeat != WARM_UP]
+    points = grouped((axes_words(cell.axes), one) for cell, one in known)
+    valid = Counter(cell.repeat for cell, one in known if one is Outcome.PASSED)
     answered = max(valid.values(), default=0) >= min(2, len(points))
     named = [f"{point}: {_valid_words(those)}" for point, those in points.items() if Outcome.INVALID in those]
     more = f", and {len(named) - _MOST_NAMED} further points" if len(named) > _MOST_NAMED else ""

@@ -13,8 +13,9 @@ from vmlab.model.axes import axes_words, axis_word, repeat_words
 from vmlab.model.cell_event import CellEnded, CellStarted
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import HostProbed
+from vmlab.model.grouping import grouped
 from vmlab.model.ordered import behind, ordered_words
-from vmlab.model.run import RUNNING, AxisValue, Outcome
+from vmlab.model.run import RUNNING, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, RunSummary
@@ -65,13 +66,11 @@ def facts_of(store: Path) -> RunFacts:
         run = RunTimeline.read(reader, (HostProbed, CellStarted, CellEnded))
     cells, probed = [cell.told for cell in run.cells.values()], run.probed
     has_guests = any(cell.provision.guests for cell in cells)
-    axes: dict[str, dict[AxisValue, None]] = {}
-    for name, value in (pair for cell in cells for pair in cell.axes.items()):
-        axes.setdefault(name, {})[value] = None
+    axes = grouped(pair for cell in cells for pair in cell.axes.items())
     passed = [cell for cell in cells if cell.outcome == Outcome.PASSED]
     walls = [cell.wall_seconds for cell in passed if cell.wall_seconds is not None]
     words = behind(probed.accelerator if has_guests else None, ordered_words(probed.host)) if probed else ()
-    varied = "; ".join(f"{name} {', '.join(map(axis_word, values))}" for name, values in axes.items())
+    varied = "; ".join(f"{name} {', '.join(map(axis_word, dict.fromkeys(values)))}" for name, values in axes.items())
     return RunFacts(varied, sum(walls) / len(walls) if walls else None, words)
 
 
