@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from vmlab.model.names import guest_of
@@ -66,14 +67,9 @@ def _with_roles(name: str, guest: GuestPlan | None) -> str:
     return name if guest is None else f"{name}  {'+'.join(guest.roles) or 'no role'}"
 
 
-def _that_fit(links: Iterable[WorkloadLink], room: int) -> list[WorkloadLink]:
-    found: list[WorkloadLink] = []
-    for link in links:
-        room -= len(link.name) + _LANE
-        if room < 0:
-            break
-        found.append(link)
-    return found
+def _that_fit(links: Collection[WorkloadLink], room: int) -> list[WorkloadLink]:
+    taken = accumulate(len(link.name) + _LANE for link in links)
+    return [link for link, columns in zip(links, taken, strict=True) if columns <= room]
 
 
 def _draw(rows: Sequence[list[Piece]], link: WorkloadLink, tone: str, *, plain: bool) -> None:
