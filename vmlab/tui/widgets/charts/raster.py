@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
 
 Cell = tuple[str, int | None, int | None]
 Rows = list[list[Cell]]
@@ -51,12 +51,9 @@ def _levels(series: Sequence[Sequence[float]], top: float, width: int, steps: in
     for place, column in enumerate(columns, start=width - count):
         if all(map(math.isnan, column)):
             continue
-        total, edges = 0.0, []
-        for value in column:
-            if value > 0:
-                total += value
-            edges.append(min(steps, round(total / top * steps)) if top > 0 else 0)
-        found.append((place, edges))
+        # What is not known adds nothing.
+        totals = accumulate(value if value > 0 else 0.0 for value in column)
+        found.append((place, [min(steps, round(total / top * steps)) if top > 0 else 0 for total in totals]))
     return found
 
 
