@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import groupby
 from typing import ClassVar, Generic, Self, TypeVar
 
 from rich.segment import Segment
@@ -262,8 +263,6 @@ def hint_lines(hint: Iterable[str], width: int) -> Iterable[Line]:
 
 def _runs(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Rows in order as runs of neighbours: the first of each, and how many there are."""
-    first = 0
-    for place in range(1, len(rows) + 1):
-        if place == len(rows) or rows[place] != rows[place - 1] + 1:
-            yield rows[first], place - first
-            first = place
+    for _, run in groupby(enumerate(rows), key=lambda numbered: numbered[1] - numbered[0]):
+        neighbours = [row for _, row in run]
+        yield neighbours[0], len(neighbours)
