@@ -29,7 +29,8 @@ LEAST_BYTES = 10**6
 class RecordingRequest:
     """How long to record (None until it is stopped), how often, and how much to keep: the newest of each.
 
-    With `blktrace` the requests to the block devices below the guests' disks are counted, too.
+    With `blktrace` the requests to the block devices below the guests' disks are counted, too. On the recorder's
+    command line these fields are JSON.
     """
 
     seconds: float | None
@@ -37,15 +38,6 @@ class RecordingRequest:
     keep_seconds: float = 86400.0
     keep_bytes: int = 10**9
     blktrace: bool = False
-
-    def to_json(self) -> str:
-        """For the recorder's command line."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> RecordingRequest:
-        """The inverse of `to_json`."""
-        return cls(**json.loads(text))
 
 
 def start_recording(request: RecordingRequest) -> RunFolder:
@@ -62,7 +54,7 @@ def start_recording(request: RecordingRequest) -> RunFolder:
     demand_usable(runs_folder())
     folder = RunFolder.of(new_run_id(NAME))
     with closed_after(folder.make(guests=False)) as lock:
-        pid = spawn_detached(_PROGRAM, folder, str(lock), request.to_json(), kept=(lock,))
+        pid = spawn_detached(_PROGRAM, folder, str(lock), json.dumps(asdict(request)), kept=(lock,))
         folder.note_processes(launcher_pid=pid, **{RECORDER: pid})
     return folder
 

@@ -7,6 +7,7 @@ folder (`held_folder`), with exit code 1 and the cause in the log: a folder that
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import sys
@@ -215,7 +216,7 @@ class HostRecorder:
 def main() -> None:
     """Entry point of the recorder's process."""
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
-    folder, request = RunFolder(sys.argv[1], Path(sys.argv[2])), RecordingRequest.from_json(sys.argv[4])
+    folder, request = RunFolder(sys.argv[1], Path(sys.argv[2])), RecordingRequest(**json.loads(sys.argv[4]))
     try:
         folder.hold()
         recorder = HostRecorder(folder, request)
