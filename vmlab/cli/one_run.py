@@ -8,7 +8,7 @@ import time
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.output import page_width, run_text, write_figures, write_json
+from vmlab.cli.output import page_width, run_text, write_figures, write_json, write_text
 from vmlab.cli.progress import Detail, RunProgress, WaitingLine
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
@@ -163,6 +163,14 @@ def say_killed(folder: RunFolder, ended: RunEnded | None) -> bool:
     if why := killed_because(ended):
         say(f"run {folder.id} was killed ({why}); what it left is cleared away, what it measured is kept")
     return bool(why)
+
+
+def print_id(run: str, *, as_json: bool) -> None:
+    """Print the id of a run that goes on in the background."""
+    if as_json:
+        write_json({"run": {"id": run}})
+    else:
+        write_text(run)
 
 
 def print_measured(document: RunDocument, *, as_json: bool, quiet: bool = False, name: str = "last") -> None:

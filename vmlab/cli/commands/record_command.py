@@ -15,7 +15,7 @@ from vmlab.analysis.document import run_document, stored_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import print_measured
+from vmlab.cli.one_run import print_id, print_measured
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.lab.commands.stopping import stop_run
 from vmlab.lab.process.host_recording import (
@@ -86,10 +86,7 @@ def record(
             request = RecordingRequest(duration, interval, keep, most, blktrace)
         folder = start_recording(request)
         if detach:
-            if as_json:
-                write_json({"run": {"id": folder.id}})
-            else:
-                write_text(folder.id)
+            print_id(folder.id, as_json=as_json)
             return
         # Unlike the path, this finds out what became of the folder.
         with folder.held():

@@ -17,7 +17,7 @@ from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.upkeep_commands import label
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import follow, print_measured, say_killed, started
+from vmlab.cli.one_run import follow, print_id, print_measured, say_killed, started
 from vmlab.cli.options import (
     concurrent_option,
     hosts_option,
@@ -27,7 +27,7 @@ from vmlab.cli.options import (
     verbose_option,
     wait_option,
 )
-from vmlab.cli.output import OutputLost, write_json, write_text
+from vmlab.cli.output import OutputLost, write_text
 from vmlab.cli.progress import Detail, WaitingLine
 from vmlab.fleet.hosts_file import is_fleet
 from vmlab.lab.commands.forced_end import end_run
@@ -259,10 +259,7 @@ def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, 
     """Whether the run goes on in the background, as `--detach` asks; its id is printed then."""
     if not detach or interrupted.count:
         return False
-    if as_json:
-        write_json({"run": {"id": folder.id}})
-    else:
-        write_text(folder.id)
+    print_id(folder.id, as_json=as_json)
     return True
 
 
