@@ -101,16 +101,12 @@ def domain_lines(states: Sequence[DomainState], of_labs: float, host: Sequence[s
 
     Names of domains, disks and files are others' texts: none of them ends its line.
     """
-    return [visible_line(line) for line in _domains(states, of_labs, host)]
-
-
-def _domains(states: Sequence[DomainState], of_labs: float, host: Sequence[str]) -> list[str]:
     lines = [f"At limit  {'; '.join(host)}"] if host and states else []
     if states:
         lines += [_HEAD, *(line for state in states for line in _domain(state))]
     if of_labs >= 1:
         lines.append(f"Domains   {of_labs:.0f} more of a lab, which are not shown here")
-    return lines
+    return [visible_line(line) for line in lines]
 
 
 def _domain(state: DomainState) -> Iterator[str]:
