@@ -350,10 +350,8 @@ class ShownWork(LongWork):
         if not self.words or now - self._shown < every or now - self._began < _FIRST_SECONDS:
             return
         self._shown = now
-        if self._line.moves:
-            self._line.move(self._text(now))
-        else:
-            self._line.keep(self._text(now))
+        show = self._line.move if self._line.moves else self._line.keep
+        show(self._text(now))
 
     def over(self) -> None:
         self._line.clear()

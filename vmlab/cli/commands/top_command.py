@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import shutil
@@ -165,10 +166,8 @@ def _finite(figures: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _follow(samples: SimpleQueue[Sample], count: int | None, show: Callable[[Sample], None]) -> None:
-    seen = 0
-    while count is None or seen < count:
+    for _ in itertools.count() if count is None else range(count):
         show(samples.get())
-        seen += 1
 
 
 def _on_screen(samples: SimpleQueue[Sample], count: int | None, watched: _Watched) -> None:
