@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.checked import made
 from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError, in_one_line
-from vmlab.model.event import Event
 from vmlab.model.event_json import to_json
 from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import read
@@ -63,16 +63,8 @@ class HostRows:
         reader = self._opened()
         if reader is None:
             return {"events": [], "seen": events, "layouts": [], "samples": [], "alive": alive}
-        found: list[tuple[int, Event]] = []
-        for row, event in reader.events(events):
-            found.append((row, event))
-            if len(found) == most:
-                break
-        taken = []
-        for one in reader.sample_rows(after=samples):
-            taken.append(one)
-            if len(taken) == most:
-                break
+        found = list(islice(reader.events(events), most))
+        taken = list(islice(reader.sample_rows(after=samples), most))
         last = max((one.layout for one in taken), default=0)
         known = reader.sample_layouts() if last > layouts else {}
         new = [id for id in known if layouts < id <= last]
