@@ -122,30 +122,23 @@ class FleetHost:
         return Taking(self._writer, source, self._awaited.__contains__, self._raw)
 
     async def _goes_on(self, link: HostLink, before: Source) -> bool:
-        """Whether the run `before` still lives and takes cells. One that does not is stopped and taken to its end."""
+        """Whether the run `before` still lives and takes cells. One that does not is taken to its end, and removed."""
+        taking = self._new_taking(before)
         try:
-            rows = await _rows(link, before.run, self._new_taking(before))
+            rows = await _rows(link, before.run, taking)
         except UsageError:
             return False
         if rows.alive:
             return True
-        await self._taken_to_end(link, before)
-        return False
-
-    async def _taken_to_end(self, link: HostLink, before: Source) -> None:
-        """Take what the dead run recorded, and remove it there."""
-        self._link = link
-        taking = self._new_taking(before)
         self._source = before
-        while True:
-            rows = await _rows(link, before.run, taking)
+        while rows.events or rows.samples:
             for event in await taking.take(rows):
                 self._heard(event)
-            if not rows.events and not rows.samples:
-                break
+            rows = await _rows(link, before.run, taking)
         await link.ask(Cleaned, "clean", deadline=_STOP_SECONDS)
         with contextlib.suppress(RefusedError, UsageError, CommandFailed):
             await link.ask(Done, "forget", run=before.run)
+        return False
 
     async def _start(self, link: HostLink) -> Started:
         request = self._request
