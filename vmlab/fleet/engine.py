@@ -13,7 +13,6 @@ import logging
 import shlex
 import warnings
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Any, Self
 
 from vmlab.model.errors import RefusedError
@@ -87,9 +86,7 @@ class Engine:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for host in list(self._workers):
             await self.close_host(host)
         await self._open.aclose()
