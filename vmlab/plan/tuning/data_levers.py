@@ -54,10 +54,6 @@ def _allocated_otherwise(asked: Asked) -> str:
     return "a qcow2 disk is not allocated as a raw one is" if guest.data_format == "qcow2" else ""
 
 
-def _always(asked: Asked) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class DataLever:
     """A lever: the keys of a guest that says nothing of them (`usual`), and at its `other` level.
@@ -69,7 +65,7 @@ class DataLever:
     name: str
     usual: Keys
     other: Keys
-    useless: Callable[[Asked], str] = _always
+    useless: Callable[[Asked], str] = lambda asked: ""
     without: str = ""
 
 
