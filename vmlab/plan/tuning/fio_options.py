@@ -16,7 +16,7 @@ from vmlab.plan.scenario_file.written_text import written_text
 from vmlab.plan.tuning.tuning_scenarios import GENERATED
 
 _SIZE = re.compile(r"([0-9]+)(?:([kmgt])(?:i?b)?|b)?", re.ASCII | re.IGNORECASE)
-_POWERS = "kmgt"
+_POWERS = ("", "k", "m", "g", "t")
 _LEAST_DISK = 2**30
 _SHORTEST = 1e-3
 _GUEST, _WORKLOAD = "vm", "disk"
@@ -27,7 +27,7 @@ _OPTION_OF = {"block": "bs", "size": "filesize", "depth": "iodepth", "jobs": "nu
 def fio_bytes(text: str) -> int:
     """``4k``, ``64m`` or ``1g`` as fio reads it, in powers of 1024. Raises ValueError for anything else."""
     found = _SIZE.fullmatch(text.strip()) if len(text) < 40 else None
-    size: int = int(found[1]) * 1024 ** _power(found[2]) if found else 0
+    size: int = int(found[1]) * 1024 ** _POWERS.index((found[2] or "").lower()) if found else 0
     if not 0 < size <= LARGEST_BYTES:
         raise ValueError("is no size of fio's, such as 4k, 64m or 1g")
     return size
@@ -47,10 +47,6 @@ def _of_options(words: str) -> str:
     if found is None:
         return f"such a disk cannot be made: {words}"
     return f"--{_OPTION_OF[found[1]]} {found[2]}" if found[1] in _OPTION_OF else f"options of fio: {found[2]}"
-
-
-def _power(letter: str | None) -> int:
-    return _POWERS.index(letter.lower()) + 1 if letter else 0
 
 
 @dataclass(frozen=True, slots=True)
