@@ -70,8 +70,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
 
     The same file, overrides and host give the same plan. Raises ScenarioError, or UsageError that names an option.
     """
-    has_size = overrides.size == "full" or overrides.size in file.scenario.sizes
-    size = overrides.size if has_size else "full"
+    size = overrides.size if overrides.size in file.scenario.sizes else "full"
     sized = apply_size(file.document, size) if overrides.looks is None else _at_claimed_places(file, size)
     document = apply_overrides(sized, overrides)
     scenario = read_scenario(document)

@@ -190,8 +190,7 @@ def legend(note: TuningNote) -> str:
 
 def _base(file: ScenarioFile, overrides: Overrides) -> tuple[dict[str, Any], Checked]:
     """One point of the scenario as plain values without axes, sizes and layout, and the same checked."""
-    has_size = overrides.size in file.scenario.sizes
-    document = apply_overrides(apply_size(file.document, overrides.size if has_size else "full"), overrides)
+    document = apply_overrides(apply_size(file.document, overrides.size), overrides)
     scenario = read_scenario(document)
     if HOST_PLACE in scenario.axes:
         raise UsageError("tuning is of one host, and this scenario has the axis host")
