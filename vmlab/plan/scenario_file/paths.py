@@ -27,6 +27,8 @@ _OF_EACH_CELL = ("warm",)
 _FIXED = ("repeats", "until", "order", "warm_up", "seed", "hypervisor", "provision", "helper", "summary")
 _PLAIN = (*_OF_EACH_CELL, *_FIXED)
 _MEMBER_ROOTS = ("guests", "workloads")
+_SETTINGS = {"limits": "limit", "host": "setting of the host"}
+"""Roots with keys of their own, and what one of these is."""
 AXIS_ROOTS = (*_MEMBER_ROOTS, "host", *_OF_EACH_CELL)
 ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", "targets", *_FIXED)
 TILES: Place = ("tiles",)
@@ -60,12 +62,11 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
     if parts[0] == "axes" and path.removeprefix("axes.") in HOST_AXES:
         return [("axes", path.removeprefix("axes."))]
     if parts[0] in ("limits", "host", "axes") and len(parts) == 2 and parts[1] != "*":
-        known = _KEYS[parts[0]]() if parts[0] in _KEYS else [parts[1]]
+        known = known_keys(document, (parts[0],)) if parts[0] in _SETTINGS else [parts[1]]
         if parts[1] not in known:
-            what = {"limits": "limit", "host": "setting of the host"}[parts[0]]
-            raise ValueError(f"there is no {what} {shorten(parts[1])!r}; {meant(parts[1], known)}")
+            raise ValueError(f"there is no {_SETTINGS[parts[0]]} {shorten(parts[1])!r}; {meant(parts[1], known)}")
         return [(parts[0], parts[1])]
-    listed = f"; known are {', '.join(_KEYS[parts[0]]())}" if parts[0] in _KEYS else ""
+    listed = f"; known are {', '.join(known_keys(document, (parts[0],)))}" if parts[0] in _SETTINGS else ""
     raise ValueError(f"{shorten(path)!r} means nothing; {parts[0]} is set as {_example(parts[0])}{listed}")
 
 
@@ -96,12 +97,6 @@ def point_places(document: Document, path: str) -> list[Place]:
         words = ["tiles", *_OF_EACH_CELL, *GUEST_ATTRIBUTES, "absent", "without"]
         raise ValueError(f"there is no {shorten(path)!r} to set; {meant(path, words)}")
     return expand(document, f"guests.*.{path}" if path in GUEST_ATTRIBUTES else path, AXIS_ROOTS)
-
-
-_KEYS = {
-    "limits": lambda: keys_of(type(Scenario.model_fields["limits"].default)),
-    "host": lambda: keys_of(Host),
-}
 
 
 def _example(root: str) -> str:
