@@ -80,7 +80,7 @@ def _fuller(document: Document, parts: list[str]) -> str:
         names = [str(name) for name in members] if isinstance(members, dict) else []
         if len(parts) == 2 and parts[0] in names:
             found.append(f"{root}.{'.'.join(parts)}")
-        elif len(parts) == 1 and (having := [name for name in names if parts[0] in _keys(document, root, name)]):
+        elif len(parts) == 1 and (having := [name for name in names if parts[0] in known_keys(document, (root, name))]):
             found.append(f"{root}.{having[0] if len(having) == 1 else '*'}.{parts[0]}")
     return f"did you mean {' or '.join(found)}?" if found else ""
 
@@ -115,28 +115,22 @@ def _members(document: Document, parts: list[str], path: str) -> list[Place]:
     names = [str(name) for name in found] if isinstance(found, dict) else []
     if len(rest) != 2 or rest[1] == "*":
         name = rest[0] if rest and rest[0] in names else names[0] if names else "NAME"
-        known = f"; keys are {', '.join(_keys(document, root, name))}" if names else ""
+        known = f"; keys are {', '.join(known_keys(document, (root, name)))}" if names else ""
         raise ValueError(f"{shorten(path)!r} needs three parts, such as {root}.{name}.KEY{known}")
     name, key = rest
     if name == "*":
-        places: list[Place] = [(root, each, key) for each in names if key in _keys(document, root, each)]
+        places: list[Place] = [(root, each, key) for each in names if key in known_keys(document, (root, each))]
         if not places:
-            all_keys = dict.fromkeys(one for each in names for one in _keys(document, root, each))
+            all_keys = dict.fromkeys(one for each in names for one in known_keys(document, (root, each)))
             words = f"{shorten(path)!r} hits nothing: no {root[:-1]} here has a {key!r}"
             raise ValueError(f"{words}; {meant(key, all_keys)}")
         return places
     if name not in names:
         raise ValueError(f"there is no {root[:-1]} {shorten(name)!r}; {meant(name, names)}")
-    keys = _keys(document, root, name)
+    keys = known_keys(document, (root, name))
     if key not in keys:
         raise ValueError(f"{root}.{name} has no {shorten(key)!r}; {meant(key, keys)}")
     return [(root, name, key)]
-
-
-def _keys(document: Document, root: str, name: str) -> list[str]:
-    if root == "guests":
-        return keys_of(Guest)
-    return keys_of(WorkloadEntry) + params_of(document.at((root, name, "kind")))
 
 
 _PARTS: dict[Place, type[BaseModel]] = {
@@ -182,7 +176,7 @@ def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
     return (one for one in found if isinstance(one, type) and issubclass(one, BaseModel))
 
 
-def known_keys(document: Document, place: Place) -> Iterable[str]:
+def known_keys(document: Document, place: Place) -> list[str]:
     """The keys that the mapping at a place may have; for names that are free, those that are there."""
     if place in _PARTS:
         return keys_of(_PARTS[place])
