@@ -108,7 +108,11 @@ def parse(
         if given is None:
             tree.value = _place(root, (), tree, lambda node: node.content)
         else:
-            _fill(root, tree, _Filling(file, root, given, environment or {}))
+            filling = _Filling(file, root, given, environment or {})
+            tree.value = _place(root, (), tree, filling.value)
+            tree.variables = filling.used()
+            if isinstance(tree.value, dict):
+                tree.value.pop(_VARIABLES, None)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -120,13 +124,6 @@ def parse(
     except YAMLError as error:
         raise ScenarioError(f"is not YAML: {shorten(error, 120)}", file=file) from None
     return tree
-
-
-def _fill(root: _Node, tree: Tree, filling: _Filling) -> None:
-    tree.value = _place(root, (), tree, filling.value)
-    tree.variables = filling.used()
-    if isinstance(tree.value, dict):
-        tree.value.pop(_VARIABLES, None)
 
 
 class _Filling:
@@ -256,8 +253,7 @@ class _Builder:
         node = {"Scalar": self._scalar, "SequenceStart": self._sequence, "MappingStart": self._mapping}[kind](
             event, position, depth
         )
-        if node.size > MOST_NODES:
-            self._fail(f"holds more than {MOST_NODES} values, aliases counted in full", position)
+        self._bound(node.size, position)
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
