@@ -22,6 +22,7 @@ from vmlab.plan.copied_guest.xml_disks import vol_path
 from vmlab.plan.copied_guest.xml_guest import guest_of_xml, is_xml
 from vmlab.plan.scenario_file.loading import STANDARD_INPUT
 from vmlab.plan.scenario_file.problems import meant, shorten
+from vmlab.plan.scenario_file.yaml_text import as_text
 from vmlab.system.given_file import read_given
 from vmlab.telemetry.domains.libvirt_reader import SYSTEM, FoundDomain, LibvirtReader
 from vmlab.telemetry.domains.qemu_processes import own_guests
@@ -145,12 +146,7 @@ def _piped() -> bytes:
 
 def guest_of_text(raw: bytes, name: str) -> FoundGuest:
     """The guest that a text from `name` describes. Raises ScenarioError, with line and column."""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        raise ScenarioError("is not UTF-8 text", file=name, line=line, column=column) from None
+    text = as_text(raw, name)
     if is_xml(text):
         return guest_of_xml(text, name, f"the XML of a domain in {name}")
     if is_qm_config(text):

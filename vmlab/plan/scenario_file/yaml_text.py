@@ -79,12 +79,17 @@ def decoded(raw: bytes, path: Path) -> str:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in raw[:4]:
         # A byte order mark, or half of a character of ASCII.
         raise ScenarioError("is UTF-16, UTF-32 or no text; save it as UTF-8", file=path, line=1, column=1)
+    return as_text(raw, path)
+
+
+def as_text(raw: bytes, file: Path | str) -> str:
+    """UTF-8 as text. Raises ScenarioError, with line and column, for what is none."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start]
-        column = error.start - (before.rfind(b"\n") + 1) + 1
-        raise ScenarioError("is not UTF-8 text", file=path, line=before.count(b"\n") + 1, column=column) from None
+        column = error.start - before.rfind(b"\n")
+        raise ScenarioError("is not UTF-8 text", file=file, line=before.count(b"\n") + 1, column=column) from None
 
 
 def without_kept(value: Any) -> Any:
