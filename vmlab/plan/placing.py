@@ -18,6 +18,7 @@ from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.scenario_file.paths import AXIS_ROOTS, TILES, expand, point_places
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
+from vmlab.plan.terms import AbsentPoint
 
 
 def place_axes(document: Document, scenario: Scenario) -> list[PlacedAxis]:
@@ -300,9 +301,7 @@ def _set_at(document: Document, values: dict[str, PlacedValue]) -> Point:
     return Point({name: value.value for name, value in values.items()}, document, tiles)
 
 
-def absent_values(axes: list[PlacedAxis]) -> Iterator[tuple[str, AxisValue, str]]:
-    """Axis, value and reason of every value that has no cell, in the scenario's order."""
-    for axis in axes:
-        for value in axis.values:
-            if value.absent is not None:
-                yield axis.name, value.value, value.absent
+def absent_points(axes: list[PlacedAxis]) -> tuple[AbsentPoint, ...]:
+    """Every value that has no cell, in the scenario's order."""
+    every = ((axis.name, one) for axis in axes for one in axis.values)
+    return tuple(AbsentPoint(name, one.value, one.absent) for name, one in every if one.absent is not None)

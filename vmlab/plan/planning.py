@@ -37,11 +37,11 @@ from vmlab.plan.hosting import check_fit, neighbour_words, read_host_facts
 from vmlab.plan.image_layers import of_unknown_packages, packages_of
 from vmlab.plan.ordering import looped, ordered
 from vmlab.plan.pinning import pinned
-from vmlab.plan.placing import PlacedAxis, Point, absent_values, place_axes, points
+from vmlab.plan.placing import PlacedAxis, Point, absent_points, place_axes, points
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document
-from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan, repeats_within
+from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan, repeats_within
 from vmlab.system.kvm_device import removal_command, slow_start_words
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, targets_of
@@ -87,7 +87,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
     document.raise_problems(list(check_amounts(scenario)))
     once = _once(document, scenario, axes, host, overrides.looks is not None)
-    absent = tuple(AbsentPoint(*found) for found in absent_values(axes))
+    absent = absent_points(axes)
     left_open = claims_without_answer(scenario, once, absent, host)
     if overrides.looks is not None:
         asked = [claim for claim in scenario.claims if claim.say not in left_open]
