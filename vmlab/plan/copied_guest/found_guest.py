@@ -65,6 +65,11 @@ class Findings:
         if words not in self.lacks:
             self.lacks.append(words)
 
+    def lack_key(self, words: str, left: str) -> None:
+        """Note what is `left` of something as it has no key, behind `words`; nothing where nothing is left."""
+        if left:
+            self.lack(f"{words}{left}: no key")
+
     def value(self, key: str) -> Any:
         """The value of a key; None where nothing tells it."""
         said = self.said.get(key)

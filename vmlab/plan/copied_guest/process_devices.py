@@ -71,8 +71,7 @@ def _board(options: QemuOptions, found: Findings) -> None:
     taken = (*_OF_MACHINE, *(key for key in machine if key.startswith(("smp.", "memory."))))
     if switch(machine.get("acpi")) is True:
         taken += ("acpi",)
-    if left := left_options(machine, taken):
-        found.lack(f"-machine {left}: no key")
+    found.lack_key("-machine ", left_options(machine, taken))
     if (base := options.merged("base", "rtc").get("base", "utc")) != "utc":
         found.lack(f"-rtc base={base}: the lab's clock is UTC")
 
@@ -100,8 +99,8 @@ def _card(options: QemuOptions, found: Findings) -> None:
     kind = str(backend.get("type", "tap"))
     if kind not in ("tap", "bridge"):
         found.lack(f"-netdev {kind}: the lab's network card is on a bridge")
-    elif left := left_options(backend, _OF_BACKEND):
-        found.lack(f"-netdev {kind},{left}: no key")
+    else:
+        found.lack_key(f"-netdev {kind},", left_options(backend, _OF_BACKEND))
     queues = whole(str(backend.get("queues", ""))) or len(str(backend.get("fds", "")).split(":"))
     if queues > 1:
         found.say("nic_queues", queues, f"-netdev id={backend.get('id')}: {queues} queues")
@@ -113,8 +112,7 @@ def _card(options: QemuOptions, found: Findings) -> None:
         if option in card and not is_usual(path, card[option]):
             value = option_text(card[option])
             found.say(f"libvirt interface/driver/@{path}", value, f"-device {driver},{option}={value}")
-    if left := left_options(card, _OF_CARD):
-        found.lack(f"-device {driver},{left}: no key")
+    found.lack_key(f"-device {driver},", left_options(card, _OF_CARD))
 
 
 def _is_card(driver: str) -> bool:
@@ -128,8 +126,8 @@ def _others(options: QemuOptions, found: Findings) -> None:
         if words is not None:
             at = device.get("host") or device.get("id") or ""
             found.lack(f"-device {driver} {at}".rstrip() + f": {words}")
-        elif driver.startswith("virtio-balloon") and (left := left_options(device, NO_TUNING)):
-            found.lack(f"-device {driver},{left}: no key")
+        elif driver.startswith("virtio-balloon"):
+            found.lack_key(f"-device {driver},", left_options(device, NO_TUNING))
     for name in ("vga", "fsdev", "virtfs", "tpmdev", "bios"):
         for value in options.all(name):
             if value not in ("none", "std"):

@@ -290,10 +290,10 @@ def _bus(made: FoundDisk, one: QemuDisk, devices: Mapping[str, Mapping[str, Any]
         if option in device and not is_usual(path, device[option]):
             value = option_text(device[option])
             found.say(f"{OF_DRIVER}{path}", value, f"{where},{option}={value}")
-    if left := left_options(device, (*_OF_DEVICE, *(_SETTINGS if bus == "virtio" else ()))):
-        found.lack(f"{name}: -device {driver},{left}: no key")
-    if holder is not device and (left := left_options(holder, _OF_DEVICE)):
-        found.lack(f"{name}: -device {holder.get('driver')},{left}: no key")
+    taken = (*_OF_DEVICE, *(_SETTINGS if bus == "virtio" else ()))
+    found.lack_key(f"{name}: -device {driver},", left_options(device, taken))
+    if holder is not device:
+        found.lack_key(f"{name}: -device {holder.get('driver')},", left_options(holder, _OF_DEVICE))
 
 
 def _groups_of(one: QemuDisk) -> Iterator[str]:

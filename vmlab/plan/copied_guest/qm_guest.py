@@ -156,8 +156,7 @@ def _cpu_model(said: Mapping[str, str], found: Findings) -> None:
     model = parts.get("cputype", usual)
     if _is_on(parts.get("hidden")):
         say_settings(found, {"features/kvm/hidden/@state": "on"}, f"cpu: hidden={parts['hidden']}")
-    if left := _left(parts, ("cputype", "flags", "hidden")):
-        found.lack(f"cpu: {left}: no key")
+    found.lack_key("cpu: ", _left(parts, ("cputype", "flags", "hidden")))
     if model.startswith("custom-"):
         found.lack(f"cpu: {model}: it is defined in /etc/pve/virtual-guest/cpu-models.conf")
         return
@@ -187,8 +186,7 @@ def _memory(said: Mapping[str, str], found: Findings) -> None:
     machine = said.get("machine", "")
     where = f"machine: {machine}" if machine else "no machine: Proxmox VE's i440fx"
     on_board(found, _machine_type(said), where)
-    if left := _left(_parts(machine, "type"), ("type",)):
-        found.lack(f"machine: {left}: no key")
+    found.lack_key("machine: ", _left(_parts(machine, "type"), ("type",)))
 
 
 def _machine_type(said: Mapping[str, str]) -> str:
@@ -226,8 +224,7 @@ def _card(said: Mapping[str, str], found: Findings) -> None:
     if "virtio" not in (*parts, parts.get("model")):
         found.lack(f"{key}: {said[key].partition('=')[0]}: the lab's network card is virtio")
         return
-    if left := _left(parts, _OF_CARD):
-        found.lack(f"{key}: {left}: no key")
+    found.lack_key(f"{key}: ", _left(parts, _OF_CARD))
     found.say("nic_queues", whole(parts.get("queues")) or None, f"{key}: queues={parts.get('queues')}")
     # 1 stands for that of the bridge.
     if (mtu := whole(parts.get("mtu"))) > 1:
@@ -333,8 +330,7 @@ def _drive(disk: FoundDisk, parts: Mapping[str, str]) -> None:
         words = f"it is {file} of its host; `backing` puts the data disk elsewhere"
     found.lack(f"{name}: {words}")
     limited(found, name, dict(_limits(parts)), f"{name}: its limits")
-    if left := _left(parts, (*_OF_DRIVE, *(key for key in parts if _LIMIT.fullmatch(key)))):
-        found.lack(f"{name}: {left}: no key")
+    found.lack_key(f"{name}: ", _left(parts, (*_OF_DRIVE, *(key for key in parts if _LIMIT.fullmatch(key)))))
     disk.is_written = not _is_on(parts.get("ro"))
     for key, words in (("ro", "the lab's disks are written"), ("snapshot", ABOVE)):
         if _is_on(parts.get(key)):

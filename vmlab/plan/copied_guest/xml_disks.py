@@ -128,8 +128,7 @@ def _more_of_driver(disk: FoundDisk, driver: etree._Element | None) -> None:
     for key, value in attributes_of(driver).items():
         if driver is not None and key in settings and not is_usual(key, value):
             disk.found.say(f"{OF_DRIVER}{key}", value, f"{disk.target}: {shown(driver, key)}")
-    if left := left_of(driver, (*_KEYS, *_NO_TUNING, *settings)):
-        disk.found.lack(f"{disk.target}: {left}: no key")
+    disk.found.lack_key(f"{disk.target}: ", left_of(driver, (*_KEYS, *_NO_TUNING, *settings)))
 
 
 def _several_threads(found: Findings, name: str, driver: etree._Element | None) -> None:
@@ -164,8 +163,8 @@ def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element) -> None
             disk.found.say("queues", whole(driver.get("queues")) or None, words)
             disk.found.say("iothread", driver.get("iothread"), words)
             _several_threads(disk.found, disk.target, driver)
-            if left := left_of(driver, ("name", "queues", "iothread", "iothreads")):
-                disk.found.lack(f"{disk.target}: <controller type='scsi'>{left}: no key")
+            left = left_of(driver, ("name", "queues", "iothread", "iothreads"))
+            disk.found.lack_key(f"{disk.target}: <controller type='scsi'>", left)
     disk.found.say("bus", bus, where)
 
 

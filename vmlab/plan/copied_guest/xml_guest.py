@@ -287,8 +287,7 @@ def _cards(root: etree._Element, found: Findings) -> None:
     if most := attributes_of(card.find("coalesce/rx/frames")).get("max"):
         say_settings(found, {"interface/coalesce/rx/frames/@max": most}, "<coalesce> of its network card")
     is_up = card.find("link") is None or card.find("link[@state='up']") is not None
-    if left := left_of(card, ("type", *_PARTS_OF_CARD, *_WITHOUT_EFFECT, *(("link",) if is_up else ()))):
-        found.lack(f"{left}: no key")
+    found.lack_key("", left_of(card, ("type", *_PARTS_OF_CARD, *_WITHOUT_EFFECT, *(("link",) if is_up else ()))))
     if (mtu := card.find("mtu")) is not None:
         found.say("mtu", whole(mtu.get("size")) or None, shown(mtu))
     for limit in card.iterfind("bandwidth/*"):
@@ -304,8 +303,8 @@ def _other(root: etree._Element, found: Findings) -> None:
     balloon = root.find("devices/memballoon")
     if balloon is not None and balloon.get("model") == "none":
         found.lack(f"{shown(balloon)}: guests of the lab have a balloon")
-    elif left := left_of(balloon, ("model", *_WITHOUT_EFFECT)):
-        found.lack(f"{left}: no key")
+    else:
+        found.lack_key("", left_of(balloon, ("model", *_WITHOUT_EFFECT)))
     for device, words in _devices(root):
         found.lack(f"{device}: {words}")
     _firmware(root, found)
