@@ -117,14 +117,8 @@ class Jvm(ToolWorkload[JvmParams]):
         **{score_name(name): Metric("1", "more", f"{name}: operations a minute") for name in MEMBERS},
         operations=Metric("1", None, "operations"),
     )
-
+    chosen = ("members", {name: (score_name(name),) for name in MEMBERS})
     needs_cpu = True
-
-    @classmethod
-    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
-        """The scores of members that do not run."""
-        ran = params.get("members", MEMBERS)
-        return frozenset(score_name(name) for name in MEMBERS if name not in ran)
 
     def footprint(self, accelerator: str) -> Footprint:
         """Threads share two processors at most, as the plan's idle host has two."""

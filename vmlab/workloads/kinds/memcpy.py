@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -78,12 +78,7 @@ class Memcpy(ToolWorkload[MemcpyParams]):
         copies=Metric("1", None, "copies"),
         bytes=Metric("B", None, "bytes"),
     )
-
-    @classmethod
-    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
-        """The rates of methods that do not run."""
-        ran = params.get("methods", tuple(_OPTIONS))
-        return frozenset(f"{name}_bandwidth" for name in _OPTIONS if name not in ran)
+    chosen = ("methods", {name: (f"{name}_bandwidth",) for name in _OPTIONS})
 
     def __init__(self, params: MemcpyParams) -> None:
         super().__init__(params)

@@ -126,14 +126,9 @@ class Unixbench(ToolWorkload[UnixbenchParams]):
         **{test.metric: Metric(test.unit, "more", test.title) for test in TESTS.values()},
         index=Metric("1", "more", "index score of the tests that ran"),
     )
+    chosen = ("tests", {name: (test.metric,) for name, test in TESTS.items()})
     throughput = "index"
     needs_cpu = True
-
-    @classmethod
-    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
-        """The figures of tests that do not run."""
-        ran = params.get("tests", tuple(TESTS))
-        return frozenset(test.metric for name, test in TESTS.items() if name not in ran)
 
     @classmethod
     def is_timed(cls, params: Mapping[str, Any]) -> bool:
