@@ -47,6 +47,15 @@ def with_run_time(**others: Metric) -> Mapping[str, Metric]:
     return MappingProxyType({RUN_TIME: Metric("s", "less", "run time"), **others})
 
 
+_LATENCIES = {"avg": "mean", "mean": "mean", "p50": "median", "max": "highest"}
+
+
+def latencies(*which: str, prefix: str = "", words: str = "") -> dict[str, Metric]:
+    """The metrics of latencies, such as ``mean``, ``p95`` and ``max``, with what stands before names and labels."""
+    labels = {one: _LATENCIES.get(one, f"{one.removeprefix('p')}th percentile of") for one in which}
+    return {f"{prefix}latency_{one}": Metric("s", "less", f"{words}{label} latency") for one, label in labels.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One figure, with what its kind declares of the metric; see `Metric`. `metric` is its name in snake_case."""

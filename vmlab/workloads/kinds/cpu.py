@@ -9,7 +9,7 @@ from pydantic import Field
 
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.lever import Threads
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, latencies, with_run_time
 from vmlab.workloads.reports.sysbench_report import (
     IntervalCount,
     Report,
@@ -58,9 +58,7 @@ class Cpu(ToolWorkload[CpuParams]):
     metrics = with_run_time(
         events=Metric("1", None, "events"),
         events_per_second=Metric("1/s", "more", "events per second"),
-        latency_avg=Metric("s", "less", "mean latency"),
-        latency_p95=Metric("s", "less", "95th percentile of latency"),
-        latency_max=Metric("s", "less", "highest latency"),
+        **latencies("avg", "p95", "max"),
         first_half_time=Metric("s", "less", "time of the first half of the events"),
         second_half_time=Metric("s", "less", "time of the second half of the events"),
     )

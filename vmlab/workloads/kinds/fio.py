@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Pace, Seconds
-from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, latencies, with_run_time
 from vmlab.workloads.programs import (
     Contents,
     Folder,
@@ -181,10 +181,7 @@ def _metrics(prefix: str = "", words: str = "") -> dict[str, Metric]:
     return {
         f"{prefix}iops": Metric("1/s", "more", f"{words}blocks per second"),
         f"{prefix}throughput": Metric("B/s", "more", f"{words}throughput"),
-        f"{prefix}latency_mean": Metric("s", "less", f"{words}mean latency"),
-        f"{prefix}latency_p50": Metric("s", "less", f"{words}median latency"),
-        f"{prefix}latency_p95": Metric("s", "less", f"{words}95th percentile of latency"),
-        f"{prefix}latency_p99": Metric("s", "less", f"{words}99th percentile of latency"),
+        **latencies("mean", *(f"p{percent}" for percent in PERCENTILES), prefix=prefix, words=words),
     }
 
 

@@ -14,7 +14,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Pace
-from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.metrics import Metric, latencies, with_run_time
 from vmlab.workloads.pace import (
     DELIVERED,
     PACE,
@@ -112,11 +112,7 @@ class Http(ToolWorkload[HttpParams]):
     metrics = with_run_time(
         requests=Metric("1", None, "requests"),
         requests_per_second=Metric("1/s", "more", "requests per second"),
-        latency_mean=Metric("s", "less", "mean latency"),
-        latency_p50=Metric("s", "less", "median latency"),
-        latency_p95=Metric("s", "less", "95th percentile of latency"),
-        latency_p99=Metric("s", "less", "99th percentile of latency"),
-        latency_max=Metric("s", "less", "highest latency"),
+        **latencies("mean", "p50", "p95", "p99", "max"),
         queries_per_request=Metric("1", None, "queries per request"),
         bytes=Metric("B", None, "bytes"),
         **PACE_METRICS,

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Pace
-from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, latencies, with_run_time
 from vmlab.workloads.pace import (
     DELIVERED,
     PACE,
@@ -112,8 +112,7 @@ class Oltp(ToolWorkload[OltpParams]):
     metrics = with_run_time(
         transactions=Metric("1", None, "transactions"),
         transactions_per_second=Metric("1/s", "more", "transactions per second"),
-        latency_avg=Metric("s", "less", "mean latency"),
-        latency_p95=Metric("s", "less", "95th percentile of latency"),
+        **latencies("avg", "p95"),
         errors=Metric("1", "less", "transactions done again"),
         reconnects=Metric("1", "less", "connections made again"),
         **PACE_METRICS,

@@ -13,7 +13,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import NETWORK, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads import query_log
-from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
+from vmlab.workloads.metrics import Metric, ToolTime, latencies, with_run_time
 from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import selects, sql
 from vmlab.workloads.shell import Shell
@@ -72,9 +72,7 @@ class Replay(Workload[ReplayParams]):
         bytes=Metric("B", None, "bytes that MariaDB sent in one pass"),
         threads=Metric("1", None, "connections at once"),
         cpus=Metric("1", None, "processors of the server"),
-        latency_p50=Metric("s", "less", "median latency"),
-        latency_p95=Metric("s", "less", "95th percentile of latency"),
-        latency_max=Metric("s", "less", "highest latency"),
+        **latencies("p50", "p95", "max"),
         source_cpu=Metric("1", "less", "CPUs that the replay kept busy at the source"),
         clock_hz=Metric("1/s", "more", "clock of the server's processors"),
         run_time_at_1_ghz=Metric("s", "less", "run time as at 1 GHz"),
