@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 from vmlab.model.errors import WorkloadError
@@ -68,6 +68,13 @@ def demand_one_report(text: str, *marks: str, tool: str) -> None:
     count = max(len(re.findall(mark, text, re.MULTILINE)) for mark in marks)
     if count > 1:
         raise WorkloadError(f"{tool} printed {count} reports, not one")
+
+
+def only(found: Sequence[R], who: str, what: str) -> R:
+    """The one of `what` that there is. Raises WorkloadError, with `who` gave how many, for none and for several."""
+    if len(found) != 1:
+        raise WorkloadError(f"{who} {len(found)} {what}, not one")
+    return found[0]
 
 
 def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:

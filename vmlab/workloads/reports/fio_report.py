@@ -11,7 +11,7 @@ from typing import Any
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.programs import Account
-from vmlab.workloads.verification import demand_equal, is_amount, only_document
+from vmlab.workloads.verification import demand_equal, is_amount, only, only_document
 
 PERCENTILES = (50, 95, 99)
 MIXES = ("rw", "randrw")
@@ -77,10 +77,7 @@ def parse_fio(text: str) -> FioReport:
     """
     document, _ = only_document(text, "fio")
     try:
-        jobs = document["jobs"]
-        if len(jobs) != 1:
-            raise WorkloadError(f"fio reported {len(jobs)} groups of jobs, not one")
-        job = jobs[0]
+        job = only(document["jobs"], "fio reported", "groups of jobs")
         options = {**document.get("global options", {}), **job["job options"]}
         return FioReport(
             error=int(job["error"]),

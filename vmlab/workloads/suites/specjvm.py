@@ -19,7 +19,7 @@ from vmlab.workloads.kinds.jvm import SETTINGS, prepare_java, score_name
 from vmlab.workloads.metrics import Metric, ToolTime, with_run_time
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
-from vmlab.workloads.verification import demand_equal
+from vmlab.workloads.verification import demand_equal, only
 from vmlab.workloads.workload_steps import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 _MIB = 2**20
@@ -38,6 +38,7 @@ _DETAIL = re.compile(
     r"(?P<name>[a-z][\w.]*) +(?P<stage>warmup|iteration \d+) +\S+ +(?P<milliseconds>\d+) +"
     r"(?P<operations>\d+(?:\.\d+)?) +(?P<score>\d+(?:\.\d+)?)"
 )
+_REPORT_HAS = "SPECjvm2008's report has"
 _REACHED = 0.99
 _ROUNDED = 0.011
 """Operations and scores are printed with two decimals."""
@@ -160,11 +161,9 @@ class Specjvm(ToolWorkload[SpecjvmParams]):
         """The report that the suite has written; it and the raw result are kept whole."""
         place = f"{asset_folder(context.source, context.workload)}/specjvm2008/results"
         listed = (await context.source.run(["find", place, "-type", "f", "-name", "*.txt"], check=False)).stdout
-        reports = [path for path in listed.splitlines() if _RESULT.search(path)]
-        if len(reports) != 1:
-            raise WorkloadError(f"SPECjvm2008 wrote {len(reports)} reports, not one")
-        report = (await context.source.run(["cat", reports[0]])).stdout
-        raw = (await context.source.run(["cat", f"{reports[0].removesuffix('.txt')}.raw"], check=False)).stdout
+        path = only([path for path in listed.splitlines() if _RESULT.search(path)], "SPECjvm2008 wrote", "reports")
+        report = (await context.source.run(["cat", path])).stdout
+        raw = (await context.source.run(["cat", f"{path.removesuffix('.txt')}.raw"], check=False)).stdout
         return {"report": report, "raw": raw, "stdout": finished.stdout}
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
@@ -218,15 +217,11 @@ def groups_of(benchmarks: Sequence[str]) -> set[str]:
 def parse_specjvm(text: str) -> Report:
     """A report, read as a whole. Raises WorkloadError where it is not one of a valid run."""
     lines = [line.strip() for line in text.splitlines()]
-    states = [line for line in lines if line.startswith("Run is")]
-    if len(states) != 1:
-        raise WorkloadError(f"SPECjvm2008's report has {len(states)} lines on the run's state, not one")
-    if states[0] not in _STATES:
-        raise WorkloadError(f"SPECjvm2008 says: {states[0]}")
+    state = only([line for line in lines if line.startswith("Run is")], _REPORT_HAS, "lines on the run's state")
+    if state not in _STATES:
+        raise WorkloadError(f"SPECjvm2008 says: {state}")
     composites = [float(match["score"]) for line in lines if (match := _COMPOSITE.fullmatch(line))]
-    if len(composites) != 1:
-        raise WorkloadError(f"SPECjvm2008's report has {len(composites)} composite results, not one")
-    return Report(composites[0], _groups(lines), *_iterations(lines))
+    return Report(only(composites, _REPORT_HAS, "composite results"), _groups(lines), *_iterations(lines))
 
 
 def _groups(lines: Sequence[str]) -> dict[str, float]:

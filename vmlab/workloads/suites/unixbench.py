@@ -22,7 +22,7 @@ from vmlab.workloads.assets import asset_folder, asset_of, packed, unpack
 from vmlab.workloads.metrics import Metric, ToolTime, Unit, with_run_time
 from vmlab.workloads.programs import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.tool_workload import EACH_ONCE, ToolWorkload
-from vmlab.workloads.verification import demand_equal
+from vmlab.workloads.verification import demand_equal, only
 from vmlab.workloads.workload_steps import Client, Finished, Footprint, StagingContext, WorkloadContext, WorkloadParams
 
 _BEFORE_A_PASS = 3.0
@@ -171,10 +171,9 @@ class Unixbench(ToolWorkload[UnixbenchParams]):
         """The report that ``Run`` has written; it is kept whole, with the log of all passes."""
         listed = (await context.source.run(["find", _results(context), "-type", "f"])).stdout.split()
         reports = [path for path in listed if not path.endswith((".html", ".log", ".csv"))]
-        if len(reports) != 1:
-            raise WorkloadError(f"UnixBench wrote {len(reports)} reports, not one")
-        report = (await context.source.run(["cat", reports[0]])).stdout
-        log = (await context.source.run(["cat", f"{reports[0]}.log"], check=False)).stdout
+        path = only(reports, "UnixBench wrote", "reports")
+        report = (await context.source.run(["cat", path])).stdout
+        log = (await context.source.run(["cat", f"{path}.log"], check=False)).stdout
         return {"report": report, "log": log, "stdout": finished.stdout}
 
     async def verified(self, context: WorkloadContext, finished: Finished) -> dict[str, str]:
@@ -224,9 +223,8 @@ def passes(test: Test, iterations: int) -> int:
 def parse_unixbench(text: str) -> Report:
     """A report, read as a whole. Raises WorkloadError where it is not one run of tests."""
     lines = [line.rstrip() for line in text.splitlines()]
-    copies = [match for line in lines if (match := _COPIES.fullmatch(line))]
-    if len(copies) != 1:
-        raise WorkloadError(f"UnixBench's report has {len(copies)} runs of the tests, not one")
+    runs = [match for line in lines if (match := _COPIES.fullmatch(line))]
+    copies = int(only(runs, "UnixBench's report has", "runs of the tests")["copies"])
     scores: dict[str, Score] = {}
     for match in (match for line in lines if (match := _SCORE.fullmatch(line))):
         if match["title"] in scores:
@@ -235,7 +233,7 @@ def parse_unixbench(text: str) -> Report:
     indexes = [float(match["index"]) for line in lines if (match := _INDEX.fullmatch(line))]
     if len(indexes) > 1:
         raise WorkloadError(f"UnixBench's report has {len(indexes)} index scores")
-    return Report(int(copies[0]["copies"]), scores, indexes[0] if indexes else None)
+    return Report(copies, scores, indexes[0] if indexes else None)
 
 
 def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: int) -> dict[str, float]:
