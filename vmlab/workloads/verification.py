@@ -19,9 +19,8 @@ R = TypeVar("R")
 
 def demand_success(finished: Finished, tool: str) -> None:
     """Raises WorkloadError with the last line that the tool printed when its status is not 0."""
-    if finished.status == 0:
-        return
-    raise WorkloadError(f"{tool} exited with {finished.status}{last_words(finished)}")
+    if finished.status != 0:
+        raise WorkloadError(f"{tool} exited with {finished.status}{last_words(finished)}")
 
 
 def last_words(finished: Finished) -> str:
