@@ -84,7 +84,8 @@ def _problem(detail: dict[str, Any], under: Place, known: KnownKeys) -> Problem:
     if kind == "extra_forbidden" and (missing := _without_space(str(place[-1]), known(place[:-1]))):
         return Problem(place, f"{shorten(place[-1])!r} is no key: a space is missing after {missing}:", True)
     if kind == "extra_forbidden":
-        return Problem(place, f"unknown key {shorten(place[-1])!r} in {_inside(place)}; {_meant(place, known)}", True)
+        near = meant(place[-1], known(place[:-1]))
+        return Problem(place, f"unknown key {shorten(place[-1])!r} in {_inside(place)}; {near}", True)
     if kind == "missing":
         return Problem(place, f"{_inside(place)} needs {place[-1]!r}", True)
     if at_key:
@@ -101,10 +102,6 @@ def _without_space(word: str, known: Iterable[str]) -> str:
 
 def _inside(place: Place) -> str:
     return dotted(place[:-1]) or "the scenario"
-
-
-def _meant(place: Place, known: KnownKeys) -> str:
-    return meant(place[-1], known(place[:-1]))
 
 
 def _reason(detail: dict[str, Any]) -> str:
