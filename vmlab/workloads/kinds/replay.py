@@ -153,21 +153,13 @@ class Replay(Workload[ReplayParams]):
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Both passes had every query, its rows and as many bytes of the server; MariaDB counted the queries too."""
         demand_success(finished, "the replay")
-        account = last_object(finished.stdout, "the replay")
         try:
-            warm, measured = account["warm"], account["measured"]
-            return await self._verified(context, finished, account, warm, measured)
+            return await self._verified(context, finished, last_object(finished.stdout, "the replay"))
         except KeyError as missing:
             raise WorkloadError(f"the replay's account has no {missing.args[0]}") from missing
 
-    async def _verified(
-        self,
-        context: WorkloadContext,
-        finished: Finished,
-        account: dict[str, Any],
-        warm: dict[str, Any],
-        measured: dict[str, Any],
-    ) -> Collected:
+    async def _verified(self, context: WorkloadContext, finished: Finished, account: dict[str, Any]) -> Collected:
+        warm, measured = account["warm"], account["measured"]
         queries = sum(map(len, self._queries()))
         self._demand_same(warm, measured, queries)
         before = (await context.peer.run(["cat", _selects_file(context)])).stdout.strip()
