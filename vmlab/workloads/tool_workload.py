@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, ValidationInfo
 
@@ -33,6 +33,7 @@ class ToolWorkload(Workload[P]):
     `figures` must be there. Where the first of `texts` is not the client's output, `printed` finds the texts.
     """
 
+    sides: ClassVar[Literal[1, 2]] = 1
     tool: ClassVar[str]
     """Its name in messages."""
     around: ClassVar[Mapping[str, float]]

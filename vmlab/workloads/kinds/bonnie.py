@@ -112,7 +112,6 @@ class Bonnie(ToolWorkload[BonnieParams]):
     """``bonnie++`` without its test of many small files."""
 
     kind = "bonnie"
-    sides = 1
     Params = BonnieParams
     tools = (("bonnie++",), ())
     texts = ("bonnie",)

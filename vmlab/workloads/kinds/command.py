@@ -135,7 +135,6 @@ class Command(ToolWorkload[CommandParams]):
     """``sh -c`` with a user's text, through a client that keeps the output and ends whatever was started."""
 
     kind = "command"
-    sides = 1
     takes_pair = True
     needs_guest = True
     Params = CommandParams

@@ -47,7 +47,6 @@ class Cpu(ToolWorkload[CpuParams]):
     """
 
     kind = "cpu"
-    sides = 1
     Params = CpuParams
     tools = (("sysbench",), ())
     texts = ("sysbench",)

@@ -189,7 +189,6 @@ class Fio(ToolWorkload[FioParams]):
     """``fio``, over files that were written in full before."""
 
     kind = "fio"
-    sides = 1
     Params = FioParams
     tools = (("fio",), ())
     texts = ("fio", "client")

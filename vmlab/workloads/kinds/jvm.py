@@ -105,7 +105,6 @@ class Jvm(ToolWorkload[JvmParams]):
     """The suite ``members.Suite``, on the Java that Debian has."""
 
     kind = "jvm"
-    sides = 1
     Params = JvmParams
     texts = ("suite",)
     tool = "java"

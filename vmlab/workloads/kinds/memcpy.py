@@ -62,7 +62,6 @@ class Memcpy(ToolWorkload[MemcpyParams]):
     """``mbw``."""
 
     kind = "memcpy"
-    sides = 1
     Params = MemcpyParams
     tools = (("mbw",), ())
     texts = ("mbw",)

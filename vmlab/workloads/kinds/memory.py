@@ -60,7 +60,6 @@ class Memory(ToolWorkload[MemoryParams]):
     """``sysbench memory``, with sequential access."""
 
     kind = "memory"
-    sides = 1
     Params = MemoryParams
     tools = (("sysbench",), ())
     texts = ("sysbench",)

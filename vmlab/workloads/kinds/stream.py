@@ -56,7 +56,6 @@ class Stream(ToolWorkload[StreamParams]):
     """COPY, SCALE, ADD and TRIAD; the program checks every element of its arrays afterwards."""
 
     kind = "stream"
-    sides = 1
     Params = StreamParams
     tools = ((PROGRAM,), ())
     texts = ("stream",)

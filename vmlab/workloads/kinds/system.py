@@ -100,7 +100,6 @@ class System(ToolWorkload[SystemParams]):
     """A program of our own, which prints what it computed; and the digests of the copied files."""
 
     kind = "system"
-    sides = 1
     Params = SystemParams
     tools = ((PROGRAM,), ())
     texts = ("system",)

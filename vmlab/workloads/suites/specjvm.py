@@ -85,7 +85,6 @@ class Specjvm(ToolWorkload[SpecjvmParams]):
     """``SPECjvm2008.jar`` of the user's copy, on the Java that the guest has."""
 
     kind = "specjvm"
-    sides = 1
     Params = SpecjvmParams
     asset = AssetForm(
         "specjvm2008",

@@ -110,7 +110,6 @@ class Unixbench(ToolWorkload[UnixbenchParams]):
     """``Run`` of the user's copy, with programs that were compiled on the host."""
 
     kind = "unixbench"
-    sides = 1
     Params = UnixbenchParams
     asset = AssetForm(
         "unixbench",
