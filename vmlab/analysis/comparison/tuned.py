@@ -236,7 +236,7 @@ def _logarithms(figure: Figure) -> dict[int, float]:
 
 def _pairs(note: TuningNote, logarithms: Mapping[str, Mapping[int, float]]) -> Iterator[FoldedPair]:
     """Each setting against its mirror image, in the blocks in which both count."""
-    by_levels = {note.levels(name): own for name, own in logarithms.items()}
+    by_levels = {note.levels(note.settings[name]): own for name, own in logarithms.items()}
     for levels, own in by_levels.items():
         other = by_levels.get(mirrored(levels))
         if other is not None and levels > mirrored(levels):

@@ -72,9 +72,9 @@ class TuningNote(ScenarioPart):
             raise ValueError("lacks the default setting")
         return self
 
-    def levels(self, setting: str) -> Levels:
-        """The level of each lever in a setting."""
-        return tuple(1 if lever in self.settings[setting] else -1 for lever in self.levers)
+    def levels(self, changed: Sequence[str]) -> Levels:
+        """The level of each lever in a setting that changes some of them."""
+        return tuple(1 if lever in changed else -1 for lever in self.levers)
 
     def words(self, changed: Sequence[str]) -> str:
         """``cache=none, queues=2``: what a setting changes; ``the default`` for nothing."""
@@ -145,8 +145,7 @@ def confirmation_file(
 ) -> ScenarioFile:
     """The scenario that compares settings with the default, by the `text` and the kept `files` of their screening."""
     values, note = _read_kept(text)
-    levers = list(note.levers)
-    names = {_name(levers, changed): tuple(changed) for changed in [(), *settings]}
+    names = {setting_name(note.levels(changed)): tuple(changed) for changed in [(), *settings]}
     step = {"step": "confirmation", "settings": names, "screening": screening_run}
     confirmation = note.model_copy(update=step)
     words = "; ".join(f"{name} {note.words(changed)}" for name, changed in names.items() if changed)
@@ -250,10 +249,6 @@ def _asked(checked: Checked, guest: str, cpus: int) -> Asked:
 
 def _changed(levers: Sequence[TwoLevels], levels: Levels) -> tuple[str, ...]:
     return tuple(lever.name for lever, level in zip(levers, levels, strict=True) if level > 0)
-
-
-def _name(levers: Sequence[str], changed: Sequence[str]) -> str:
-    return setting_name(tuple(1 if lever in changed else -1 for lever in levers))
 
 
 def _text(values: Mapping[str, Any], note: TuningNote, repeats: int) -> str:
