@@ -128,15 +128,14 @@ class Bonnie(ToolWorkload[BonnieParams]):
         bytes=Metric("B", None, "bytes"),
     )
 
+    _done = 0
+    """Stages that have ended."""
+
     @classmethod
     def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
         """Both stages by character, where nothing is written by character."""
         names = () if params.get("characters", 1) else BY_CHARACTER
         return frozenset(name for one in names for name in (one, f"{one}_cpu"))
-
-    def __init__(self, params: BonnieParams) -> None:
-        super().__init__(params)
-        self._done = 0
 
     def footprint(self, accelerator: str) -> Footprint:
         """The files are written once and rewritten in place; characters go into a file of their own."""

@@ -79,9 +79,8 @@ class Memcpy(ToolWorkload[MemcpyParams]):
     )
     chosen = ("methods", {name: (f"{name}_bandwidth",) for name in _OPTIONS})
 
-    def __init__(self, params: MemcpyParams) -> None:
-        super().__init__(params)
-        self._done = 0
+    _done = 0
+    """Copies that have ended."""
 
     @property
     def _copies(self) -> int:
