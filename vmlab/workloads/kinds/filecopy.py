@@ -216,7 +216,18 @@ class Filecopy(ToolWorkload[FilecopyParams]):
         stages = stage_ends(texts["client"], ("there", "back", "all") if self.params.back else ("there", "all"))
         self._demand_traffic(stages)
         self._demand_times(stages)
-        return self._values(stages)
+        times = {stage: end["seconds"] for stage, end in stages.items()}
+        ways = [stage for stage in ("there", "back") if stage in times]
+        run_time = sum(times[way] for way in ways)
+        moved = self.params.bytes * len(ways)
+        return {
+            RUN_TIME: run_time,
+            **{f"copy_{way}_time": times[way] for way in ways},
+            "elapsed": times["all"],
+            "files": self.params.files * len(ways),
+            "bytes": moved,
+            "throughput_bytes_per_second": moved / run_time,
+        }
 
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """The client's, with its pause; it starts before."""
@@ -265,20 +276,6 @@ class Filecopy(ToolWorkload[FilecopyParams]):
             f"{folder} on {where.name} has {found.get('files')} files and {found.get('bytes')} bytes, "
             f"the tree {made.get('files')} and {made.get('bytes')}: {differences}"
         )
-
-    def _values(self, stages: dict[str, dict[str, float]]) -> dict[str, float]:
-        times = {stage: end["seconds"] for stage, end in stages.items()}
-        ways = [stage for stage in ("there", "back") if stage in times]
-        run_time = sum(times[way] for way in ways)
-        moved = self.params.bytes * len(ways)
-        return {
-            RUN_TIME: run_time,
-            **{f"copy_{way}_time": times[way] for way in ways},
-            "elapsed": times["all"],
-            "files": self.params.files * len(ways),
-            "bytes": moved,
-            "throughput_bytes_per_second": moved / run_time,
-        }
 
 
 def stage_ends(text: str, wanted: tuple[str, ...]) -> dict[str, dict[str, float]]:

@@ -33,7 +33,6 @@ from vmlab.workloads.programs import (
 from vmlab.workloads.reports.fio_report import (
     MIXES,
     PERCENTILES,
-    FioReport,
     demand_access,
     demand_layout,
     demand_sizes,
@@ -366,17 +365,6 @@ class Fio(ToolWorkload[FioParams]):
         demand_work(report, self._work())
         if not params.on_windows:
             demand_access(parse_account(texts["client"]), report, params.jobs, params.direct)
-        return self._values(report)
-
-    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
-        """fio's own, with what it reads again to verify; files are looked for before."""
-        report, params = parse_fio(texts["fio"]), self.params
-        again = report.read.seconds if params.verify and params.writes else 0.0
-        around = self.around[accelerator] * (_ON_WINDOWS if params.on_windows else 1)
-        return ToolTime(values[RUN_TIME] + again, around)
-
-    def _values(self, report: FioReport) -> dict[str, float]:
-        params = self.params
         used = report.used(params.rw)
         run_time = max(one.seconds for one in used.values())
         blocks, moved = sum(one.blocks for one in used.values()), sum(one.bytes for one in used.values())
@@ -388,3 +376,10 @@ class Fio(ToolWorkload[FioParams]):
             values[f"{prefix}latency_mean"] = one.latency_mean
             values |= {f"{prefix}latency_p{percent}": value for percent, value in one.percentiles.items()}
         return {**values, "blocks": blocks, "bytes": moved}
+
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """fio's own, with what it reads again to verify; files are looked for before."""
+        report, params = parse_fio(texts["fio"]), self.params
+        again = report.read.seconds if params.verify and params.writes else 0.0
+        around = self.around[accelerator] * (_ON_WINDOWS if params.on_windows else 1)
+        return ToolTime(values[RUN_TIME] + again, around)
