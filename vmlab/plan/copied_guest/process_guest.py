@@ -15,6 +15,7 @@ from typing import Any
 
 from vmlab.model.domain import UNKNOWN, DomainDisk
 from vmlab.model.errors import RefusedError
+from vmlab.model.grouping import grouped
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.model.scenarios.memory_levers import RESERVED_PAGES
 from vmlab.model.visible import cut
@@ -193,10 +194,7 @@ def _disks(pid: int, options: QemuOptions, roots: Roots) -> Iterator[FoundDisk]:
         known = [QemuDisk(disk) for disk in proved]
     devices = {str(one.get("id")): one for one in options.nodes("device")}
     groups = {str(one.get("id")): one for one in options.nodes("object", "qom-type")}
-    sharing: dict[str, list[str]] = {}
-    for one in known:
-        for name in _groups_of(one):
-            sharing.setdefault(name, []).append(one.disk.target)
+    sharing = grouped((name, one.disk.target) for one in known for name in _groups_of(one))
     for one, disk in zip(known, proved, strict=True):
         made = FoundDisk(disk.target, disk.file or disk.protocol, whole(str(one.device.get("bootindex", ""))))
         _cache(made, one, disk)

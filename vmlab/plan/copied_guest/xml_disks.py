@@ -10,6 +10,7 @@ from dataclasses import replace
 from lxml import etree
 
 from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
+from vmlab.model.grouping import grouped
 from vmlab.model.quantities import exact_bytes, whole
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.found_guest import (
@@ -171,10 +172,8 @@ def _bus(disk: FoundDisk, element: etree._Element, root: etree._Element) -> None
 def _limits(disk: FoundDisk, element: etree._Element, root: etree._Element) -> None:
     """``iotune``; libvirt names what is of reads and writes together ``total``."""
     tune = element.find("iotune")
-    sharing: dict[str, list[str]] = {}
-    for one in root.iterfind("devices/disk"):
-        if (name := one.findtext("iotune/group_name")) and (target := one.find("target")) is not None:
-            sharing.setdefault(name, []).append(target.get("dev", ""))
+    limits = ((one.findtext("iotune/group_name"), one.find("target")) for one in root.iterfind("devices/disk"))
+    sharing = grouped((name, target.get("dev", "")) for name, target in limits if name and target is not None)
     values: dict[str, int] = {}
     for limit in () if tune is None else tune:
         match = _LIMIT.fullmatch(str(limit.tag))
