@@ -193,9 +193,8 @@ class FleetHost:
     async def _released(self, cell: int) -> None:
         """Release a cell; after a cut, the feed releases it once more when the line is back."""
         while not self.gone.done():
-            assert self._link is not None and self._source is not None
             try:
-                await self._release(self._link, cell, deadline=90.0)
+                await self._release(cell, deadline=90.0)
             except HostLost:
                 return
             except VmlabError:
@@ -206,10 +205,8 @@ class FleetHost:
                     continue
             return
 
-    async def _release(self, link: HostLink, cell: int, **how: float) -> None:
-        assert self._source is not None
-        together = self._request.asked.together
-        await link.ask(Done, "release", run=self._source.run, cell=cell, together=together, **how)
+    async def _release(self, cell: int, **how: float) -> None:
+        await self._ask(Done, "release", cell=cell, together=self._request.asked.together, **how)
 
     async def offset(self) -> ClockOffset:
         """How far its clocks are from those here, now. Raises HostLost."""
@@ -282,7 +279,6 @@ class FleetHost:
 
     async def _reconnected(self, why: str) -> bool:
         """Try to have the line again, for as long as it may be cut."""
-        assert self._source is not None
         self._emit(Notice(level="warning", text=f"{why}; tried again for {self._request.asked.reconnect:.0f} s"))
         end = time.monotonic() + self._request.asked.reconnect
         while time.monotonic() < end:
@@ -290,7 +286,7 @@ class FleetHost:
                 async with asyncio.timeout(max(1.0, end - time.monotonic())):
                     self._link = await self._connect(self.name, self._entry)
                     for cell in list(self._awaited):
-                        await self._release(self._link, cell)
+                        await self._release(cell)
             except (HostLost, CommandFailed, UsageError, TimeoutError):
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
