@@ -284,11 +284,13 @@ class Fio(ToolWorkload[FioParams]):
         """What fio is to do, in its own options, which it repeats in its report."""
         params = self.params
         end = {"runtime": f"{params.time:g}"} if params.time else {"io_size": f"{params.each}"}
-        mix = {"rwmixread": f"{params.read_percent}"} if params.mixed else {}
-        verify = {"verify": "crc32c"} if params.verify else {}
-        rate = {"rate": f"{params.most_bytes_per_second}"} if params.rate is not None else {}
-        process = {"rate_process": params.rate_process} if params.at_random else {}
-        sync = {"fdatasync": f"{params.fdatasync}"} if params.fdatasync else {}
+        asked = {
+            "rwmixread": params.read_percent if params.mixed else None,
+            "verify": "crc32c" if params.verify else None,
+            "rate": params.most_bytes_per_second if params.rate is not None else None,
+            "rate_process": params.rate_process if params.at_random else None,
+            "fdatasync": params.fdatasync or None,
+        }
         return {
             "rw": params.rw,
             "bs": f"{params.block}",
@@ -301,11 +303,7 @@ class Fio(ToolWorkload[FioParams]):
             "overwrite": "1",
             "allow_file_create": "0",
             **end,
-            **mix,
-            **verify,
-            **rate,
-            **process,
-            **sync,
+            **{name: f"{value}" for name, value in asked.items() if value is not None},
         }
 
     def _report(self, context: WorkloadContext) -> str:
