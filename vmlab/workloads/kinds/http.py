@@ -30,7 +30,6 @@ from vmlab.workloads.pace import (
 )
 from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.reports.ab_report import (
-    AbReport,
     RequestCount,
     demand_mean,
     demand_room,
@@ -240,7 +239,11 @@ class Http(ToolWorkload[HttpParams]):
 
     def _of_ab(self, context: WorkloadContext, finished: Finished) -> Answered:
         report = parse_ab(finished.stdout)
-        self._demand_all(report)
+        demand_equal("concurrency of ab", report.concurrency, self.params.concurrency)
+        demand_equal("complete requests of ab", report.requests, self.params.requests)
+        demand_equal("failed requests of ab", report.failed, 0)
+        demand_equal("write errors of ab", report.write_errors, 0)
+        demand_equal("responses other than 2xx", report.non_2xx, 0)
         found, asked = f"{report.host}:{report.port}{report.path}", f"{context.peer_address}:80{self.params.path}"
         if found != asked:
             raise WorkloadError(f"ab asked for {found}, not for {asked}")
@@ -253,13 +256,6 @@ class Http(ToolWorkload[HttpParams]):
         }
         return Answered("ab", report.transferred, values, {"ab": finished.stdout})
 
-    def _demand_all(self, report: AbReport) -> None:
-        demand_equal("concurrency of ab", report.concurrency, self.params.concurrency)
-        demand_equal("complete requests of ab", report.requests, self.params.requests)
-        demand_equal("failed requests of ab", report.failed, 0)
-        demand_equal("write errors of ab", report.write_errors, 0)
-        demand_equal("responses other than 2xx", report.non_2xx, 0)
-
     async def _percentile_text(self, context: WorkloadContext) -> str:
         """The file that ab wrote; the paced client writes none."""
         if self.params.pace is not None:
@@ -267,13 +263,10 @@ class Http(ToolWorkload[HttpParams]):
         return (await context.source.run(["cat", _percentile_file(context)])).stdout
 
     async def _demand_served(self, context: WorkloadContext, told: Answered) -> int:
-        """Hold the client's account against the log; the queries that MariaDB answered since it was counted."""
-        await self._demand_log(context, told)
-        before, after = await selects_since(context.peer, _queries_file(context.workload))
-        return after - before
+        """Hold the client's account against the log; the queries that MariaDB answered since it was counted.
 
-    async def _demand_log(self, context: WorkloadContext, told: Answered) -> None:
-        """ab takes a connection that closes without an answer for a complete request; the server's log does not."""
+        ab takes a connection that closes without an answer for a complete request; the server's log does not.
+        """
         options = {"log": ACCESS_LOG, "agent": context.tag, "path": self.params.path}
         log = await ask(context.peer, "access_count", options, deadline=300)
         if log.get("statuses") != {"200": self.params.requests}:
@@ -283,6 +276,8 @@ class Http(ToolWorkload[HttpParams]):
             )
         if log.get("bytes") != told.bytes:
             raise WorkloadError(f"Apache sent {log.get('bytes')} bytes, but {told.client} received {told.bytes}")
+        before, after = await selects_since(context.peer, _queries_file(context.workload))
+        return after - before
 
 
 def _queries_file(workload: str) -> str:
