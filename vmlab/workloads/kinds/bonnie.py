@@ -190,7 +190,11 @@ class Bonnie(ToolWorkload[BonnieParams]):
         except TooQuick as quick:
             more = "characters" if quick.stage in BY_CHARACTER else "size"
             raise WorkloadError(f"{quick}: make {more} larger") from None
-        self._demand(report)
+        demand_equal("bytes of bonnie++'s files", report.size, params.size)
+        demand_equal("bytes of bonnie++'s chunks", report.chunk, params.chunk)
+        demand_equal("concurrency of bonnie++", report.concurrency, 1)
+        if tuple(report.stages) != params.stages:
+            raise WorkloadError(f"bonnie++ ran {', '.join(report.stages)}, not {', '.join(params.stages)}")
         account = parse_account(texts["bonnie"])
         if account.written < _TIMES_WRITTEN * params.size + params.characters:
             raise WorkloadError(
@@ -216,14 +220,6 @@ class Bonnie(ToolWorkload[BonnieParams]):
         params, stages = self.params, parse_bonnie(texts["bonnie"]).stages
         took = sum(stage_seconds(*one, params.size, params.characters, _SEEKS) for one in stages.items())
         return ToolTime(took, self.around[accelerator] + _UNTIMED * took)
-
-    def _demand(self, report: BonnieReport) -> None:
-        params = self.params
-        demand_equal("bytes of bonnie++'s files", report.size, params.size)
-        demand_equal("bytes of bonnie++'s chunks", report.chunk, params.chunk)
-        demand_equal("concurrency of bonnie++", report.concurrency, 1)
-        if tuple(report.stages) != params.stages:
-            raise WorkloadError(f"bonnie++ ran {', '.join(report.stages)}, not {', '.join(params.stages)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,11 @@ class Memcpy(ToolWorkload[MemcpyParams]):
         if "mcblock" in self.params.methods:
             demand_equal("bytes of mbw's blocks", parse_block(texts["mbw"]), self.params.block)
         for method, report in reports.items():
-            self._demand(method, report)
+            demand_equal(f"runs of mbw's {method}", len(report.copies), self.params.runs)
+            for copy in (*report.copies, report.average):
+                demand_equal(f"MiB of a copy of mbw's {method}", copy.mib, self.params.array / _MIB)
+            demand_average(method, report)
+            demand_measurable(method, report)
         rates = {f"{wanted[method]}_bandwidth": self._rate(report) for method, report in reports.items()}
         return {
             RUN_TIME: sum(report.seconds for report in reports.values()),
@@ -131,13 +135,6 @@ class Memcpy(ToolWorkload[MemcpyParams]):
         filled = 2 * self.params.array / _FILL_BYTES_PER_SECOND[accelerator]
         # Where memory is slow, as in a guest that is swapped out, filling is as slow as a copy.
         return ToolTime(values[RUN_TIME], self.around[accelerator] + filled + values[RUN_TIME] / self._copies)
-
-    def _demand(self, method: str, report: MethodReport) -> None:
-        demand_equal(f"runs of mbw's {method}", len(report.copies), self.params.runs)
-        for copy in (*report.copies, report.average):
-            demand_equal(f"MiB of a copy of mbw's {method}", copy.mib, self.params.array / _MIB)
-        demand_average(method, report)
-        demand_measurable(method, report)
 
     def _rate(self, report: MethodReport) -> float:
         """Bytes per second over all copies, as mbw's own average: the amount divided by the mean time."""
