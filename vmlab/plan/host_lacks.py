@@ -273,7 +273,8 @@ def on_this_host(scenario: Scenario, images: Mapping[str, int] | None) -> Iterat
             message = f"there is no image {shorten(guest.image)!r}; {known} (vmlab image add makes one known)"
             yield Problem(("guests", name, "image"), message)
         elif not guest.on_host and guest.disk_bytes < (least := images.get(guest.image, 0)):
-            yield Problem(_of_disk(name, guest), f"image {guest.image} needs a disk of {exact_bytes(least)} or more")
+            key = "disk" if "disk_bytes" in guest.model_fields_set else "image"
+            yield Problem(("guests", name, key), f"image {guest.image} needs a disk of {exact_bytes(least)} or more")
 
 
 def of_lacked_programs(scenario: Scenario, lacked: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
@@ -332,7 +333,3 @@ def _is_added(scenario: Scenario, place: str) -> bool:
 
 def _has_windows(scenario: Scenario, guest: str) -> str:
     return f"guest {guest} has Windows (image {scenario.guests[guest].image})"
-
-
-def _of_disk(name: str, guest: Guest) -> Place:
-    return ("guests", name, "disk" if "disk_bytes" in guest.model_fields_set else "image")

@@ -192,7 +192,7 @@ def limited(
             found.lack(f"{name}: limits of group {owner}: {words}")
     for kind, key in _LIMITS.items():
         if count := given.pop(kind, 0):
-            found.say(key, count if kind.startswith("iops") else _rate(count), where)
+            found.say(key, count if kind.startswith("iops") else f"{exact_bytes(count)}/s", where)
     for key in _LENGTHS:
         if length := given.pop(key, 0):
             found.say("limit_burst_length", f"{length} s", where)
@@ -200,7 +200,3 @@ def limited(
                 found.lack(f"{name}: {key} {length}: the lab's bursts have one length, here {kept}")
     for other in sorted(given):
         found.lack(f"{name}: {other} {given[other]}: the lab limits reads and writes together")
-
-
-def _rate(count: int) -> str:
-    return f"{exact_bytes(count)}/s"
