@@ -43,7 +43,6 @@ from vmlab.model.event import (
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
-from vmlab.plan.terms import Plan
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import FleetWriter, Source
 from vmlab.system.held_folder import until_lost
@@ -91,19 +90,16 @@ class Controller(Obeying):
         with RunReader(self._folder.store) as reader:
             events = [event for _, event in reader.events() if not isinstance(event, WorkloadProgressed)]
         if not events:
-            self._begin(self._plan)
+            asked, plan = self._request, self._plan
+            seconds = plan.seconds if asked.in_turn else plan.seconds / len(asked.hosts)
+            write_beginning(self._writer, self._folder, plan, seconds)
+            if asked.in_turn:
+                self._writer.append(Notice(level="info", text="hosts take turns: one cell at a time on all of them"))
             return CellBook(), {}, []
         self._writer.append(Notice(level="warning", text="the controller was gone, and goes on from what is recorded"))
         withdrawn = Counter(event.cell for event in events if isinstance(event, CellWithdrawn))
         book = CellBook.of(RunTimeline.of(events), withdrawn.elements())
         return book, {source.host: source for source in self._writer.sources()}, events
-
-    def _begin(self, plan: Plan) -> None:
-        writer, hosts = self._writer, len(self._request.hosts)
-        seconds = plan.seconds if self._request.in_turn else plan.seconds / hosts
-        write_beginning(writer, self._folder, plan, seconds)
-        if self._request.in_turn:
-            writer.append(Notice(level="info", text="hosts take turns: one cell at a time on all of them"))
 
     def _fleet(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
         request, cells, asked = RunRequest.of(self._folder), self._plan.cells, self._request

@@ -85,7 +85,10 @@ class FleetRun:
 
     async def run(self) -> Verdict:
         """Measure everything; the verdict. Cancel it to stop: what was measured is kept."""
-        self._expect_placed()
+        for cell, name in self._book.placed.items():
+            # What hosts still measure, or have measured meanwhile, for a controller that was killed.
+            if name in self._hosts:
+                self._hosts[name].expect(cell)
         try:
             why = await self._begun()
             if why:
@@ -95,12 +98,6 @@ class FleetRun:
             await self._finished(stop=True)
             raise
         return self._verdict(await self._finished(stop=False))
-
-    def _expect_placed(self) -> None:
-        """What hosts still measure, or have measured meanwhile, for a controller that was killed."""
-        for cell, name in self._book.placed.items():
-            if name in self._hosts:
-                self._hosts[name].expect(cell)
 
     async def _begun(self) -> str:
         """Have every host join; why nothing can be measured, if so."""
