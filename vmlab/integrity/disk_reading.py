@@ -114,23 +114,17 @@ class _Reading:
     def _open(self) -> None:
         try:
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
-            self._try_direct()
+            # Some file systems accept the flag and then refuse to read.
+            with mmap.mmap(-1, mmap.PAGESIZE) as page:
+                os.preadv(self.descriptor, [page], 0)
         except OSError as error:
             if error.errno not in _NO_DIRECT:
                 raise
-            self._open_buffered()
-
-    def _try_direct(self) -> None:
-        """Some file systems accept the flag and then refuse to read."""
-        with mmap.mmap(-1, mmap.PAGESIZE) as page:
-            os.preadv(self.descriptor, [page], 0)
-
-    def _open_buffered(self) -> None:
-        self.close()
-        self.buffered = True
-        self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        os.fdatasync(self.descriptor)
-        os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            self.close()
+            self.buffered = True
+            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            os.fdatasync(self.descriptor)
+            os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
         if self.descriptor >= 0:
