@@ -142,7 +142,8 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
     if overrides.for_seconds is not None:
         document = _limited(document, overrides)
     if overrides.loop is not None:
-        document = _once(document)
+        # A loop is not measured, and lasts as long as is asked: one repeat of each cell, and no warm-up.
+        document = _set_plain(document, "repeats", 1, Origin(option="--loop")).without("warm_up")
     for key, value, option in (
         (("seed",), overrides.seed, "--seed"),
         (("again",), overrides.again, "--again"),
@@ -172,12 +173,6 @@ def _limited(document: Document, overrides: Overrides) -> Document:
     if isinstance(until, dict):
         return document.assigned([("until", "time")], time, origin)
     return _set_plain(document, "until", {"spread": until, "time": time}, origin)
-
-
-def _once(document: Document) -> Document:
-    """One repeat of each cell, and no warm-up: a loop is not measured, and lasts as long as is asked."""
-    document = _set_plain(document, "repeats", 1, Origin(option="--loop"))
-    return document.without("warm_up")
 
 
 def assignments_of(file: Path) -> list[str]:

@@ -40,7 +40,8 @@ class Document:
 
         Raises UsageError where something on the way is not a mapping.
         """
-        changed = {old: where for old, where in self.changed.items() if not any(_below(old, new) for new in places)}
+        # What was set below one of the places is gone.
+        changed = {old: one for old, one in self.changed.items() if not any(old[: len(new)] == new for new in places)}
         root = dict(self.value)
         for place in places:
             inner = root
@@ -104,7 +105,3 @@ class Document:
         for problem in problems:
             first.setdefault(self._source(problem.place) or problem, problem)
         raise_all([self.error(problem) for problem in first.values()])
-
-
-def _below(place: Place, above: Place) -> bool:
-    return place[: len(above)] == above
