@@ -34,6 +34,7 @@ from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Target, judgeable, limit_of
 from vmlab.workloads.workload_steps import AnyWorkload, WorkloadParams
 
+_PURPOSES = {"from": "its client runs", "to": "its server runs", "on": "it runs, or host"}
 _KEYS = {one.alias or name: one for name, one in Scenario.model_fields.items()}.keys()
 
 
@@ -217,7 +218,7 @@ def _places(guests: object, name: str, entry: WorkloadEntry, kind: type[AnyWorkl
             words = f"workloads.{name}.{key} is nothing, as null and ~ are; a guest called so needs quotation marks"
             yield Problem((*here, key), words)
         elif not misplaced:
-            purpose = _purpose(key).removesuffix(", or host" if kind.needs_guest else "")
+            purpose = _PURPOSES[key].removesuffix(", or host" if kind.needs_guest else "")
             yield Problem(here, f"workloads.{name} needs {key!r}: the guest where {purpose}", True)
 
 
@@ -238,10 +239,6 @@ def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWo
             words = f"kind {entry.kind} runs in virtual machines alone, and guest {place} is on the host"
             yield Problem((*here, key), words)
     yield from _roles(scenario, here, entry, kind)
-
-
-def _purpose(key: str) -> str:
-    return {"from": "its client runs", "to": "its server runs", "on": "it runs, or host"}[key]
 
 
 def _guest(guests: Mapping[str, object], where: Place, guest: str, kind: type[AnyWorkload]) -> Iterator[Problem]:

@@ -28,6 +28,7 @@ _OTHERS = {
     "virtio-mem": "memory that is plugged in is part of the lab's guest from its start",
 }
 _LONGEST = 71
+_CARDS = ("virtio-net", "e1000", "rtl8139", "vmxnet3", "ne2k", "i82", "pcnet", "tulip")
 NO_TUNING = (
     *("driver", "id", "bus", "addr", "bootindex", "romfile", "multifunction", "acpi-index", "vectors"),
     *("disable-legacy", "disable-modern"),
@@ -77,7 +78,7 @@ def _board(options: QemuOptions, found: Findings) -> None:
 
 
 def _card(options: QemuOptions, found: Findings) -> None:
-    cards = [one for one in options.nodes("device") if _is_card(str(one.get("driver", "")))]
+    cards = [one for one in options.nodes("device") if str(one.get("driver", "")).startswith(_CARDS)]
     for card in cards[1:]:
         found.lack(f"-device {card.get('driver')},id={card.get('id', '')}: the lab's guests have one network card")
     legacy = [*options.all("nic"), *options.all("net")]
@@ -113,10 +114,6 @@ def _card(options: QemuOptions, found: Findings) -> None:
             value = option_text(card[option])
             found.say(f"libvirt interface/driver/@{path}", value, f"-device {driver},{option}={value}")
     found.lack_key(f"-device {driver},", left_options(card, _OF_CARD))
-
-
-def _is_card(driver: str) -> bool:
-    return driver.startswith(("virtio-net", "e1000", "rtl8139", "vmxnet3", "ne2k", "i82", "pcnet", "tulip"))
 
 
 def _others(options: QemuOptions, found: Findings) -> None:
