@@ -123,8 +123,9 @@ class TogetherRun(FleetRun):
         if await self._all_here():
             await self._together(unit, offsets)
         else:
+            why = "; ".join(f"host {name} was left out: {why}" for name, why in self._left_out.items())
             for cell in unit.cells:
-                self._abort(cell, self._left_out_words)
+                self._abort(cell, why)
         ended = self._ended(unit, offsets)
         self._writer.append(ended)
         self._repeating.hear(ended)
@@ -136,11 +137,6 @@ class TogetherRun(FleetRun):
                 return True
             await asyncio.sleep(_POLL_SECONDS)
         return False
-
-    @property
-    def _left_out_words(self) -> str:
-        """Why a host does not take part, for a cell that needs it."""
-        return "; ".join(f"host {name} was left out: {why}" for name, why in self._left_out.items())
 
     async def _together(self, unit: Unit, offsets: dict[int, ClockOffset]) -> None:
         """Have the cells of a unit measured; `offsets` is filled with the best known one of each cell's host."""

@@ -257,7 +257,8 @@ class Fio(ToolWorkload[FioParams]):
         if params.on_windows:
             demand_sizes(await windows_place(shell).sizes(own), params.size, params.jobs)
             return
-        sizes = await shell.run(["stat", "-c", "%s %b %B", *self._paths(own)])
+        files = (f"{own}/file.{number}" for number in range(params.jobs))
+        sizes = await shell.run(["stat", "-c", "%s %b %B", *files])
         demand_layout(sizes.stdout, params.size, params.jobs)
 
     async def _make_folder(self, context: WorkloadContext) -> str:
@@ -309,9 +310,6 @@ class Fio(ToolWorkload[FioParams]):
     def _report(self, context: WorkloadContext) -> str:
         windows = self.params.on_windows
         return windows_report(context.workload) if windows else f"{WORKLOADS_FOLDER}/{context.workload}.fio"
-
-    def _paths(self, own: str) -> list[str]:
-        return [f"{own}/file.{number}" for number in range(self.params.jobs)]
 
     def client(self, context: WorkloadContext) -> Client:
         """fio, beside a program that looks at the files which it has open, and then waits."""
