@@ -354,9 +354,8 @@ class FleetHost:
 async def _rows(link: HostLink, run: str, taking: Taking, *, events: int | None = None, wait: float = 0.0) -> Rows:
     """What is new in a host's run after what was taken of it; of its events, after row `events` where that is given."""
     seen = taking.seen if events is None else events
-    return await link.ask(
-        Rows, "rows", run=run, events=seen, samples=taking.sample, layouts=taking.last_layout, wait=wait
-    )
+    known = max(taking.layouts, default=0)
+    return await link.ask(Rows, "rows", run=run, events=seen, samples=taking.sample, layouts=known, wait=wait)
 
 
 async def condition_of(link: HostLink, kinds: Sequence[str] = (), packages: Sequence[str] = ()) -> Condition:

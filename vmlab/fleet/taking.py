@@ -39,15 +39,11 @@ class Taking:
     """Asks for what tools printed in a cell."""
     probed: HostProbed | None = field(default=None, init=False)
     ended: RunEnded | None = field(default=None, init=False)
-    _layouts: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
+    layouts: dict[int, tuple[int, int]] = field(default_factory=dict, init=False)
+    """The layouts of samples that are known, by their numbers there: each with its number here, and its bytes."""
 
     def __post_init__(self) -> None:
         self.seen, self.sample = self._source.seen, self._source.sample
-
-    @property
-    def last_layout(self) -> int:
-        """The last layout of samples that is known, by its number there."""
-        return max(self._layouts, default=0)
 
     async def take(self, rows: Rows) -> list[Event]:
         """Keep new rows; the events among them that are new. Raises StoreError, and CommandFailed for nonsense."""
@@ -88,13 +84,13 @@ class Taking:
 
     def _take_samples(self, rows: Rows) -> None:
         for layout in rows.layouts:
-            self._layouts[layout.id] = self._known(layout), _VALUE_BYTES * len(layout.names)
+            self.layouts[layout.id] = self._known(layout), _VALUE_BYTES * len(layout.names)
         new = [one.packed() for one in rows.samples if one.row > self.sample]
         for one in new:
-            if one.layout not in self._layouts or len(one.body) != self._layouts[one.layout][1]:
+            if one.layout not in self.layouts or len(one.body) != self.layouts[one.layout][1]:
                 raise CommandFailed(f"host {self._source.host} sent a sample that has no known layout")
         if new:
-            self._writer.take_samples(self._source, new, {there: here for there, (here, _) in self._layouts.items()})
+            self._writer.take_samples(self._source, new, {there: here for there, (here, _) in self.layouts.items()})
             self.sample = new[-1].id
 
     def _known(self, layout: Layout) -> int:
