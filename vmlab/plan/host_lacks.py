@@ -67,15 +67,13 @@ def lacked_by(cell: CellPlan, host: HostFacts, ordered_cpus: int | None) -> str 
         cpu = guest.resources.cpu if guest.resources.is_labs else None
         if cpu is not None and (reason := host.lacking.get(f"{LABS_CPU}{cpu}")) is not None:
             return f"guest {guest.guest} has cpu: {cpu}, but {reason}"
-        if (reason := host.unsettable.get(f"huge_pages {guest.resources.huge_pages}")) is not None:
-            return f"guest {guest.guest} has huge_pages: {guest.resources.huge_pages}, and {reason}"
         transparent = guest.resources.huge_pages == "transparent" and cell.host.thp is None
         if transparent and (reason := host.unsettable.get(NO_TRANSPARENT)) is not None:
             return f"guest {guest.guest} has huge_pages: transparent, and {reason}"
-        if guest.resources.memory_lock and host.no_locked_memory:
-            return f"guest {guest.guest} has memory_lock: true, and {host.no_locked_memory}"
-        if (reason := _lack_of_node(guest.resources.numa, host.nodes)) is not None:
-            return f"guest {guest.guest} has numa: {guest.resources.numa}, and {reason}"
+        for key in ("huge_pages", "memory_lock", "numa"):
+            given = getattr(guest.resources, key)
+            if (reason := _lack_of_memory(key, given, host)) is not None:
+                return f"guest {guest.guest} has {key}: {shorten(given)}, and {reason}"
     cores = cores_of(host, ordered_cpus)
     for guest in cell.guests if cores else ():
         if cores and (reason := pin_fault(guest.resources, cores)) is not None:
@@ -129,16 +127,17 @@ def _lacking_cpus(value: PlacedValue, scenario: Scenario, cores: Cores) -> str |
 
 
 def _lacking_memory(value: PlacedValue, host: HostFacts) -> str | None:
-    for place, setting in value.places.items():
-        if place[0] == "guests" and place[-1] == "huge_pages":
-            reason = host.unsettable.get(f"huge_pages {setting.value}")
-        elif place[0] == "guests" and place[-1] == "memory_lock" and setting.value is True:
-            reason = host.no_locked_memory or None
-        else:
-            reason = _lack_of_node(setting.value, host.nodes) if place[-1] == "numa" else None
-        if reason is not None:
-            return reason
-    return None
+    given = ((place[-1], setting.value) for place, setting in value.places.items() if place[0] == "guests")
+    return next(filter(None, (_lack_of_memory(key, one, host) for key, one in given)), None)
+
+
+def _lack_of_memory(key: str | int, value: object, host: HostFacts) -> str | None:
+    """Why no guest can have its memory so; None also for a value that is reported where it is checked."""
+    if key == "huge_pages":
+        return host.unsettable.get(f"huge_pages {value}")
+    if key == "memory_lock" and value is True:
+        return host.no_locked_memory or None
+    return _lack_of_node(value, host.nodes) if key == "numa" else None
 
 
 def _lack_of_node(node: object, nodes: tuple[int, ...] | None) -> str | None:
