@@ -70,7 +70,7 @@ def demand_one_report(text: str, *marks: str, tool: str) -> None:
 
 
 def only(found: Sequence[R], who: str, what: str) -> R:
-    """The one of `what` that there is. Raises WorkloadError, with `who` gave how many, for none and for several."""
+    """The one that there is. Raises WorkloadError for none and for several, in words: `who`, how many, and `what`."""
     if len(found) != 1:
         raise WorkloadError(f"{who} {len(found)} {what}, not one")
     return found[0]
