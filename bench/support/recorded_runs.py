@@ -41,9 +41,9 @@ from vmlab.model.results import Measurement, RawOutput
 from vmlab.model.run import Phase
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.plan.cell_settings import settings_of
-from vmlab.plan.planning import HostFacts, Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load
-from vmlab.plan.terms import CellPlan, WorkloadPlan
+from vmlab.plan.terms import CellPlan, HostFacts, Overrides, WorkloadPlan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.system.removal import make_marked

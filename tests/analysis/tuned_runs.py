@@ -10,8 +10,9 @@ from tests.plan.test_planning import HOST
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.plan.planning import Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
+from vmlab.plan.terms import Overrides
 from vmlab.plan.tuning.fio_options import FioOptions
 from vmlab.plan.tuning.tuning_scenarios import (
     AXIS,

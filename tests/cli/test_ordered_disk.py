@@ -13,8 +13,10 @@ from vmlab.cli.main import command_line
 from vmlab.model.errors import RefusedError, ScenarioError
 from vmlab.model.event import HostProbed
 from vmlab.model.places import runs_folder
-from vmlab.plan.planning import HostFacts, Overrides, check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides
 from vmlab.report.event_words import event_sentence
 from vmlab.tui.console_requests import Pick
 from vmlab.tui.feed.sides import sides_of

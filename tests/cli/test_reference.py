@@ -13,8 +13,9 @@ import pytest
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
 from vmlab.model.places import runs_folder
-from vmlab.plan.planning import HostFacts, Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.terms import HostFacts, Overrides
 
 HOST = HostFacts(2**36, 2**36, 2**40, 4, "kvm")
 RUN = "20261121-143000-cpu-priority-7f3a"

@@ -20,8 +20,9 @@ from vmlab.cli.commands import tune_command
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
-from vmlab.plan.planning import Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load
+from vmlab.plan.terms import Overrides
 from vmlab.report.tune_text import TOO_FEW
 
 FIO = ("--rw", "randwrite", "--bs", "4k", "--levers", "cache,queues,allocation")

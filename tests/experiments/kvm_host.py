@@ -12,9 +12,8 @@ from vmlab.analysis.reference.claims import NOT_HERE
 from vmlab.hypervisor import kvm_probe
 from vmlab.lab.provision.host_support import prepare_run, with_repeats_here
 from vmlab.model.places import cache_folder
-from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.plan.terms import ForClaims
+from vmlab.plan.terms import ForClaims, Overrides
 from vmlab.system import kvm_device
 
 _SIZES = ("smoke", "demo")

@@ -28,8 +28,10 @@ from vmlab.hypervisor.ceph.rbd import require_pool
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.places import cache_folder, runs_folder
 from vmlab.model.scenarios.scenario import SIZES
-from vmlab.plan.planning import Overrides, make_plan, read_host_facts
+from vmlab.plan.hosting import read_host_facts
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
+from vmlab.plan.terms import Overrides
 from vmlab.system.removal import remove_tree
 
 _MINUTE = 60.0

@@ -52,9 +52,8 @@ from vmlab.model.places import cache_folder
 from vmlab.model.run import EMULATED, RUNNING, AxisValue, Outcome
 from vmlab.model.scenarios.reference import Claim, every_place, is_named
 from vmlab.model.scenarios.scenario import SIZES
-from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import load
-from vmlab.plan.terms import ForClaims
+from vmlab.plan.terms import ForClaims, Overrides
 
 _MINUTE = 60.0
 MINUTES = 100

@@ -19,8 +19,9 @@ from vmlab.analysis.figures.table_layout import layout_of
 from vmlab.model.scenarios.reference import Reference, place_axes
 from vmlab.model.scenarios.table_words import METRICS
 from vmlab.plan.estimate import freezing_seconds
-from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan, validate_all
+from vmlab.plan.planning import make_plan, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile, shipped_names
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.store.reader import RunReader
 from vmlab.telemetry.host.host_figures import host_figures
 from vmlab.workloads.registry import kinds

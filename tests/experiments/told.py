@@ -21,8 +21,8 @@ from vmlab.analysis.document import run_document
 from vmlab.cli.main import command_line
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
-from vmlab.plan.planning import HostFacts, Overrides, make_plan
-from vmlab.plan.terms import FOR_CLAIMS, CellPlan, ForClaims, Plan
+from vmlab.plan.planning import make_plan
+from vmlab.plan.terms import FOR_CLAIMS, CellPlan, ForClaims, HostFacts, Overrides, Plan
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import list_runs
 from vmlab.workloads.registry import kinds

@@ -19,7 +19,7 @@ from vmlab.lab.selftest import bundle, trials
 from vmlab.lab.selftest.trials import FAILS, NOT_TRIED, TRIALS, WORKS, CounterTrace, Result, Trials, recorder_verdict
 from vmlab.model.errors import RefusedError
 from vmlab.model.event import Notice
-from vmlab.plan.planning import Overrides
+from vmlab.plan.terms import Overrides
 from vmlab.store.writer import RunWriter
 
 Captured = pytest.CaptureFixture[str]

@@ -14,8 +14,10 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.snapshot_provider import preparation_of
 from vmlab.model.asset import Asset
 from vmlab.model.errors import RefusedError, UsageError
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 HOST = HostFacts(2**36, 2**36, 2**40, 2, "tcg", assets={})
 ASSET = Asset("unixbench", "/opt/unixbench", "5" * 64, 1000)

@@ -10,7 +10,8 @@ import pytest
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import RefusedError
-from vmlab.plan.planning import check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 

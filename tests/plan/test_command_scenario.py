@@ -10,9 +10,10 @@ from tests.cli.called import ended
 from tests.plan.test_planning import HOST
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, command_scenario, guest_size
-from vmlab.plan.planning import Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.scenario_file.yaml_text import parse
+from vmlab.plan.terms import Overrides
 
 EXAMPLES = Path(__file__).parents[2] / "examples/command"
 

@@ -17,8 +17,9 @@ from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.jsonable import jsonable
 from vmlab.model.run import AxisValue
 from vmlab.plan.cell_settings import settings_of
-from vmlab.plan.planning import Overrides, Plan, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
+from vmlab.plan.terms import Overrides, Plan
 
 CACHES = f"{GOOD}axes: {{tiles: [1, 2], cache: [none, writeback]}}\n"
 

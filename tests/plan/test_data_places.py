@@ -16,8 +16,10 @@ from vmlab.model.scenarios.data_backing import DataPlace
 from vmlab.plan import data_places
 from vmlab.plan.data_places import check_direct
 from vmlab.plan.estimate import BOOT_WRITES_BYTES, FILE_SYSTEM_BYTES
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 GIB, MIB = 2**30, 2**20
 HOST = HostFacts(2**36, 2**36, 2**40, 4, "kvm")

@@ -10,8 +10,10 @@ import pytest
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import RefusedError
 from vmlab.plan.estimate import FILE_SYSTEM_BYTES, IMAGE_BYTES, SNAPSHOT_BYTES, disk_needed, emulated_disk_size
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.tui.state.load_map import plan_lines
 
 GIB = 2**30

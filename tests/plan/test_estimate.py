@@ -7,8 +7,9 @@ import pytest
 
 from tests.plan.test_planning import HOST
 from vmlab.plan.estimate import cell_seconds, freezing_seconds
-from vmlab.plan.planning import Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
+from vmlab.plan.terms import Overrides
 from vmlab.workloads.workload_steps import Footprint
 
 PACED = Footprint(disk_bytes=0, seconds=60, idle_seconds=50, staging_seconds=100)

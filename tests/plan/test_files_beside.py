@@ -12,9 +12,10 @@ from vmlab.lab.process.prepared import RunRequest, kept_overrides, plan_of, writ
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.cell_settings import settings_of
-from vmlab.plan.planning import Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.files_beside import MOST_BYTES, FilesBeside
 from vmlab.plan.scenario_file.loading import load, read
+from vmlab.plan.terms import Overrides
 from vmlab.workloads.sent_file import GivenFile
 
 TEXT = """

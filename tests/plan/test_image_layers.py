@@ -11,8 +11,10 @@ from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.layers import LayerState
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.estimate import IMAGE_BYTES, disk_needed
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 GIB = 2**30
 HOST = HostFacts(16 * GIB, 16 * GIB, 100 * GIB, 2, "tcg")

@@ -9,8 +9,9 @@ import pytest
 
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import ScenarioError, UsageError
-from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 GIB = 2**30
 HOST = HostFacts(16 * GIB, 16 * GIB, 100 * GIB, 2, "tcg", images={"debian": 3 * GIB, "mine": 10 * GIB, "small": GIB})

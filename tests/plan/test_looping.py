@@ -11,8 +11,9 @@ from vmlab.cli.main import command_line
 from vmlab.model.checked import made
 from vmlab.model.errors import UsageError
 from vmlab.model.jsonable import jsonable
-from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.workloads.registry import kinds
 
 GIB = 2**30

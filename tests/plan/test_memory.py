@@ -11,8 +11,10 @@ from vmlab.model.errors import RefusedError
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.plan.estimate import guest_memory, memory_needed
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 MIB, GIB = 2**20, 2**30
 HOST = HostFacts(

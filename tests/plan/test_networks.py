@@ -10,8 +10,10 @@ import pytest
 
 from vmlab.cli.plan_text import plan_text
 from vmlab.model.errors import RefusedError, ScenarioError
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 FACTS = HostFacts(2**36, 2**36, 2**40, 4, "tcg")
 LACKING = replace(FACTS, lacking={"vxlan": "no tunnels here", "bandwidth": "no limits here", "nat": "no rules here"})

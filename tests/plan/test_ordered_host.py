@@ -9,9 +9,10 @@ import pytest
 
 from vmlab.cli.plan_text import plan_text
 from vmlab.model.errors import RefusedError, ScenarioError
-from vmlab.plan.hosting import DoesNotFit
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.hosting import DoesNotFit, check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 GIB = 2**30
 FACTS = HostFacts(16 * GIB, 16 * GIB, 2**40, 4, "kvm")

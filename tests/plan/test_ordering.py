@@ -15,8 +15,9 @@ from vmlab.analysis.comparison.repeats_needed import gate_needed, repeats_needed
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import UsageError
-from vmlab.plan.planning import Overrides, Plan, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
+from vmlab.plan.terms import Overrides, Plan
 
 SIX = f"{GOOD}axes: {{tiles: [1, 2, 3], cache: [none, writeback]}}\n"
 CLAIMED = """\

@@ -18,8 +18,10 @@ from vmlab.model.jsonable import jsonable
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.table import Table
 from vmlab.plan.checking import plan_targets
-from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan, read_host_facts
+from vmlab.plan.hosting import check_fit, read_host_facts
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, read
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 GIB = 2**30
 HOST = HostFacts(

@@ -15,7 +15,8 @@ from tests.plan.test_planning import HOST, plan
 from vmlab.cli.plan_text import plan_text
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.cell_settings import settings_of
-from vmlab.plan.planning import check_fit, make_plan, validate_all
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan, validate_all
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import Overrides
 

@@ -14,10 +14,11 @@ from tests.analysis.tuned_runs import OWN, note_of, of_fio, screening_of
 from tests.plan.test_planning import HOST
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.scenarios.guest import GuestAttributes
-from vmlab.plan.planning import Overrides, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read, shipped_names
 from vmlab.plan.scenario_file.written_text import written_text
 from vmlab.plan.scenario_file.yaml_text import parse
+from vmlab.plan.terms import Overrides
 from vmlab.plan.tuning.data_levers import DATA_LEVERS, level_words
 from vmlab.plan.tuning.fio_options import FioOptions, fio_bytes, fio_seconds
 from vmlab.plan.tuning.screening_design import MOST_LEVERS, screening

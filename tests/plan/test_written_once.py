@@ -16,12 +16,13 @@ from vmlab.lab.process.prepared import RunRequest, kept_overrides, plan_of, writ
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.plan.changes import assignments_of
-from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.scenario_file.problems import Position
 from vmlab.plan.scenario_file.schema import scenario_schema
 from vmlab.plan.scenario_file.variables import given
 from vmlab.plan.scenario_file.yaml_text import MOST_BYTES, parse
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 _HOST = HostFacts(2**36, 2**36, 2**42, 4, "tcg")
 _MERGED = """\

@@ -10,7 +10,8 @@ import pytest
 from tests.plan.test_planning import HOST
 from tests.tune.constructed import MOST_SECONDS, Attempt, best_of, cases
 from vmlab.analysis.comparison.tuned import USUAL_REPEATS
-from vmlab.plan.planning import Overrides, load_valid, make_plan
+from vmlab.plan.planning import load_valid, make_plan
+from vmlab.plan.terms import Overrides
 from vmlab.plan.tuning.tuning_scenarios import TuningRequest, plan_screening
 
 

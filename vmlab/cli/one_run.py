@@ -22,8 +22,9 @@ from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, 
 from vmlab.model.event import RunEnded
 from vmlab.model.jsonable import jsonable
 from vmlab.model.visible import visible_line
-from vmlab.plan.planning import Overrides, check_fit
+from vmlab.plan.hosting import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import Overrides
 from vmlab.report.run.run_page import tables_alone
 from vmlab.store.reader import RunReader
 from vmlab.system.held_folder import suspect, why_lost

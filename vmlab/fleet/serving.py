@@ -36,7 +36,7 @@ from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.checked import made
 from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError, in_one_line
 from vmlab.model.event_json import to_json
-from vmlab.plan.planning import check_fit
+from vmlab.plan.hosting import check_fit
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import Overrides
 from vmlab.store.reader import NotBegunError, RunReader

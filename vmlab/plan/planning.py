@@ -33,7 +33,7 @@ from vmlab.plan.host_lacks import (
     on_this_host,
     without_lacking,
 )
-from vmlab.plan.hosting import check_fit, neighbour_words, read_host_facts
+from vmlab.plan.hosting import neighbour_words
 from vmlab.plan.image_layers import of_unknown_packages, packages_of
 from vmlab.plan.ordering import looped, ordered
 from vmlab.plan.pinning import pinned
@@ -45,18 +45,6 @@ from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Overrides, Plan, Wo
 from vmlab.system.kvm_device import removal_command, slow_start_words
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, targets_of
-
-__all__ = [
-    "CellPlan",
-    "GuestPlan",
-    "HostFacts",
-    "Overrides",
-    "Plan",
-    "WorkloadPlan",
-    "check_fit",
-    "make_plan",
-    "read_host_facts",
-]
 
 _LEAST_ATTEMPTS = 2
 MOST_GUESTS = 250

@@ -13,7 +13,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.event_fields import CellToCome
 from vmlab.model.run import CacheMode
-from vmlab.plan.planning import check_fit
+from vmlab.plan.hosting import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
 from vmlab.report.listing import changed_words

@@ -18,7 +18,8 @@ from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.model.concurrency import run_all
-from vmlab.plan.planning import make_plan, read_host_facts
+from vmlab.plan.hosting import read_host_facts
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import Overrides, Plan
 from vmlab.workloads.services import DATABASE

@@ -15,7 +15,7 @@ from vmlab.lab.process.prepared import RunRequest, plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.snapshot_provider import prepare_alone
 from vmlab.model.asset import Asset
-from vmlab.plan.planning import HostFacts, Overrides
+from vmlab.plan.terms import HostFacts, Overrides
 from vmlab.store.reader import RunReader
 from vmlab.workloads.suites.unixbench import Unixbench, UnixbenchParams
 from vmlab.workloads.workload_steps import StagingContext, WorkloadContext

@@ -9,9 +9,9 @@ from tests.fakes.shell import FakeShell
 from tests.lab.one_cell import HOST, Lab
 from vmlab.hypervisor.domain_spec import Translated
 from vmlab.lab.provision.guest_set import GuestSet
-from vmlab.plan.planning import Plan, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
-from vmlab.plan.terms import Overrides
+from vmlab.plan.terms import Overrides, Plan
 
 FLOW = """\
 name: flow

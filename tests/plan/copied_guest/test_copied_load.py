@@ -18,7 +18,8 @@ from vmlab.plan.copied_guest.copied_load import fio_keys, load_work, pace_text, 
 from vmlab.plan.copied_guest.copied_scenario import copied_scenario
 from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.copied_guest.xml_guest import guest_of_xml
-from vmlab.plan.planning import check_fit, make_plan, validate_all
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
 from vmlab.plan.terms import Overrides
 from vmlab.workloads.kinds.fio import FioParams

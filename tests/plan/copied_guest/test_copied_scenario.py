@@ -15,7 +15,8 @@ from vmlab.plan.copied_guest.process_guest import guest_of_process
 from vmlab.plan.copied_guest.qm_guest import guest_of_qm_config
 from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.copied_guest.xml_guest import guest_of_xml
-from vmlab.plan.planning import check_fit, make_plan, validate_all
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
 from vmlab.plan.terms import HostFacts, Overrides
 from vmlab.telemetry.source import Roots

@@ -22,7 +22,8 @@ from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import with_repeats_here
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.names import HOST_PLACE
-from vmlab.plan.planning import Overrides, load_valid
+from vmlab.plan.planning import load_valid
+from vmlab.plan.terms import Overrides
 from vmlab.report.night_text import night_text
 from vmlab.store.life import checked_note
 from vmlab.store.runs import MOST_RUNS, resolve_run

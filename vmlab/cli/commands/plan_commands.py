@@ -23,10 +23,10 @@ from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.jsonable import picked
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Outcome
-from vmlab.plan.planning import Overrides, load_valid, validate_all
+from vmlab.plan.planning import load_valid, validate_all
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.scenario_file.schema import scenario_schema
-from vmlab.plan.terms import Plan
+from vmlab.plan.terms import Overrides, Plan
 from vmlab.report.exports.export_format import export_formats
 from vmlab.report.listing import names_text
 from vmlab.report.words import plural

@@ -41,8 +41,9 @@ from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import MOST_REPEATS, Outcome
 from vmlab.plan.command_scenario import USUAL_GUEST, GuestSize, as_changed, command_scenario, guest_size
-from vmlab.plan.planning import Overrides, load_valid, validate_all
+from vmlab.plan.planning import load_valid, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import Overrides
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.life import checked_note
 

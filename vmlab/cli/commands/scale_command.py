@@ -34,8 +34,9 @@ from vmlab.model.run import CACHE_MODES, MOST_TILES, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.checking import plan_targets
 from vmlab.plan.hosting import DoesNotFit
-from vmlab.plan.planning import Overrides, load_valid
+from vmlab.plan.planning import load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import Overrides
 from vmlab.report.run.tiles_text import Ascent, Stop, behind_runs, heading_lines, scale_document, sentence, step_lines
 from vmlab.report.writers.text import paragraph
 

@@ -27,8 +27,10 @@ from vmlab.lab.provision.host_support import misfit, prepare_run
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.places import runs_folder
 from vmlab.plan.estimate import freezing_seconds
-from vmlab.plan.planning import Overrides, load_valid, read_host_facts
+from vmlab.plan.hosting import read_host_facts
+from vmlab.plan.planning import load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import Overrides
 from vmlab.plan.tuning.fio_options import FioOptions, fio_bytes, fio_seconds
 from vmlab.plan.tuning.tuning_scenarios import ScreeningPlan, TuningRequest, confirmation_file, plan_screening
 from vmlab.report.tune_text import (

@@ -23,8 +23,8 @@ from vmlab.model.grouping import grouped
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import CACHE_MODES, MOST_NUMBERED, WARM_UP, AxisValue
 from vmlab.plan.estimate import guest_memory
-from vmlab.plan.hosting import left_free_bytes
-from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.hosting import check_fit, left_free_bytes, read_host_facts
+from vmlab.plan.planning import make_plan
 from vmlab.plan.terms import CellPlan, Overrides
 from vmlab.telemetry.source import Roots
 

@@ -18,8 +18,8 @@ from vmlab.lab.process.run_folder import RunFolder, RuntimeFolder
 from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError, StoreError
 from vmlab.model.places import cache_folder, remedy_for, runs_folder, runtime_folder
-from vmlab.plan.planning import HostFacts, Overrides, Plan
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.store.runs import new_run_id, run_folders
 from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import demand_usable

@@ -39,7 +39,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
-from vmlab.plan.planning import Plan
+from vmlab.plan.terms import Plan
 from vmlab.store.writer import RunWriter
 from vmlab.system.descriptors import closed_after
 from vmlab.system.held_folder import FolderLostError

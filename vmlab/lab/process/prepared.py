@@ -24,9 +24,9 @@ from vmlab.model.checked import made
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.event import Notice, RunStarted
 from vmlab.model.jsonable import jsonable
-from vmlab.plan.planning import HostFacts, Plan, make_plan
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load_kept
-from vmlab.plan.terms import Overrides
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.store.writer import RunWriter
 from vmlab.system.given_file import read_given
 from vmlab.system.held_folder import opened, write_text_in

@@ -37,8 +37,8 @@ from vmlab.model.quantities import about_seconds
 from vmlab.model.run import MOST_EXTENSIONS, WARM_UP, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.cell_settings import settings_of
-from vmlab.plan.planning import Plan, check_fit
-from vmlab.plan.terms import Place, place_of
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.terms import Place, Plan, place_of
 from vmlab.store.life import is_recording
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter

@@ -25,8 +25,9 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.plan.host_lacks import LABS_CPU
+from vmlab.plan.hosting import check_fit, read_host_facts
 from vmlab.plan.image_layers import package_word
-from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.system.kvm_device import may_work

@@ -35,7 +35,9 @@ from vmlab.model.cell_event import (
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line
 from vmlab.model.event import Event
 from vmlab.model.run import Outcome
-from vmlab.plan.planning import Overrides, check_fit, load_valid
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import load_valid
+from vmlab.plan.terms import Overrides
 from vmlab.store.reader import RunReader
 from vmlab.system.host_size import host_memory
 from vmlab.system.processes import command_line

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from vmlab.model.errors import ScenarioError, VmlabError
 from vmlab.model.scenarios.guest import LAB_IMAGE
-from vmlab.plan.planning import check_fit, make_plan
+from vmlab.plan.hosting import check_fit
+from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.scenario_file.problems import ScenarioErrors
 from vmlab.plan.terms import HostFacts, Overrides
