@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -177,7 +178,7 @@ def test_a_recorder_that_finds_another_folder_at_its_start_writes_nothing(how: s
     theirs = strike(folder.path, how)
     assert theirs is not None
     before = contents(theirs)
-    words = [folder.id, str(folder.path), str(lock), RecordingRequest(None).to_json()]
+    words = [folder.id, str(folder.path), str(lock), json.dumps(asdict(RecordingRequest(None)))]
     done = subprocess.run(
         [sys.executable, "-m", "vmlab.lab.run.host_recorder", *words],
         pass_fds=(lock,),
