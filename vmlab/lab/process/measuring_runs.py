@@ -277,12 +277,15 @@ def _folder() -> Path:
     for place in (parent / _NAME for parent in RUN_FOLDERS):
         try:
             place.mkdir(mode=0o700)
-            return place
-        except OSError as error:
+        except FileExistsError as error:
             # If it was removed in the meantime, that does no harm: entering checks again.
-            if isinstance(error, FileExistsError) and (place.is_dir() or not place.exists()):
+            if place.is_dir() or not place.exists():
                 return place
             trouble = error
+        except OSError as error:
+            trouble = error
+        else:
+            return place
     why = trouble.strerror if trouble else ""
     raise RefusedError(f"cannot tell whether another run measures: {trouble and trouble.filename}: {why}") from trouble
 
