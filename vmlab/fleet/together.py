@@ -123,7 +123,7 @@ class TogetherRun(FleetRun):
         if await self._all_here():
             await self._together(unit, offsets)
         else:
-            why = "; ".join(f"host {name} was left out: {why}" for name, why in self._left_out.items())
+            why = "; ".join(f"host {name} was left out: {reason}" for name, reason in self._left_out.items())
             for cell in unit.cells:
                 self._abort(cell, why)
         ended = self._ended(unit, offsets)

@@ -38,18 +38,20 @@ class ToolWorkload(Workload[P]):
     """Its name in messages."""
     around: ClassVar[Mapping[str, float]]
     """Seconds of the client's run that are not the tool's time, by accelerator; see `ToolTime`."""
-    chosen: ClassVar[tuple[str, Mapping[str, Sequence[str]]]] = ("", {})
-    """A parameter that names what runs, all of it where it is left out, and the metrics of each."""
+    chosen: ClassVar[tuple[str, Mapping[str, Sequence[str]]] | None] = None
+    """A parameter that names what runs, all of it where it is left out, and the metrics of each; None without one."""
     first_run: ClassVar[Sequence[str]] = ()
     """A command that reads program and libraries, so that the first cell does not pay for it."""
 
     @classmethod
     def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
         """The share of a pace, where there is none, and the metrics of what does not run."""
-        key, metrics = cls.chosen
-        ran = params.get(key, metrics)
-        of_pace = PACE_METRICS if cls.paced and params.get("pace") is None else ()
-        return frozenset([*of_pace, *(one for name, own in metrics.items() if name not in ran for one in own)])
+        absent = set(PACE_METRICS if cls.paced and params.get("pace") is None else ())
+        if cls.chosen is not None:
+            key, metrics = cls.chosen
+            ran = params.get(key, metrics)
+            absent.update(*(own for name, own in metrics.items() if name not in ran))
+        return frozenset(absent)
 
     @property
     def patience(self) -> float:

@@ -9,12 +9,10 @@ from vmlab.hypervisor.trace_instance import demand_traceable
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
-from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.store.life import RECORDER
 from vmlab.store.runs import new_run_id
 from vmlab.system.descriptors import closed_after
-from vmlab.system.file_system import demand_usable
 
 NAME = "recording"
 """What a recording is called in place of a scenario."""
@@ -51,7 +49,6 @@ def start_recording(request: RecordingRequest) -> RunFolder:
     _demand_sense(request)
     if request.blktrace:
         demand_traceable()
-    demand_usable(runs_folder())
     folder = RunFolder.of(new_run_id(NAME))
     with closed_after(folder.make(guests=False)) as lock:
         pid = spawn_detached(_PROGRAM, folder, str(lock), json.dumps(asdict(request)), kept=(lock,))

@@ -263,6 +263,7 @@ def hint_lines(hint: Iterable[str], width: int) -> Iterable[Line]:
 
 def _runs(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
     """Rows in order as runs of neighbours: the first of each, and how many there are."""
+    # Neighbours are equally far from their places.
     for _, run in groupby(enumerate(rows), key=lambda numbered: numbered[1] - numbered[0]):
         neighbours = [row for _, row in run]
         yield neighbours[0], len(neighbours)
