@@ -43,7 +43,7 @@ _SECOND = "second network for the host"
 
 
 def make_bridge() -> None:
-    """Bring up the loopback, make the bridge, give the host its address on it; no spanning tree, no way out.
+    """Make the bridge, bring up the loopback, give the host its address on the bridge; no spanning tree, no way out.
 
     Raises HypervisorUnavailable on the host's own network, and where the kernel has no bridge.
     """

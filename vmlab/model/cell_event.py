@@ -27,7 +27,7 @@ from vmlab.model.results import CacheProof, LeverProof, Measurement, NeighbourUs
 class GuestEvent(CellEvent):
     """Base of events of a guest in a tile."""
 
-    is_kind: ClassVar = False
+    is_base: ClassVar = True
 
     tile: Tile
     guest: str
@@ -37,7 +37,7 @@ class GuestEvent(CellEvent):
 class WorkloadEvent(CellEvent):
     """Base of events of a workload in a tile, whose client runs in `guest`."""
 
-    is_kind: ClassVar = False
+    is_base: ClassVar = True
 
     workload: str
     tile: Tile

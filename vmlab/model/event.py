@@ -51,7 +51,8 @@ class Event:
         # The module inspect would be cleaner, but importing it slows the start of every command.
         if "kind" in cls.__dict__.get("__annotations__", {}):  # noqa: RUF063
             raise TypeError(f"{cls.__name__} has a field called kind, which names the class where it is stored")
-        if cls.__dict__.get("is_kind", True):
+        # A base's mark is its own: what is derived from it is a kind.
+        if "is_base" not in cls.__dict__:
             Event.registry[cls.__name__] = cls
 
     def __eq__(self, other: object) -> bool:
@@ -72,7 +73,7 @@ class Event:
 class CellEvent(Event):
     """Base of events of a cell, which is there by its number."""
 
-    is_kind: ClassVar = False
+    is_base: ClassVar = True
 
     cell: Cell
 

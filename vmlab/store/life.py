@@ -14,7 +14,7 @@ from pathlib import Path
 from vmlab.model.errors import UsageError
 from vmlab.system.descriptors import closed_after
 from vmlab.system.file_system import NoLocksError, flock
-from vmlab.system.given_file import new_file, open_given, read_given
+from vmlab.system.given_file import put_in_place, read_given
 from vmlab.system.processes import command_line
 
 LOCK = "lock"
@@ -102,15 +102,3 @@ def write_note(folder: Path, note: str) -> None:
     path = folder / NOTE
     if note or os.path.lexists(path):
         put_in_place(path, f"{note}\n".encode() if note else b"")
-
-
-def put_in_place(path: Path, content: bytes) -> None:
-    """Keep a small file in the place of the one that was there. Raises OSError, and UsageError as `write_note`."""
-    if os.path.lexists(path):
-        with open_given(path, follow=False):
-            pass
-    with new_file(path) as file:
-        file.write(content)
-        file.flush()
-        # A name may be moved after hours of measuring; the content is on the disk before it has its place.
-        os.fsync(file.fileno())

@@ -16,8 +16,7 @@ from vmlab.model.errors import RefusedError, UsageError, unusable
 from vmlab.model.grouping import grouped
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.visible import quoted
-from vmlab.store.life import put_in_place
-from vmlab.system.given_file import read_given
+from vmlab.system.given_file import put_in_place, read_given
 from vmlab.system.removal import remove_file
 
 STORE = "run.sqlite"

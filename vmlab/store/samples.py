@@ -69,8 +69,8 @@ def samples(
     work = current()
     layouts = {} if layouts is None else layouts
     for row in reader.sample_rows(since, until, after):
-        if row.layout not in layouts:
-            layouts |= {**reader.sample_layouts(), **layouts}
+        if row.layout not in layouts and (one := reader.sample_layouts().get(row.layout)) is not None:
+            layouts[row.layout] = one
         layout = layouts.get(row.layout)
         if layout is None or not {_LENGTH, _LATENESS} <= layout.position.keys():
             raise StoreError(f"cannot read {reader.path}: sample {row.id} has no known layout")

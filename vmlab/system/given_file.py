@@ -134,6 +134,21 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def put_in_place(path: Path, content: bytes) -> None:
+    """Keep a small file in the place of the one that was there. Raises OSError.
+
+    Raises UsageError where a link, a folder or a special file stands in its place, which stays as it is.
+    """
+    if os.path.lexists(path):
+        with open_given(path, follow=False):
+            pass
+    with new_file(path) as file:
+        file.write(content)
+        file.flush()
+        # The content is on the disk before it has its place.
+        os.fsync(file.fileno())
+
+
 @contextmanager
 def _named_for(draft: Path, path: Path) -> Iterator[None]:
     """As `named`: an OSError of the draft or its folder has the name that the user gave, and knows no other."""

@@ -24,7 +24,7 @@ from vmlab.model.concurrency import within
 from vmlab.model.errors import HypervisorError
 
 ASK, OPEN, STOP = 10.0, 60.0, 40.0
-"""How many seconds a question to libvirt may take, making ready what is asked later, and the end of a guest."""
+"""How many seconds a question to libvirt may take, making ready what is asked later, and ending or counting guests."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -89,8 +89,8 @@ def _write_points(
         family, unit = families.of(metric, unit_of(metric))
         _write(file, head_of(family, unit))
         for name in those:
-            for one in known:
-                _write(file, *_points(name, family, one))
+            for run, reader, spans, places in known:
+                _write(file, *_points(run, reader, name, family, spans, places))
     _write(file, END)
 
 
@@ -109,9 +109,15 @@ def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator
             yield f"{RUN_INFO}{labels_text(labels)} 1{time}\n"
 
 
-def _points(name: str, family: str, of: _Known) -> Iterator[str]:
+def _points(
+    run: Exported,
+    reader: RunReader,
+    name: str,
+    family: str,
+    spans: RunSpans,
+    places: Mapping[int | None, dict[str, str]],
+) -> Iterator[str]:
     """The lines of one value: those of a cell together, as the format wants all points of a metric in order."""
-    run, reader, spans, places = of
     _, instance = split_name(name)
     known = {} if instance is None else {PART: instance}
     by_cell: dict[int | None, list[str]] = {}

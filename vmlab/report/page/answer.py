@@ -95,9 +95,10 @@ def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
     for table in tables:
         for row, column, entry in table.each():
             if _is_headline(table, row) and entry.difference is not None and entry.figure.spread is not None:
+                who, what = _who(table, row, column), _what(table, row, column)
                 axes, other = table.axes if several else {}, baseline_of(table, row, column)
-                named = (_who(table, row, column), axes, _what(table, row, column), entry.reading.unit)
-                yield (row, column), _Contrast(*named, entry.figure, other, entry.difference)
+                unit = entry.reading.unit
+                yield (row, column), _Contrast(who, axes, what, unit, entry.figure, other, entry.difference)
 
 
 def _by_places(headlines: Sequence[_Headline]) -> Iterator[str]:
