@@ -96,7 +96,8 @@ def _until(until: Until) -> dict[str, Any]:
 
 def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:
     return {
-        **picked(cell, "index", "axes", "repeat", "cache", "tiles"),
+        **picked(cell, "index", "axes", "repeat", "cache"),
+        "tiles": cell.tiles,
         "settings": {**settings_of(cell), "host": cell.host.model_dump(exclude_none=True)},
         "memory_bytes": cell.memory_bytes,
         "memory_needed_bytes": cell_memory(cell, host),
