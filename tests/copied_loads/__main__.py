@@ -1,23 +1,25 @@
 """Records domains whose best cache mode is known, copies their loads, and counts how often the copy answers rightly.
 
-``python -m tests.copied_loads [LOAD…] --keep FOLDER`` starts guests, as root; an attempt takes half an hour or more.
-What FOLDER has already is not done again.
+``python -m tests.copied_loads [LOAD…] --logs FOLDER`` starts guests, as root; an attempt takes half an hour. What
+came of each is kept in docs/evidence/copied-loads.json, and an attempt that is there is not made again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tests.checklist import say
-from tests.copied_loads.loads import LOADS, changes_of, faults_of
+from tests.copied_loads.loads import KEPT, LOADS, changes_of, faults_of, told_of
+from tests.measured_on import commit, host
 
 
 def main() -> int:
@@ -27,51 +29,53 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=5, metavar="N", help="attempts of each load [default: 5]")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin none after so many")
     parser.add_argument("--record", default="5m", metavar="TIME", help="how long to record [default: 5m]")
-    parser.add_argument("--keep", type=Path, required=True, metavar="FOLDER", help="keep there what each attempt found")
+    parser.add_argument("--logs", type=Path, required=True, metavar="FOLDER", help="for outputs and scenarios")
     chosen = parser.parse_args()
-    chosen.keep.mkdir(parents=True, exist_ok=True)
+    chosen.logs.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
-    right: dict[str, list[bool]] = {name: [] for name in chosen.load or LOADS}
+    names = chosen.load or list(LOADS)
     for number in range(1, chosen.times + 1):
-        for name, results in right.items():
-            kept = chosen.keep / f"{name}-{number}.json"
-            if not kept.exists():
-                if time.monotonic() - begun > 60 * chosen.minutes:
-                    continue
-                _attempt(name, kept, chosen.record)
-            results.append(_told(name, number, kept))
-    for name, results in right.items():
-        say(f"{name}: right in {sum(results)} of {len(results)}")
-    return int(not all(all(results) for results in right.values()))
+        for load in names:
+            kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+            if f"{load}-{number}" not in kept and time.monotonic() - begun <= 60 * chosen.minutes:
+                kept[f"{load}-{number}"] = _attempt(load, chosen.logs / f"{load}-{number}", chosen.record)
+                KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    known = json.loads(KEPT.read_text())
+    for name, one in known.items():
+        parts = ", ".join(f"{way} {part:.2f}" for way, part in changes_of(one["truth"]).items())
+        say(f"{name}: {'; '.join(one['faults']) or 'right'}; in the domain {parts} of the time; {one['seconds']} s")
+    for load in names:
+        right = [not one["faults"] for one in known.values() if one["load"] == load]
+        say(f"{load}: right in {sum(right)} of {len(right)}")
+    return int(any(one["faults"] for one in known.values() if one["load"] in names))
 
 
-def _attempt(name: str, kept: Path, recorded: str) -> None:
+def _attempt(load: str, logs: Path, recorded: str) -> dict[str, Any]:
+    """What is kept of one. Ends the program where it came to no answer."""
     folder = Path(tempfile.mkdtemp(prefix="vl-", dir="/var/tmp"))
-    began = time.monotonic()
+    began, date = time.monotonic(), f"{datetime.now(UTC):%Y-%m-%d}"
     try:
-        argv = [sys.executable, "-m", "tests.copied_loads.inside", name, str(folder), recorded]
-        with kept.with_suffix(".log").open("w") as log:
+        argv = [sys.executable, "-m", "tests.copied_loads.inside", load, str(folder), recorded]
+        with logs.with_suffix(".log").open("w") as log:
             done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=log, text=True, check=False)
-        lines = done.stdout.splitlines()
-        found = json.loads(lines[-1]) if done.returncode == 0 else None
-        document = {"found": found, "seconds": round(time.monotonic() - began), "cpus": os.cpu_count()}
-        kept.write_text(json.dumps(document, indent=1) + "\n")
         if (scenario := folder / "try.yaml").exists():
-            shutil.copy(scenario, kept.with_suffix(".yaml"))
+            shutil.copy(scenario, logs.with_suffix(".yaml"))
     finally:
         shutil.rmtree(folder)
-
-
-def _told(name: str, number: int, kept: Path) -> bool:
-    document = json.loads(kept.read_text())
-    found = document["found"]
-    if found is None:
-        say(f"{name} {number}: FAILED after {document['seconds']} s; see {kept.with_suffix('.log')}")
-        return False
-    faults = faults_of(LOADS[name], found["truth"], found["answer"])
-    parts = ", ".join(f"{way} {part:.2f}" for way, part in changes_of(found["truth"]).items())
-    say(f"{name} {number}: {'; '.join(faults) or 'right'}; in the domain {parts} of the time; {document['seconds']} s")
-    return not faults
+    if done.returncode:
+        sys.exit(f"{logs.name}: exit code {done.returncode}; see {logs.with_suffix('.log')}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    copied = told_of(found["answer"]["copied"])
+    return {
+        "load": load,
+        "date": date,
+        "host": host(),
+        "commit": commit(),
+        "seconds": round(time.monotonic() - began),
+        "truth": found["truth"],
+        "copied": copied,
+        "faults": faults_of(LOADS[load], found["truth"], copied),
+    }
 
 
 if __name__ == "__main__":

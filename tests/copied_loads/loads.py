@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from vmlab.plan.copied_guest.copied_load import CACHED
@@ -15,6 +16,8 @@ GAIN = 0.8
 NEAR = 0.1
 """It gains nothing where each differs by less than this part."""
 RECORDED, OTHER = "none", "writeback"
+KEPT = Path(__file__).parents[2] / "docs/evidence/copied-loads.json"
+"""What came of each attempt: when, where and on which commit, what the domain showed, and what was said of its copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,20 @@ def changes_of(truth: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     return {way: truth[OTHER][way] / truth[RECORDED][way] for way in WAYS}
 
 
+def told_of(copied: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of `copied` in the answer of `vmlab advise --json`."""
+    differences = ("verdict", "better", "percent", "interval_percent", "readings")
+    answers = [
+        {
+            **{key: one[key] for key in ("access", "setting", "way", "metric")},
+            "difference": {key: one["difference"][key] for key in differences},
+        }
+        for one in copied["answers"]
+    ]
+    changes = [{"setting": one["setting"]} for one in copied["changes"]]
+    return {"is_likeness": copied["is_likeness"], "ways": copied["ways"], "answers": answers, "changes": changes}
+
+
 def _agrees(load: Load, difference: Mapping[str, Any]) -> bool:
     """Whether it is proven to be better, or its whole interval is near 0: too few readings show neither."""
     if load.gains:
@@ -60,8 +77,8 @@ def _agrees(load: Load, difference: Mapping[str, Any]) -> bool:
     return interval is not None and max(map(abs, interval)) < 100 * NEAR
 
 
-def faults_of(load: Load, truth: Mapping[str, Mapping[str, float]], answer: Mapping[str, Any]) -> list[str]:
-    """Why an attempt does not count; `truth` are mean latencies in seconds by mode and direction, `answer` what
+def faults_of(load: Load, truth: Mapping[str, Mapping[str, float]], copied: Mapping[str, Any]) -> list[str]:
+    """Why an attempt does not count; `truth` are mean latencies in seconds by mode and direction, `copied` what
     `vmlab advise --json` says of the copy.
 
     In the domain the host's page cache has what it reads: the copy with a cold one says nothing about these reads.
@@ -72,7 +89,6 @@ def faults_of(load: Load, truth: Mapping[str, Mapping[str, float]], answer: Mapp
         for way, part in changes.items()
         if (part > GAIN if load.gains else abs(part - 1) > NEAR)
     ]
-    copied = answer["copied"]
     if not copied["is_likeness"]:
         faults.append("the copy is not like the recording")
     answers = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.copied_loads.loads import LOADS, OTHER, RECORDED, WAYS, faults_of
+from tests.copied_loads.loads import KEPT, LOADS, OTHER, RECORDED, WAYS, faults_of
 from vmlab.plan.copied_guest.copied_load import CACHED
 
 GAINED = {RECORDED: {"reads": 0.0098, "writes": 0.0101}, OTHER: {"reads": 0.0002, "writes": 0.0003}}
@@ -27,7 +28,7 @@ def answer(
     ]
     answers.append({**place, "access": "random", "way": "reads", "difference": {"better": False}})
     changes = [{"setting": f"cache-{OTHER}"}] if proposed else []
-    return {"copied": {"is_likeness": alike, "answers": answers if alike else [], "changes": changes}}
+    return {"is_likeness": alike, "answers": answers if alike else [], "changes": changes}
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,11 @@ def test_a_right_answer(load: str, truth: dict[str, dict[str, float]], said: dic
 )
 def test_a_wrong_one(load: str, truth: dict[str, dict[str, float]], said: dict[str, Any]) -> None:
     assert faults_of(LOADS[load], truth, said)
+
+
+def test_of_each_attempt_that_is_kept_it_is_said_whether_it_is_right() -> None:
+    kept = json.loads(KEPT.read_text())
+    assert kept
+    assert {name: faults_of(LOADS[one["load"]], one["truth"], one["copied"]) for name, one in kept.items()} == {
+        name: one["faults"] for name, one in kept.items()
+    }

@@ -24,6 +24,7 @@ from typing import Any
 
 from tests.checklist import say
 from tests.e2e.conftest import Home
+from tests.measured_on import commit
 from vmlab.model.errors import ExitCode
 from vmlab.model.run import Outcome
 
@@ -61,8 +62,7 @@ def main() -> int:
     parser.add_argument("--option", action="append", default=[], help="a further option of `vmlab run`")
     asked = parser.parse_args()
     end = time.monotonic() + asked.minutes * 60
-    asking = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(asking, cwd=KEPT.parent, capture_output=True, text=True, check=True).stdout.strip()
+    here = commit()
     repeats = -(-asked.cells // len(KINDS))
     kept: dict[str, dict[str, Any]] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     went = []
@@ -71,11 +71,11 @@ def main() -> int:
         went.append(_gone_on(folder, text, repeats - measured_elsewhere(kept, folder), seconds, asked.option))
         for run, found in _result_of(folder).items():
             if found["outcomes"] != kept.get(run, {}).get("outcomes"):
-                kept[run] = {**found, "commit": commit, "options": asked.option}
+                kept[run] = {**found, "commit": here, "options": asked.option}
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     for kind in KINDS:
         say(f"{kind}: {sum(_measured(one) for one in kept.values() if one['kind'] == kind)} of {repeats} cells")
-    alarms = [f"{run}: {alarm}" for run, one in kept.items() if one["commit"] == commit for alarm in one["alarms"]]
+    alarms = [f"{run}: {alarm}" for run, one in kept.items() if one["commit"] == here for alarm in one["alarms"]]
     for alarm in alarms:
         say(alarm)
     say(f"{len(alarms)} alarms")
