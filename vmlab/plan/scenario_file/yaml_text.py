@@ -87,9 +87,8 @@ def as_text(raw: bytes, file: Path | str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        column = error.start - before.rfind(b"\n")
-        raise ScenarioError("is not UTF-8 text", file=file, line=before.count(b"\n") + 1, column=column) from None
+        line, column = raw.count(b"\n", 0, error.start) + 1, error.start - raw.rfind(b"\n", 0, error.start)
+        raise ScenarioError("is not UTF-8 text", file=file, line=line, column=column) from None
 
 
 def without_kept(value: Any) -> Any:
