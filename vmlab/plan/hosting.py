@@ -118,6 +118,15 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
         raise DoesNotFit("disk space", shortage, "a smaller --size or fewer --tiles, or another folder")
 
 
+def misfit(plan: Plan, host: HostFacts) -> RefusedError | None:
+    """What `check_fit` raises for the plan; None where it fits."""
+    try:
+        check_fit(plan, host)
+    except RefusedError as error:
+        return error
+    return None
+
+
 def _needed_limits(plan: Plan) -> Needed:
     """A guest's disk image grows up to its size, and its memory is a file in its snapshot."""
     guests = [guest.resources for cell in plan.cells for guest in cell.guests]

@@ -18,11 +18,12 @@ from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.guests.image.layers import states
-from vmlab.lab.provision.host_support import host_for_plans, misfit, prepare_run, with_repeats_here
+from vmlab.lab.provision.host_support import host_for_plans, prepare_run, with_repeats_here
 from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.jsonable import picked
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Outcome
+from vmlab.plan.hosting import misfit
 from vmlab.plan.planning import load_valid, validate_all
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.scenario_file.schema import scenario_schema

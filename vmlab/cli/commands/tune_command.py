@@ -23,11 +23,11 @@ from vmlab.cli.one_run import follow, started
 from vmlab.cli.options import concurrent_option, names_in, overrides_options, wait_option
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.lab.process.waiting_runs import demand_one_way
-from vmlab.lab.provision.host_support import misfit, prepare_run
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.places import runs_folder
 from vmlab.plan.estimate import freezing_seconds
-from vmlab.plan.hosting import read_host_facts
+from vmlab.plan.hosting import misfit, read_host_facts
 from vmlab.plan.planning import load_valid
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides

@@ -20,12 +20,11 @@ from vmlab.hypervisor.levers.qemu_offers import (
     lacking_machine,
     lacking_vhost,
 )
-from vmlab.model.errors import RefusedError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Accelerator
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.plan.host_lacks import LABS_CPU
-from vmlab.plan.hosting import check_fit, read_host_facts
+from vmlab.plan.hosting import read_host_facts
 from vmlab.plan.image_layers import package_word
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -140,15 +139,6 @@ def prepare_run(file: ScenarioFile, overrides: Overrides, *, elsewhere: bool = F
     if elsewhere:
         host = replace(host, lacking={})
     return make_plan(file, overrides, host), host
-
-
-def misfit(plan: Plan, host: HostFacts) -> RefusedError | None:
-    """What `check_fit` raises for the plan; None where it fits."""
-    try:
-        check_fit(plan, host)
-    except RefusedError as error:
-        return error
-    return None
 
 
 def host_for_plans(assets: Sequence[str] = ()) -> HostFacts:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.hypervisor.checks import checks
-from vmlab.lab.provision.host_support import misfit, prepare_run
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import VmlabError
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED
+from vmlab.plan.hosting import misfit
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.tui.state.views import Readiness
