@@ -51,7 +51,7 @@ def run_text(document: RunDocument, name: str) -> str:
 
 def write_text(text: str) -> None:
     """Write lines for people, with one line break at the end. Raises OutputLost, as all writers here."""
-    write_screen(text if text.endswith("\n") else f"{text}\n")
+    write_parts(text if text.endswith("\n") else f"{text}\n")
 
 
 def write_figures(text: str) -> None:
@@ -65,7 +65,7 @@ def write_figures(text: str) -> None:
     parts: list[str] = []
     for place, part in enumerate(struck_parts(text if text.endswith("\n") else f"{text}\n")):
         parts += [_STRIKE, part, _UNSTRUCK] if place % 2 else [part]
-    write_screen(*parts)
+    write_parts(*parts)
 
 
 def write_json(document: Mapping[str, object]) -> None:
@@ -90,10 +90,10 @@ def write_found(found: object, text: Callable[[Any, int], str], *, as_json: bool
 
 
 def _write_json(text: str) -> None:
-    write_screen(Control(visible_json(text)), "\n")
+    write_parts(Control(visible_json(text)), "\n")
 
 
-def write_screen(*parts: str) -> None:
+def write_parts(*parts: str) -> None:
     """Write `parts` one after the other; they may contain `Control` sequences for the terminal."""
     try:
         put(sys.stdout, *parts)

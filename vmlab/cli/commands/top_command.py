@@ -19,7 +19,7 @@ import click
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import on_other_screen
-from vmlab.cli.output import write_json_line, write_screen, write_text
+from vmlab.cli.output import write_json_line, write_parts, write_text
 from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
 from vmlab.cli.top_view import domain_lines, host_lines
 from vmlab.lab.process.measuring_runs import host_queue
@@ -177,7 +177,7 @@ def _on_screen(samples: SimpleQueue[Sample], count: int | None, watched: _Watche
         size = shutil.get_terminal_size()
         inner = watched.lines(sample, size.lines - _AROUND)
         lines = fitting([_time(sample), "", *inner, "", "Ctrl-C ends."], size)
-        write_screen(_HOME, *(part for line in lines for part in (line, _END_OF_LINE)), _BELOW)
+        write_parts(_HOME, *(part for line in lines for part in (line, _END_OF_LINE)), _BELOW)
 
     with on_other_screen(sys.stdout):
         _follow(samples, count, show)
