@@ -24,6 +24,7 @@ from pathlib import Path
 from bench.busy import busy
 from bench.support.process_cpu import TreeCpu
 from bench.support.rivals import RIVALS, NotHere, running
+from tests.measured_on import processor
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter, samples, series
@@ -157,13 +158,9 @@ def _lateness_words(late: list[float]) -> str:
 
 def machine() -> str:
     """What the figures were measured on."""
-    model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.machine(),
-    )
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
     today = datetime.datetime.now().astimezone().date().isoformat()
-    return f"{today}, {os.cpu_count()} CPUs {model}, Linux {platform.release()}, load before {load}"
+    return f"{today}, {os.cpu_count()} CPUs {processor()}, Linux {platform.release()}, load before {load}"
 
 
 def print_cost(tables: dict[float, dict[str, float | str]]) -> None:

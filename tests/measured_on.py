@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,11 @@ def commit() -> str:
     return subprocess.run(asked, cwd=Path(__file__).parent, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def processor() -> str:
+    """What the processors of this machine are."""
+    return processor_fields(Path("/proc/cpuinfo").read_text()).get("model name") or platform.machine()
+
+
 def host() -> str:
-    """The processors of this machine."""
-    return f"{os.cpu_count()} x {processor_fields(Path('/proc/cpuinfo').read_text())['model name']}"
+    """How many there are, and what."""
+    return f"{os.cpu_count()} x {processor()}"

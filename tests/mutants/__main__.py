@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tests.measured_on import processor
 from tests.mutants.found import Equivalent, Mutant
 
 CHECKOUT = Path(__file__).parents[2]
@@ -147,9 +148,8 @@ def _write_page(before: Path, names: list[str], equivalent: list[Equivalent]) ->
     page = CHECKOUT / "docs" / "evidence" / "mutants.md"
     newest = max(file.stat().st_mtime for file in RESULTS.iterdir())
     day = datetime.fromtimestamp(newest, UTC).date()
-    cpu = next(line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line)
     lines = [
-        f"Measured on {day}: {os.cpu_count()} CPUs, {cpu}; Python {platform.python_version()};"
+        f"Measured on {day}: {os.cpu_count()} CPUs, {processor()}; Python {platform.python_version()};"
         f" cosmic-ray {version('cosmic-ray')}.",
         "",
         "| module | mutants before | killed before | mutants now | equivalent now | killed now |",
