@@ -13,7 +13,7 @@ from tests.fuzz.targets import CRASHERS, TARGETS, harm, seeds
 
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 FEW, MANY = 25, 1000
-_BOUNDS = settings(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+_BOUNDS = settings(suppress_health_check=list(HealthCheck))
 
 
 def _try_all(target: str, examples: int, *, random: bool = False) -> None:

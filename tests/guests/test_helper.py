@@ -315,7 +315,7 @@ def test_frames_are_cut_anywhere_and_what_is_none_is_passed_over() -> None:
         assert found == [*bodies, {"s": "last"}]
 
 
-@settings(max_examples=300, deadline=None, database=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from([MARK, b"-fffffff", b"+0000001", b"0x000001", b"0000_001", b"00000001", b"\n", b"7"])))
 @example([MARK, b"-fffffff", b"XX"])
 def test_what_is_left_of_a_stream_is_the_beginning_of_one_frame(pieces: list[bytes]) -> None:

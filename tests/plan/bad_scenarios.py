@@ -1157,8 +1157,8 @@ BAD = [
     of_command(
         "a unit",
         "metrics: {rate: {csv: a, unit: tps}}",
-        "75: workloads.mine.metrics.rate.unit: is no unit; use 1, 1/s, %, a time such as ms, a size such as MiB, or a "
-        "rate such as MB/s or Mbit/s, not 'tps'",
+        "75: workloads.mine.metrics.rate.unit: is no unit; use 1, k, M, these with /s, %, a time such as ms, a size "
+        "such as MiB, or a rate such as MB/s or Mbit/s, not 'tps'",
     ),
     of_command(
         "a file that is not there",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.tuned_runs import OWN, note_of, of_fio, screening_of
@@ -293,7 +293,6 @@ _VALUES = st.recursive(
 )
 
 
-@settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(_WORDS.filter(lambda word: word not in ("vars", "<<")), _VALUES, min_size=1, max_size=4))
 def test_values_are_written_as_they_are_read(values: dict[str, Any]) -> None:
     try:

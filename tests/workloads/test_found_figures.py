@@ -129,7 +129,7 @@ def test_json_is_one_document(out: str) -> None:
         ({"json": "qps"}, "is no path into JSON"),
         ({"json": ".a..b"}, "is no path into JSON"),
         ({"json": ""}, "is no path into JSON"),
-        ({"find": "(a)", "unit": "furlong"}, "is no unit; use 1, 1/s"),
+        ({"find": "(a)", "unit": "furlong"}, "is no unit; use 1, k, M,"),
         ({"find": "(a)", "unit": "ops/s"}, "is no unit"),
         ({"find": "(a)", "unit": 2}, "unit"),
         ({"find": "(a)", "unit": True}, "unit"),

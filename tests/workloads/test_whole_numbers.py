@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.reports.found_figures import FoundMetric, Printed, figures_in
-from vmlab.workloads.reports.whole_number import _sides, fault_of_group
+from vmlab.workloads.reports.whole_number import fault_of_group, sides
 
 
 def value_of(out: str, find: str, unit: str = "1") -> float:
@@ -63,7 +63,7 @@ def test_a_part_of_a_number_is_a_fault(out: str, find: str, whole: str) -> None:
         ("p99:12.5", r"p99:([0-9.]+)", 12.5),
         ("99%:12.5", r"99%:([0-9.]+)", 12.5),
         ("at 12:30 7 s", r"([0-9]+) s", 7),
-        ("rate: \x1b[32m123.4\x1b[0m MB/s", r"rate: .*?([0-9.]+)", 123.4),
+        ("rate: \x1b[32m123.4\x1b[0m mails", r"rate: .*?([0-9.]+)", 123.4),
         ("12 345 67", r"^([0-9]+)", 12),
         ("run-5", r"run-([0-9]+)", 5),
         ("(12.5)", r"\(([0-9.]+)\)", 12.5),
@@ -96,6 +96,32 @@ DD = "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.89 s, %s"
         ("9.41 Gbits/sec  0 sender", r"([0-9.]+)\s+\S+\s+0", "Mbit/s", "Gbits/sec"),
         ("took 12 seconds", r"took ([0-9.]+)", "ms", "seconds"),
         ("size 7 MB", r"size ([0-9.]+) [kM]B", "KiB", "MB"),
+        ("speed 900 KB/s", r"speed ([0-9.]+)", "MB/s", "KB/s"),
+        ("speed 900 kb/s", r"speed ([0-9.]+)", "MB/s", "kb/s"),
+        ("speed 9.4 Gbps", r"speed ([0-9.]+)", "Mbit/s", "Gbps"),
+        ("speed 9.4 Gbps", r"speed ([0-9.]+)", "GB/s", "Gbps"),
+        ("speed 9.4 GBps", r"speed ([0-9.]+)", "MB/s", "GBps"),
+        ("speed 94 Kbits/sec", r"speed ([0-9.]+)", "Mbit/s", "Kbits/sec"),
+        ("speed 94 Mb/s", r"speed ([0-9.]+)", "MB/s", "Mb/s"),
+        ("speed 94 kilobytes per second", r"speed ([0-9.]+)", "MB/s", "kilobytes per second"),
+        ("speed 1.2G", r"speed ([0-9.]+)", "MB/s", "G"),
+        ("size 1.2G", r"size ([0-9.]+)", "MiB", "G"),
+        ("size 1.2 G bytes", r"size ([0-9.]+)", "MiB", "Gbytes"),
+        ("size 12 MB/s", r"size ([0-9.]+)", "MB", "MB/s"),
+        ("lat 812 ns", r"lat ([0-9.]+)", "us", "ns"),
+        ("lat 812 nsec", r"lat ([0-9.]+)", "us", "nsec"),
+        ("lat 3 milliseconds", r"lat ([0-9.]+)", "s", "milliseconds"),
+        ("BenchmarkX 812 ns/op", r"X ([0-9.]+)", "us", "ns/op"),
+        ("took 2m", r"took ([0-9.]+)", "s", "m"),
+        ("took 2 minutes", r"took ([0-9.]+)", "s", "minutes"),
+        ("12.3 kops/s", r"([0-9.]+)", "1/s", "kops/s"),
+        ("12.3 K ops/s", r"([0-9.]+)", "1/s", "Kops/s"),
+        ("12.3 kIOPS", r"([0-9.]+)", "1/s", "kIOPS"),
+        ("740 requests/min", r"([0-9.]+)", "1/s", "requests/min"),
+        ("1.2 Mpps", r"([0-9.]+)", "k/s", "Mpps"),
+        ("12 MB/s", r"([0-9.]+)", "1/s", "MB/s"),
+        ("took 812 ms", r"took ([0-9.]+)", "1", "ms"),
+        ("speed 998 MB/s", r"speed ([0-9.]+) .B", "1", "MB/s"),
     ],
 )
 def test_another_unit_behind_the_number_is_a_fault(out: str, find: str, unit: str, follows: str) -> None:
@@ -109,7 +135,23 @@ def test_another_unit_behind_the_number_is_a_fault(out: str, find: str, unit: st
         (DD % "895 MB/s", r"copied, .* s, ([0-9.]+)", "MB/s", 895e6),
         (DD % "1.2 GB/s", r"copied, .* s, ([0-9.]+) GB/s", "GB/s", 1.2e9),
         ("IOPS=998, BW=4MiB/s", r"IOPS=([0-9.]+)", "1/s", 998),
-        ("IOPS=12.3k", r"IOPS=([0-9.]+)k", "1/s", 12.3),
+        ("IOPS=12.3k", r"IOPS=([0-9.]+)k", "k/s", 12300),
+        ("IOPS=12.3k", r"IOPS=([0-9.]+)k", "1", 12.3),
+        ("1.2M rows", r"([0-9.]+)", "M", 1.2e6),
+        ("took 812 ms", r"took ([0-9.]+)\s+ms", "1", 812),
+        ("took 12 s", r"took ([0-9.]+)", "1", 12),
+        ("94.1 Mbps", r"([0-9.]+)", "Mbit/s", 94.1e6 / 8),
+        ("94.1 Mbits/sec", r"([0-9.]+)\s+Mbits\/sec", "Mbit/s", 94.1e6 / 8),
+        ("94.1 mb/s", r"([0-9.]+)", "MB/s", 94.1e6),
+        ("94.1 Mb/s", r"([0-9.]+) Mb", "MB/s", 94.1e6),
+        ("94.1M", r"([0-9.]+)", "Mbit/s", 94.1e6 / 8),
+        ("1.5G", r"([0-9.]+)", "GiB", 1.5 * 2**30),
+        ("1.5Gi", r"([0-9.]+)", "GiB", 1.5 * 2**30),
+        ("5 min", r"([0-9.]+)", "min", 300),
+        ("5m", r"([0-9.]+)", "min", 300),
+        ("12.3 ops", r"([0-9.]+)", "1/s", 12.3),
+        ("time 12.3 bytes 500", r"time ([0-9.]+)", "ms", 0.0123),
+        ("size 12 M processors", r"size ([0-9.]+)", "1", 12),
         ("5 MB/sec", r"([0-9.]+)", "MiB/s", 5 * 2**20),
         ("5 req/s", r"([0-9.]+)", "1/s", 5),
         ("120 Mio", r"([0-9.]+)", "MB/s", 120e6),
@@ -120,6 +162,27 @@ def test_another_unit_behind_the_number_is_a_fault(out: str, find: str, unit: st
 )
 def test_the_same_unit_and_words_are_none(out: str, find: str, unit: str, value: float) -> None:
     assert value_of(out, find, unit) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("find", "unit", "named"),
+    [
+        (r"([0-9.]+) GB/s", "MB/s", "GB/s"),
+        (r"([0-9.]+)\s*GB\/s", "MB/s", "GB/s"),
+        (r"(?:speed ([0-9.]+)) KB/s", "MB/s", "KB/s"),
+        (r"IOPS=([0-9.]+)k", "1/s", "k"),
+        (r"([0-9.]+) ms", "s", "ms"),
+    ],
+)
+def test_a_pattern_does_not_name_another_unit_than_the_metric(find: str, unit: str, named: str) -> None:
+    with pytest.raises(ValidationError, match=f"find names '{named}' behind its group, and the unit is {unit}"):
+        FoundMetric.model_validate({"find": find, "unit": unit})
+    assert FoundMetric.model_validate({"find": find, "unit": "1"}).find == find
+
+
+@pytest.mark.parametrize("find", [r"([0-9.]+) GB?/s", r"([0-9.]+)k?", r"([0-9.]+) [kM]B/s", r"([0-9.]+).*GB/s"])
+def test_what_a_pattern_leaves_open_contradicts_no_unit(find: str) -> None:
+    assert FoundMetric.model_validate({"find": find, "unit": "MB/s"}).find == find
 
 
 PARTS = st.lists(
@@ -133,7 +196,7 @@ def test_the_only_group_of_a_pattern_is_found(ahead: str, within: str, behind: s
         for around, end in (("", ""), ("(?:", ")"), ("(?:x(?i:", "){2})")):
             pattern = f"{ahead}{around}{begin}{within}){end}{behind}"
             assert re.compile(pattern).groups == 1
-            assert _sides(pattern) == (ahead + around, end + behind)
+            assert sides(pattern) == (ahead + around, end + behind)
             for letter in "1.,:m'e)([]":
                 fault_of_group(pattern, "5", f"1{letter}", f"{letter}1")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vmlab.analysis.advice.recorded_load import LoadTick, load_ticks, phases_of
@@ -42,7 +42,7 @@ def test_a_steady_load_is_one_phase_with_its_latency_by_littles_law() -> None:
     assert phase.flushes == pytest.approx(10)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(
     st.floats(5, 2000),
     st.floats(2.0, 20),
@@ -66,7 +66,7 @@ def test_two_rates_are_two_phases(rate: float, factor: float, first: int, second
         assert way.latency == pytest.approx(wanted[2], rel=0.1)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50)
 @given(st.floats(5, 2000), st.integers(20, 900), st.integers(0, 99))
 def test_noise_makes_no_phase(rate: float, seconds: int, seed: int) -> None:
     assert list(phases_of(span(seconds, (rate, 8192, 0.002), (rate / 3, 4096, 0.001), seed=seed))) == ["load"]

@@ -1,7 +1,8 @@
 """Figures in what a user's command printed: each where the scenario says, by a pattern, a column or a path.
 
 A figure that is not there, or there twice, is a fault of the command: of two nobody knows which is meant. So is a
-group that has part of a number, or a number in another unit, see `whole_number`. Colours of terminals are no text.
+group that has part of a number (see `whole_number`), or one in another unit (see `printed_units`). Colours of terminals
+are no text.
 
 Patterns are searched within a deadline. Python's expressions backtrack: ``(a+)+$`` takes for ever over forty letters.
 Neither a thread nor a loop of events can end that, so a process of its own searches, `pattern_process`. `figures` of a
@@ -16,8 +17,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -33,10 +33,11 @@ from pydantic import (
 )
 
 from vmlab.model.errors import WorkloadError
-from vmlab.model.quantities import format_bytes, parse_bit_rate, parse_bytes, parse_seconds
+from vmlab.model.quantities import format_bytes
 from vmlab.model.visible import cut
-from vmlab.workloads.metrics import Metric, Unit
-from vmlab.workloads.reports.whole_number import demand_no_comment, fault_of_group, other_unit
+from vmlab.workloads.metrics import Metric
+from vmlab.workloads.reports.printed_units import base_unit, contradicted, other_unit
+from vmlab.workloads.reports.whole_number import demand_no_comment, fault_of_group, sides
 from vmlab.workloads.verification import OBJECT_OR_ARRAY, ONCE, TWICE, only_document
 from vmlab.workloads.workload_steps import WorkloadParams
 
@@ -44,7 +45,6 @@ _LONGEST = 1000
 _STEP = re.compile(r'\.(?:"(?P<quoted>[^"]+)"|(?P<plain>[^."\[\]]+))|\[(?P<index>[0-9]{1,6})\]')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_UNITS = "1, 1/s, %, a time such as ms, a size such as MiB, or a rate such as MB/s or Mbit/s"
 _BETTER: Mapping[str, Literal["more", "less"]] = {"higher": "more", "lower": "less"}
 
 
@@ -113,7 +113,7 @@ class FoundMetric(WorkloadParams):
     path: Annotated[str, AfterValidator(_path), _AS_WORD] | None = Field(default=None, alias="json")
     """A path into the JSON document of the output, such as .qps.mean or .jobs[0].read.iops."""
     unit: Annotated[str, BeforeValidator(_one), AfterValidator(_unit), _AS_UNIT] = "1"
-    """What the number counts: 1, 1/s, %, s, ms, us, B, MiB, MB/s, Mbit/s and the like."""
+    """What the number counts: 1, 1/s, k/s, %, s, ms, us, B, MiB, MB/s, Mbit/s and the like."""
     better: Literal["higher", "lower"] | None = None
     """Which end is better; a figure without one only describes the work."""
 
@@ -124,38 +124,15 @@ class FoundMetric(WorkloadParams):
             raise ValueError("needs one of find, csv and json")
         if self.row is not None and self.column is None:
             raise ValueError("row is of csv, and needs it")
+        other = None if self.find is None else contradicted(sides(self.find)[1], self.unit)
+        if other is not None:
+            raise ValueError(f"find names {other!r} behind its group, and the unit is {self.unit}")
         return self
 
     def declared(self, name: str) -> Metric:
         """The metric as other kinds declare theirs."""
         better = None if self.better is None else _BETTER[self.better]
         return Metric(base_unit(self.unit).unit, better, name.replace("_", " "))
-
-
-class BaseUnit(NamedTuple):
-    """The lab's unit, and how many of it one of the user's is."""
-
-    unit: Unit
-    factor: float
-
-
-_AS_THEY_ARE: Mapping[str, Unit] = {"1": "1", "1/s": "1/s", "%": "%"}
-_PARSED: tuple[tuple[Unit, Callable[[str], float]], ...] = (
-    ("s", parse_seconds),
-    ("B", parse_bytes),
-    ("B/s", lambda one: parse_bit_rate(one) / 8),
-    ("B/s", lambda one: parse_bytes(one.removesuffix("/s"))),
-)
-
-
-def base_unit(text: str) -> BaseUnit:
-    """What a user's unit is in those of metrics. Raises ValueError for one that is none of them."""
-    if text in _AS_THEY_ARE:
-        return BaseUnit(_AS_THEY_ARE[text], 1.0)
-    for unit, parse in _PARSED:
-        with suppress(ValueError):
-            return BaseUnit(unit, float(parse(f"1 {text}")))
-    raise ValueError(f"is no unit; use {_UNITS}")
 
 
 def found_metrics(said: Any) -> dict[str, FoundMetric]:
@@ -236,7 +213,7 @@ def _matched(pattern: str, unit: str, matches: Sequence[Searched]) -> str:
     whole = fault_of_group(pattern, found.group, found.before, found.after)
     if whole is not None:
         raise ValueError(f"the group of {shown(pattern)} has {found.group[:40]!r}, a part of {whole[:60]!r}")
-    other = other_unit(pattern, found.after, unit, base_unit)
+    other = other_unit(sides(pattern)[1], found.after, unit)
     if other is not None:
         follows = f"{other!r} follows {found.group[:40]!r}, the group of {shown(pattern)}"
         raise ValueError(f"{follows}, and its unit is {unit}")

@@ -13,7 +13,7 @@ import resource
 import sys
 from itertools import islice
 
-AROUND = 16
+AROUND = 32
 
 
 def group_of(match: re.Match[str]) -> tuple[str | None, str, str]:

@@ -1,15 +1,13 @@
-"""Whether the group of a pattern has the whole of a number, in the unit that its metric has.
+"""Whether the group of a pattern has the whole of a number.
 
-Numbers are printed as ``1.5e+06``, ``1,234``, ``1'234``, ``0,52``, ``1:02.3`` and ``1m2.3s``, and many tools change the
-unit with the size: ``998 MB/s``, ``1.2 GB/s``, ``12.3k``. What the pattern itself names next to its group is meant so.
+Numbers are printed as ``1.5e+06``, ``1,234``, ``1'234``, ``0,52``, ``1:02.3`` and ``1m2.3s``. What the pattern itself
+names next to its group is meant so.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
 
 _GOES_ON = re.compile(
     r"[0-9]+|\.[0-9]+|,[0-9]{3}(?![0-9])|,[0-9]{1,2}(?![0-9,])|['_\u00a0\u2009\u202f][0-9]{3}(?![0-9])"
@@ -28,20 +26,13 @@ _NO_COMMENT = re.compile(r"(?<!\\)\(\?(?:#|[aiLmsu]*x)")
 _CLASS = r"\[(?!\^)\]?(?:\\.|[^\]\\])*\]"
 _FIRST = re.compile(rf"(?:\(\?:|\))*(\\[^A-Za-z]|\\d|{_CLASS}|[^.\[()\\^$|*+?{{])", re.DOTALL)
 _LAST = re.compile(rf"(\\[^A-Za-z]|\\d|{_CLASS}|(?<!\\)[^.\](\\^$|)*+?}}])(?:\(\?:)*\Z", re.DOTALL)
-_FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_FACTOR = re.compile(r"([kKMGT])(?![A-Za-z0-9/])", re.ASCII)
-_WORD = re.compile(r"[ \t]?([A-Za-z\u00b5\u03bc]+(?:/[A-Za-z]+)?)(?!\w)")
-_SHORTER = (("bits", "bit"), ("bytes", "B"), ("Bytes", "B"), ("seconds", "s"), ("secs", "s"), ("sec", "s"))
-_MICRO = re.compile("[\u00b5\u03bc]")
-_SAME = 1.1
-"""Some tools call 1,024 bytes a KB, and 1,024 of these a MB."""
 _GROUP_BEGINS = re.compile(r"\((?!\?)|\(\?P<")
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9,]*\})[?+]?\Z")
 
 
 def fault_of_group(pattern: str, group: str, before: str, after: str) -> str | None:
     """Of what number the group has a part; None where it has all. `before` and `after` are the letters around it."""
-    ahead, behind = _sides(pattern)
+    ahead, behind = sides(pattern)
     goes_on, began = _GOES_ON.match(after), _BEGAN.search(before)
     if began is None and (seconds := _SECONDS.fullmatch(group)) is not None:
         began = _MINUTES.search(before)
@@ -56,36 +47,13 @@ def fault_of_group(pattern: str, group: str, before: str, after: str) -> str | N
     return f"{began[0] if began else ''}{group}{goes_on[0] if goes_on else ''}"
 
 
-def other_unit(pattern: str, after: str, unit: str, base_unit: Callable[[str], tuple[str, float]]) -> str | None:
-    """The unit, or the factor, that follows the group and is not `unit`; None where nothing tells that.
-
-    `base_unit` gives the lab's unit of one, and how many of it one is; it raises ValueError for what is none.
-    """
-    kind, factor = base_unit(unit)
-    rest = re.sub(r"\A(?:\\s|[ \t])[*+?]?", "", _sides(pattern)[1])
-    if kind in ("1", "1/s"):
-        found = _FACTOR.match(after)
-        return None if found is None or rest[:1] == found[1] else found[1]
-    found = _WORD.match(after)
-    if found is None or (rest[:1] == found[1][0] and rest[1:2] not in ("*", "?")):
-        return None
-    word = _MICRO.sub("u", found[1])
-    for longer, shorter in _SHORTER:
-        word = re.sub(rf"{longer}(?=/|\Z)", shorter, word)
-    with suppress(ValueError):
-        said, times = base_unit(word)
-        if said == kind and not 1 / _SAME < times / factor < _SAME:
-            return found[1]
-    return None
-
-
 def demand_no_comment(pattern: str) -> None:
     """Raise ValueError for a pattern with comments, in which a group may stand that is none."""
     if _NO_COMMENT.search(pattern):
         raise ValueError("has a comment, or the flag x, which a metric's pattern cannot have")
 
 
-def _sides(pattern: str) -> tuple[str, str]:
+def sides(pattern: str) -> tuple[str, str]:
     """What a pattern has before and behind its only group."""
     opened: list[bool] = []
     begin, end, at = 0, len(pattern), 0
