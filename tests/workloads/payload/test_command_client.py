@@ -213,8 +213,8 @@ class Systemd:
         self.folder = folder
         self.said = {"": {"FinishTimestampMonotonic": "5000000"}}
 
-    def run(self, unit: str, *, within: str = "", running: bool = True, **said: str) -> None:
-        place = self.folder / "system.slice" / within / unit
+    def run(self, unit: str, *, within: str = "system.slice", running: bool = True, **said: str) -> None:
+        place = self.folder / within / unit
         place.mkdir(parents=True, exist_ok=True)
         (place / "cgroup.events").write_text(f"populated {int(running)}\nfrozen 0\n")
         self.said[unit] = {"Type": "notify", "TriggeredBy": "", **said}
@@ -227,6 +227,7 @@ class Systemd:
 def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
     made = Systemd(tmp_path)
     monkeypatch.setattr(command_client, "HIERARCHIES", (str(tmp_path),))
+    (tmp_path / "cgroup.controllers").touch()
     monkeypatch.setattr(command_client, "GRACE", 0.05)
     monkeypatch.setattr(command_client, "shown", made.shown)
     made.run("ssh.service")
@@ -244,12 +245,17 @@ def test_services_that_a_command_left_running_are_named(systemd: Systemd) -> Non
     assert before == {"ssh.service"}
     assert command_client.left_units(ended_round(), before, 9.0) == []
     systemd.run("redis-server.service")
-    systemd.run("postgresql@15-main.service", within="system-postgresql.slice")
+    systemd.run("postgresql@15-main.service", within="system.slice/system-postgresql.slice")
+    systemd.run("batch.service", within="work.slice/work-low.slice")
+    systemd.run("session-2.scope", within="user.slice/user-0.slice")
     systemd.run("run-r1.scope", Type="")
     systemd.run("done.service", running=False)
     systemd.run("systemd-hostnamed.service", Type="dbus")
     systemd.run("apt-daily.service", Type="oneshot", TriggeredBy="apt-daily.timer")
-    left = ["postgresql@15-main.service", "redis-server.service", "run-r1.scope"]
+    systemd.said["apt-daily.timer"] = {"ActiveState": "active", "ActiveEnterTimestampMonotonic": "4500000"}
+    systemd.run("docker.service", TriggeredBy="docker.socket")
+    systemd.said["docker.socket"] = {"ActiveState": "active", "ActiveEnterTimestampMonotonic": "9500000"}
+    left = ["batch.service", "docker.service", "postgresql@15-main.service", "redis-server.service", "run-r1.scope"]
     assert command_client.left_units(ended_round(), before, 9.0) == left
     assert command_client.left_units(ended_round(), before, 4.0) == [], "the guest was still booting"
 

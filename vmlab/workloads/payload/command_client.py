@@ -48,14 +48,18 @@ SOON, LOOK = 0.001, 0.01
 LINES, LONGEST = 3, 200
 
 
+def hierarchy() -> str:
+    """Where cgroups of version 2 are; empty where there are none."""
+    return next((top for top in HIERARCHIES if os.path.exists(f"{top}/cgroup.controllers")), "")
+
+
 class Group:
     """A cgroup of version 2, which is made."""
 
     def __init__(self, name: str) -> None:
-        tops = [top for top in HIERARCHIES if os.path.exists(f"{top}/cgroup.controllers")]
-        if not tops:
+        if not (top := hierarchy()):
             sys.exit("there is no cgroup of version 2, by which all that a command starts is known")
-        self.folder = f"{tops[0]}/vmlab-{name}"
+        self.folder = f"{top}/vmlab-{name}"
         os.makedirs(self.folder, exist_ok=True)
 
     def read(self, name: str) -> str:
@@ -103,25 +107,32 @@ class Group:
 
 
 def running_units() -> set[str]:
-    """The units of systemd's system.slice in which something runs."""
+    """The units of systemd in which something runs, but those of users, among which the lab's own SSH session is."""
     found = set()
-    for top in HIERARCHIES:
-        for folder, inner, _ in os.walk(f"{top}/system.slice"):
-            name = os.path.basename(folder)
-            if name.endswith((".service", ".scope")):
-                inner.clear()
-                try:
-                    with open(f"{folder}/cgroup.events") as file:
-                        found |= {name} if "populated 1" in file.read() else set()
-                except OSError:
-                    continue
+    for folder, inner, _ in os.walk(hierarchy() or os.devnull):
+        name = os.path.basename(folder)
+        if name in ("user.slice", "init.scope"):
+            inner.clear()
+        elif name.endswith((".service", ".scope")):
+            inner.clear()
+            try:
+                with open(f"{folder}/cgroup.events") as file:
+                    found |= {name} if "populated 1" in file.read() else set()
+            except OSError:
+                continue
     return found
 
 
-def is_started(unit: str) -> bool:
-    """Whether somebody started it: timers, sockets and calls over D-Bus start others, which end by themselves."""
+def is_started(unit: str, began: float) -> bool:
+    """Whether somebody started it. What D-Bus, or a timer or socket from before `began`, starts ends by itself."""
     said = shown("Type", "TriggeredBy", unit=unit)
-    return said is not None and said.get("Type") != "dbus" and not said.get("TriggeredBy")
+    if said is None or said.get("Type") == "dbus":
+        return False
+    for trigger in said.get("TriggeredBy", "").split():
+        since = shown("ActiveState", "ActiveEnterTimestampMonotonic", unit=trigger) or {}
+        if since.get("ActiveState") == "active" and int(since.get("ActiveEnterTimestampMonotonic") or 0) < 1e6 * began:
+            return False
+    return True
 
 
 def has_booted(began: float) -> bool:
@@ -307,7 +318,7 @@ class Guard:
 
 def left_units(last: Round, before: set[str], began: float) -> list[str]:
     """Those that run now and did not before; what ends by itself within a moment was part of the last round's work."""
-    more = {name for name in running_units() - before if is_started(name)}
+    more = {name for name in running_units() - before if is_started(name, began)}
     if not more or not has_booted(began):
         return []
     until = time.monotonic() + GRACE
