@@ -121,11 +121,18 @@ DD = "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.89 s, %s"
         ("1.2 Mpps", r"([0-9.]+)", "k/s", "Mpps"),
         ("12 MB/s", r"([0-9.]+)", "1/s", "MB/s"),
         ("took 812 ms", r"took ([0-9.]+)", "1", "ms"),
+        ("Transfer rate:  1234.5 [Kbytes/sec] received", r"rate: +([0-9.]+)", "MB/s", "Kbytes/sec"),
+        ("Transfer rate:  1234.5 [Kbytes/sec] received", r"rate: +([0-9.]+) \S+ received", "MB/s", "Kbytes/sec"),
+        ("12.3   KiB/s", r"([0-9.]+)", "MiB/s", "KiB/s"),
+        ("clat (usec): min=1\n  lat (msec): min= 1, max=30, avg=12.3, stdev=1", r" lat .*avg=([0-9.]+)", "us", "msec"),
+        ("Latency [ns]: avg 12", r"avg ([0-9.]+)", "us", "ns"),
         ("speed 998 MB/s", r"speed ([0-9.]+) .B", "1", "MB/s"),
     ],
 )
-def test_another_unit_behind_the_number_is_a_fault(out: str, find: str, unit: str, follows: str) -> None:
-    with pytest.raises(WorkloadError, match=rf"'{re.escape(follows)}' follows .*, and its unit is {re.escape(unit)}"):
+def test_another_unit_beside_the_number_is_a_fault(out: str, find: str, unit: str, follows: str) -> None:
+    with pytest.raises(
+        WorkloadError, match=rf"'{re.escape(follows)}' is printed beside .*, and its unit is {re.escape(unit)}"
+    ):
         value_of(out, find, unit)
 
 
@@ -141,6 +148,12 @@ def test_another_unit_behind_the_number_is_a_fault(out: str, find: str, unit: st
         ("took 812 ms", r"took ([0-9.]+)\s+ms", "1", 812),
         ("took 12 s", r"took ([0-9.]+)", "1", 12),
         ("94.1 Mbps", r"([0-9.]+)", "Mbit/s", 94.1e6 / 8),
+        ("Transfer rate:  1234.5 [Kbytes/sec] received", r"([0-9.]+) \[Kbytes/sec\] received", "kB/s", 1234.5e3),
+        ("Requests per second:    1234.5 [#/sec] (mean)", r"second: +([0-9.]+)", "1/s", 1234.5),
+        ("lat (usec): min=1\n lat (msec): min= 1, avg=12.3, stdev=1", r" lat .*avg=([0-9.]+)", "ms", 0.0123),
+        ("time (s), size (kB): 12.3", r"kB\): ([0-9.]+)", "kB", 12300),
+        ("time (s), rate: 12.3", r"rate: ([0-9.]+)", "MB/s", 12.3e6),
+        ("lat (usec)\nsum 12.3", r"sum ([0-9.]+)", "ms", 0.0123),
         ("94.1 Mbits/sec", r"([0-9.]+)\s+Mbits\/sec", "Mbit/s", 94.1e6 / 8),
         ("94.1 mb/s", r"([0-9.]+)", "MB/s", 94.1e6),
         ("94.1 Mb/s", r"([0-9.]+) Mb", "MB/s", 94.1e6),

@@ -213,10 +213,10 @@ def _matched(pattern: str, unit: str, matches: Sequence[Searched]) -> str:
     whole = fault_of_group(pattern, found.group, found.before, found.after)
     if whole is not None:
         raise ValueError(f"the group of {shown(pattern)} has {found.group[:40]!r}, a part of {whole[:60]!r}")
-    other = other_unit(sides(pattern)[1], found.after, unit)
+    other = other_unit(sides(pattern)[1], found.before, found.after, unit)
     if other is not None:
-        follows = f"{other!r} follows {found.group[:40]!r}, the group of {shown(pattern)}"
-        raise ValueError(f"{follows}, and its unit is {unit}")
+        beside = f"{other!r} is printed beside {found.group[:40]!r}, the group of {shown(pattern)}"
+        raise ValueError(f"{beside}, and its unit is {unit}")
     return found.group
 
 

@@ -13,7 +13,7 @@ import resource
 import sys
 from itertools import islice
 
-AROUND = 32
+AROUND = 200
 
 
 def group_of(match: re.Match[str]) -> tuple[str | None, str, str]:

@@ -1,7 +1,8 @@
-"""The units of metrics, and those that a command prints behind a number.
+"""The units of metrics, and those that a command prints beside a number.
 
-Many tools change the unit with the size: ``998 MB/s``, ``1.2 GB/s``, ``12.3k``. So a unit behind the number has to be
-the metric's, whether the output or the pattern says it. It may be one that no metric can have: ``KB/s``, ``kops/s``.
+Many tools change the unit with the size: ``998 MB/s``, ``1.2 GB/s``, ``12.3k``, ``lat (msec): avg=12``. So a
+unit behind the number, or in brackets before it, has to be the metric's, whether the output or the pattern says it. It
+may be one that no metric can have: ``KB/s``, ``kops/s``.
 """
 
 from __future__ import annotations
@@ -69,7 +70,10 @@ _BASES: Mapping[str, BaseUnit] = {
     **dict.fromkeys(("req", "reqs", "requests", "queries", "transactions", "rows", "keys"), BaseUnit("1", 1.0)),
     **dict.fromkeys(("packets", "pkts", "messages", "msgs", "events", "calls"), BaseUnit("1", 1.0)),
 }
-_PRINTED = re.compile(r"(?P<gap>[ \t]?)(?P<word>[A-Za-z\u00b5\u03bc]+)(?:(?:/| per )(?P<time>[A-Za-z]+))?(?![\w*+?{])")
+_PRINTED = re.compile(
+    r"(?P<gap>[ \t]{0,3}[\[(]?)(?P<word>[A-Za-z\u00b5\u03bc]+)(?:(?:/| per )(?P<time>[A-Za-z]+))?(?![\w*+?{])"
+)
+_BRACKETS = re.compile(r"[\[(]([^\s\[\]()]+)[\])]")
 _APART = re.compile(r"\A([ \t]?[kKMGTP]i?) (?=[A-Za-z])")
 """A prefix and what it counts in two words, as in ``12.3 K ops/s``."""
 
@@ -85,14 +89,17 @@ class _Printed(NamedTuple):
     by_time: bool
 
 
-def other_unit(pattern_behind: str, after: str, unit: str) -> str | None:
-    """The unit, or the prefix, that follows a group and is not `unit`; None where nothing tells that.
+def other_unit(pattern_behind: str, before: str, after: str, unit: str) -> str | None:
+    """The unit, or the prefix, beside a group that is not `unit`; None where nothing tells that.
 
-    `after` are the letters behind the group, `pattern_behind` what the pattern has there. A metric in 1 may have any
-    unit that the pattern names.
+    `before` and `after` are the letters around the group, `pattern_behind` what the pattern has behind it. A metric in
+    1 may have any unit that the pattern names. One in brackets before the group counts where it is of the same kind.
     """
-    printed = _printed(after)
-    named = _named(pattern_behind)
+    printed, named = _printed(after), _named(pattern_behind)
+    if printed is None and (brackets := _BRACKETS.findall(before.rpartition("\n")[2])):
+        printed = _printed(f"({brackets[-1]}")
+        if printed is not None and printed.counts != base_unit(unit).unit.removesuffix("/s"):
+            return None
     if printed is None or (unit == "1" and named is not None and named.word == printed.word):
         return None
     return None if _is_unit(printed, unit, named=named is not None) else printed.word
@@ -107,7 +114,7 @@ def contradicted(pattern_behind: str, unit: str) -> str | None:
 def _named(pattern_behind: str) -> _Printed | None:
     """The unit that a pattern has literally behind its group."""
     literal = re.sub(r"\A\)*(?:(?:\\s|[ \t]|\[ \])[*+?]?\)*)+", " ", pattern_behind).lstrip(")")
-    return _printed(literal.replace("\\/", "/"))
+    return _printed(re.sub(r"\\([/\[(])", r"\1", literal))
 
 
 def _is_unit(printed: _Printed, unit: str, *, named: bool) -> bool:
@@ -141,11 +148,11 @@ def _printed(text: str) -> _Printed | None:
             base = found["word"].removeprefix(prefix)
             counted = _BASES.get(base) or _BASES.get(base.lower() if len(base) > 1 else "")
             if base == "" and prefix and not found["gap"]:
-                return _Printed(found[0].strip(), None, size, size, apart=False, by_time=time is not None)
+                return _Printed(found[0].strip(" \t[("), None, size, size, apart=False, by_time=time is not None)
             if counted is None or (counted.unit == "s" and size > 1):
                 continue
             size = 1e6 if counted.unit != "s" and prefix == "m" else size
             factor = size * counted.factor / (1.0 if time is None or counted.unit == "s" else time.factor)
             by_time = time is not None or base.endswith("ps")
-            return _Printed(found[0].strip(), counted.unit, factor, size, bool(found["gap"]), by_time)
+            return _Printed(found[0].strip(" \t[("), counted.unit, factor, size, bool(found["gap"]), by_time)
     return None
