@@ -14,7 +14,7 @@ from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import gate_code, judge
 from vmlab.api.opened_run import Run, frame_of, named
 from vmlab.model.errors import UsageError
-from vmlab.model.jsonable import jsonable
+from vmlab.model.jsonable import fields_of, jsonable, picked
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.tidy import AXIS, Cell, Kind, Tidy, axis_values, kinds_of
 from vmlab.report.headline import explanation
@@ -115,11 +115,9 @@ _COLUMNS: dict[str, Kind] = {
 
 
 def _values(one: Difference) -> tuple[Cell, ...]:
-    return (
-        *(one.workload, one.metric, one.unit, one.candidate, one.baseline_mean, one.candidate_mean, one.percent),
-        *(one.interval or (None, None)),
-        *(one.confidence, one.p_adjusted, one.readings, one.verdict, one.better),
-    )
+    low, high = one.interval or (None, None)
+    known = {**fields_of(one), "interval_low": low, "interval_high": high}
+    return tuple(known[name] for name in _COLUMNS)
 
 
 def compare(
@@ -177,19 +175,11 @@ def _differences(found: Compared, row: Row) -> Iterator[Difference]:
     baseline, *figures = row.figures
     for candidate, figure, one in zip(found.labels[1:], figures, row.differences, strict=True):
         yield Difference(
-            axes=row.axes,
-            workload=row.workload,
-            metric=row.metric,
-            unit=row.unit,
+            **picked(row, "axes", "workload", "metric", "unit"),
             candidate=candidate,
-            baseline_mean=baseline.spread.mean if baseline.spread else None,
-            candidate_mean=figure.spread.mean if figure.spread else None,
-            percent=one.percent,
-            interval=one.interval,
-            confidence=one.confidence,
-            p_adjusted=one.p_adjusted,
-            readings=one.readings,
+            baseline_mean=baseline.mean,
+            candidate_mean=figure.mean,
+            **picked(one, "percent", "interval", "confidence", "p_adjusted", "readings", "better"),
             verdict=str(one.tested or one.verdict),
-            better=one.better,
             sentence=sentence(one),
         )
