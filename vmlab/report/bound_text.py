@@ -36,8 +36,8 @@ def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
     if row == LIMIT_ROW:
         found = [cell.bound_by.resource for cell in bound_cells(cells) if cell.bound_by is not None]
         return ", ".join(map(resource_word, dict.fromkeys(found))) or NOT_MEASURED
-    figure = figure_of(cells, lambda cell: _guests_bytes(cell, row))
-    return format_bytes(figure.spread.mean) if figure.spread else NOT_MEASURED
+    mean = figure_of(cells, lambda cell: _guests_bytes(cell, row)).mean
+    return NOT_MEASURED if mean is None else format_bytes(mean)
 
 
 def _guests_bytes(cell: CellDocument, row: str) -> float | None:

@@ -64,6 +64,11 @@ class Figure:
     undelivered: tuple[LeverDocument, ...] = field(default=(), compare=False, repr=False)
 
     @property
+    def mean(self) -> float | None:
+        """The mean; None where nothing was measured."""
+        return self.spread.mean if self.spread else None
+
+    @property
     def measured(self) -> Spread | None:
         """The spread; None unless it passed."""
         return self.spread if self.state == Outcome.PASSED else None
@@ -90,7 +95,7 @@ class Figure:
         far, own = far_out([reading.value for reading in self.readings]), self.spread
         return {
             "state": self.state,
-            "mean": own.mean if own else None,
+            "mean": self.mean,
             "half_width_95": own.half_width if own else None,
             "count": own.count if own else 0,
             "left_out": self.left_out,

@@ -311,8 +311,7 @@ def _means(cells: Sequence[Sequence[CellDocument]], figure: HostFigure, chart: H
 
 
 def _mean(cells: Sequence[CellDocument], name: str) -> float:
-    spread = figure_of(cells, host_mean(name)).spread
-    return spread.mean if spread else 0.0
+    return figure_of(cells, host_mean(name)).mean or 0.0
 
 
 def cell_chart(course: CellCourse, title: str) -> Chart:

@@ -33,7 +33,7 @@ def mean_text(figure: HostFigure, mean: float) -> str:
     return host_number(mean if figure.unit in ("%", "ms") else mean * written(figure.unit).factor)
 
 
-def host_table(corner: str, columns: Sequence[tuple[str, Mapping[str, float]]]) -> Table:
+def host_table(corner: str, columns: Sequence[tuple[str, Mapping[str, float | None]]]) -> Table:
     """The figures that the host has in any of these columns, each by its name."""
     rows = [figure for figure in headlines() if any(figure.name in known for _, known in columns)]
     return Table(
@@ -67,11 +67,13 @@ def host_section(document: RunDocument, layout: TableLayout, block: Block) -> Se
 
 def means_table(corner: str, groups: Groups) -> Table:
     """The host's means alone, in a column for each group of cells."""
-    rows = [
-        figure for figure in headlines() if any(figure.name in cell.host for those in groups.values() for cell in those)
-    ]
-    columns = [Column(name, [_text(one, _mean(cells, one)) for one in rows]) for name, cells in groups.items()]
-    return Table(corner, list(map(row_label, rows)), columns)
+    return host_table(corner, [(name, _means(cells)) for name, cells in groups.items()])
+
+
+def _means(cells: Sequence[CellDocument]) -> dict[str, float | None]:
+    """The means by their names; None for a figure of cells that do not count."""
+    known = [figure.name for figure in headlines() if any(figure.name in cell.host for cell in cells)]
+    return {name: figure_of(cells, host_mean(name)).mean for name in known}
 
 
 def moved_table(groups: Groups) -> Table:
@@ -84,8 +86,3 @@ def moved_table(groups: Groups) -> Table:
 def _known_rows(groups: Groups, *more: str) -> list[str]:
     cells = [cell for those in groups.values() for cell in those]
     return [row for row in (*MOVED.values(), *more) if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in cells)]
-
-
-def _mean(cells: Sequence[CellDocument], figure: HostFigure) -> float | None:
-    found = figure_of(cells, host_mean(figure.name))
-    return found.spread.mean if found.spread else None

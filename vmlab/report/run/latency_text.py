@@ -112,16 +112,11 @@ def _of(known: DiskLatencyDocument | None, operation: str) -> PercentilesDocumen
 
 
 def _mean(cells: Sequence[CellDocument], operation: str, key: str) -> float | None:
-    def read(cell: CellDocument) -> float | None:
-        known = _of(cell.disk_latency, operation)
-        return None if known is None else _value(known, key)
-
-    spread = figure_of(cells, read).spread
-    return None if spread is None else spread.mean
+    return figure_of(cells, lambda cell: _value(_of(cell.disk_latency, operation), key)).mean
 
 
-def _value(known: PercentilesDocument, key: str) -> float | None:
-    value: float | None = getattr(known, key)
+def _value(known: PercentilesDocument | None, key: str) -> float | None:
+    value: float | None = getattr(known, key, None)
     return value
 
 
@@ -162,11 +157,8 @@ def span_latency_section(spans: Sequence[SpanDocument], heads: Sequence[str], co
     """The percentiles over all disks in each span between changes, a column each; empty where nobody counted."""
     known = [one for span in spans if (one := span.disk_latency) is not None]
     rows = [operation for operation in OPERATIONS if any(_of(one, operation) for one in known)]
-    columns = [_span_column(span, head, rows) for span, head in zip(spans, heads, strict=True)]
+    columns = [
+        Column(head, [percentiles_text([_value(_of(span.disk_latency, row), key) for key in KEYS]) for row in rows])
+        for span, head in zip(spans, heads, strict=True)
+    ]
     return _section(known, corner, rows, columns)
-
-
-def _span_column(span: SpanDocument, head: str, rows: Sequence[str]) -> Column:
-    found = [_of(span.disk_latency, row) for row in rows]
-    texts = [NOT_MEASURED if one is None else percentiles_text([_value(one, key) for key in KEYS]) for one in found]
-    return Column(head, texts)

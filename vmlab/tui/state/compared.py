@@ -152,13 +152,13 @@ def _figure_rows(
             bars += [SideRow(place)] if place else []
         beside = [one for one in compared.told(metrics) if one.axes == row.axes and one.metric in _RUN_TIMES]
         top = max(map(_top, beside if row.metric in _RUN_TIMES else [row]), default=0.0)
-        differences = (None, *row.differences)
-        rows.append(SideRow(told.label, tuple(map(_entry, told.figures, differences, row.figures)), top=top))
+        entries = map(_compared, map(_entry, told.figures, row.figures), (None, *row.differences))
+        rows.append(SideRow(told.label, tuple(entries), top=top))
         bars.append(rows[-1])
         further = [one for one in COLUMNS[1:] if any(one.of(row))] if every_metric else []
         for one in further:
-            entries = (Entry(""), *(_entry("", found, words=one.words) for found in one.of(row)))
-            rows.append(SideRow(f"  {one.heading}", entries))
+            found = (_compared(Entry(""), other, one.words) for other in one.of(row))
+            rows.append(SideRow(f"  {one.heading}", (Entry(""), *found)))
     return rows, bars
 
 
@@ -167,16 +167,15 @@ def _top(row: Row) -> float:
     return max((abs(spread.mean) + (spread.half_width or 0.0) for spread in spreads), default=0.0)
 
 
-def _entry(
-    text: str,
-    found: Difference | None,
-    figure: Figure | None = None,
-    words: Callable[[Difference], tuple[str, str]] = difference_parts,
+def _entry(text: str, figure: Figure) -> Entry:
+    half = (figure.spread.half_width if figure.spread else None) or 0.0
+    return Entry(text, mean=figure.mean, half=half, counts=figure.comparable is not None)
+
+
+def _compared(
+    entry: Entry, found: Difference | None, words: Callable[[Difference], tuple[str, str]] = difference_parts
 ) -> Entry:
-    spread = figure.spread if figure is not None else None
-    half = (spread.half_width if spread else None) or 0.0
-    counts = figure is None or figure.comparable is not None
-    entry = Entry(text, mean=spread.mean if spread else None, half=half, counts=counts)
+    """The entry with what it is against the baseline."""
     if found is None:
         return entry
     tone = "quiet" if found.better is None else "good" if found.better else "bad"
@@ -190,8 +189,8 @@ def _host_rows(sides: Sequence[Side]) -> list[SideRow]:
     for shown in headlines():
         figures = [figure_of(cells, host_mean(shown.name)) for cells in alike]
         if any(figure.spread for figure in figures):
-            means = [figure.spread.mean if figure.spread else None for figure in figures]
-            rows.append(SideRow(row_label(shown), tuple(_host_entry(shown, mean, means[0]) for mean in means)))
+            entries = tuple(_host_entry(shown, figure.mean, figures[0].mean) for figure in figures)
+            rows.append(SideRow(row_label(shown), entries))
     return [SideRow("Host, mean while the workloads ran"), *rows] if rows else []
 
 
