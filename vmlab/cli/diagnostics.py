@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -17,6 +18,8 @@ _LONGEST = 401
 """Of click's messages, which repeat arguments of any length."""
 _NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 """Before 8.2, as Debian 12 and 13 have it, click prints the help itself and raises nothing."""
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What gives a command an option."""
 __all__ = ["run_and_report", "say"]
 
 
@@ -64,6 +67,23 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
             raise click.BadParameter(f"{(value or '')[:40]!r} {error}", ctx, param) from None
 
     return callback
+
+
+def with_options(options: Sequence[Option], name: str, made: Callable[..., object], names: Iterable[str]) -> Option:
+    """Give a command `options`; it is called with what `made` makes of those called `names`, under one `name`."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def called(*args: Any, **values: Any) -> Any:
+            own = made(**{one: values.pop(one) for one in names if one in values})
+            return command(*args, **{name: own}, **values)
+
+        found: Callable[..., Any] = called
+        for option in reversed(options):
+            found = option(found)
+        return found
+
+    return decorated
 
 
 def _stopped(code: ExitCode) -> int:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import gate_code, judge
-from vmlab.cli.diagnostics import say
+from vmlab.cli.diagnostics import Option, say, with_options
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.visible import visible_line
 from vmlab.report.gate_text import failing_lines
 from vmlab.system.given_file import new_file
 
-Option = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 
 def _fail_if(help: str) -> Option:
-    return click.option("--fail-if", "texts", multiple=True, metavar="CONDITION", help=help)
+    """Raises UsageError for a wrong condition."""
+    return click.option(
+        "--fail-if", "conditions", multiple=True, metavar="CONDITION", callback=_parsed_conditions, help=help
+    )
+
+
+def _parsed_conditions(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[Condition, ...]:
+    return tuple(map(Condition.parse, texts))
 
 
 _OPTIONS: tuple[Option, ...] = (
@@ -74,26 +76,7 @@ class GateOptions:
         return gate_code(comparison, lenient=self.lenient)
 
 
-def conditions_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--fail-if` alone; it is called with ``conditions``. Raises UsageError for a wrong one."""
-
-    @functools.wraps(command)
-    def with_conditions(*args: Any, texts: tuple[str, ...], **values: Any) -> Any:
-        return command(*args, conditions=tuple(map(Condition.parse, texts)), **values)
-
-    return _fail_if("Show how many repeats or runs this `vmlab compare` condition needs.")(with_conditions)
-
-
-def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options; it is called with them as ``gate``. Raises UsageError for a wrong condition."""
-
-    @functools.wraps(command)
-    def with_gate(*args: Any, texts: tuple[str, ...], **values: Any) -> Any:
-        own = {name: values.pop(name) for name in ("strict", "lenient", "junit")}
-        gate = GateOptions(tuple(map(Condition.parse, texts)), **own)
-        return command(*args, gate=gate, **values)
-
-    found: Callable[..., Any] = with_gate
-    for option in reversed(_OPTIONS):
-        found = option(found)
-    return found
+conditions_option = _fail_if("Show how many repeats or runs this `vmlab compare` condition needs.")
+"""``--fail-if`` alone; a command is called with ``conditions``."""
+gate_options = with_options(_OPTIONS, "gate", GateOptions, ("conditions", "strict", "lenient", "junit"))
+"""All of them; a command is called with them as ``gate``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from vmlab.cli.diagnostics import parsed
+from vmlab.cli.diagnostics import Option, parsed, with_options
 from vmlab.model.errors import UsageError
 from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_CELLS, MOST_TILES
@@ -136,37 +135,39 @@ concurrent_option = click.option(
 hosts_option = click.option(
     "--hosts", metavar="HOSTS", callback=parsed(names_in), help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
 )
-_OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="Workload size [default: demo]."),
-    "--tiles": click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
-    "--cache": click.option(
-        "--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."
-    ),
-    "--repeats": click.option(
+
+
+def _option(*names: str, **how: Any) -> tuple[str, Option]:
+    return names[0], click.option(*names, **how)
+
+
+_OPTIONS = (
+    _option("--size", type=click.Choice(SIZES), default="demo", help="Workload size [default: demo]."),
+    _option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
+    _option("--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."),
+    _option(
         "--repeats",
         type=_Repeats(1, 1000),
         metavar="N|claims|claims-once",
         help="Repeats of every cell. claims: as many as the publication's claims need, only of cells they name. "
         "claims-once: one more than the claims' minimum.",
     ),
-    "--for": click.option(
+    _option(
         "--for",
         "for_seconds",
         metavar="TIME",
         callback=parsed(parse_seconds),
         help="Add repeats of every cell as long as they fit into TIME, such as 1h.",
     ),
-    "--again": click.option(
+    _option(
         "--again",
         type=click.IntRange(0, MOST_CELLS),
         metavar="N",
         help="Measure disturbed cells again, at most N times in all [default: a quarter of the cells, at least 2].",
     ),
-    "--again-failed": click.option("--again-failed", is_flag=True, help="Measure failed cells again, too."),
-    "--no-wait": click.option(
-        "--no-wait", is_flag=True, help="Start workloads at once, without waiting up to 30 s for a quiet host."
-    ),
-    "--set": click.option(
+    _option("--again-failed", is_flag=True, help="Measure failed cells again, too."),
+    _option("--no-wait", is_flag=True, help="Start workloads at once, without waiting up to 30 s for a quiet host."),
+    _option(
         "--set",
         "sets",
         multiple=True,
@@ -174,38 +175,30 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         callback=assignments,
         help="Override a value, such as workloads.web.requests=500, or several with @FILE.",
     ),
-    "--var": variables_option,
-    "--asset": click.option(
+    ("--var", variables_option),
+    _option(
         "--asset",
         "assets",
         multiple=True,
         metavar="NAME=PATH",
         help="Your own copy of a suite, such as unixbench=PATH.",
     ),
-    "--seed": click.option(
+    _option(
         "--seed",
         type=click.IntRange(0, HIGHEST_SEED),
         metavar="N",
         help="Seed for the random data and the order of cells.",
     ),
-    "--allow-overcommit": click.option(
-        "--allow-overcommit", is_flag=True, help="Start even if the guests need more memory than is free."
-    ),
-    "--allow-unsafe": click.option(
-        "--allow-unsafe", is_flag=True, help="Allow cache mode unsafe, which may lose guest data."
-    ),
-    "--allow-noise": click.option(
-        "--allow-noise", is_flag=True, help="Keep cells valid despite other load on the host; report it."
-    ),
-    "--allow-equal-weight": click.option(
+    _option("--allow-overcommit", is_flag=True, help="Start even if the guests need more memory than is free."),
+    _option("--allow-unsafe", is_flag=True, help="Allow cache mode unsafe, which may lose guest data."),
+    _option("--allow-noise", is_flag=True, help="Keep cells valid despite other load on the host; report it."),
+    _option(
         "--allow-equal-weight",
         is_flag=True,
         help="Do not halve the run's CPU weight or reserve memory for the host's own guests.",
     ),
-    "--control": click.option(
-        "--control", is_flag=True, help="Measure one configuration as both sides to find the noise."
-    ),
-    "--loop": click.option(
+    _option("--control", is_flag=True, help="Measure one configuration as both sides to find the noise."),
+    _option(
         "--loop",
         metavar="[TIME]",
         is_flag=False,
@@ -213,38 +206,26 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         callback=parsed(_loop_seconds),
         help="In each cell, restart workloads that end, for TIME (30min); for demonstrations, not measured.",
     ),
-    "--steady": click.option(
+    _option(
         "--steady",
         metavar="TIME",
         callback=parsed(parse_seconds),
         help="Wait up to TIME before each cell for steady CPU speed.",
     ),
-    "--hypervisor": click.option(
+    _option(
         "--hypervisor",
         type=click.Choice(HYPERVISORS),
         help="Which libvirt starts the guests: the run's own, or the host's.",
     ),
-    "--cold": click.option("--cold", is_flag=True, help="Boot all guests instead of restoring snapshots."),
-}
+    _option("--cold", is_flag=True, help="Boot all guests instead of restoring snapshots."),
+)
 
 
-def overrides_options(*left_out: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def overrides_options(*left_out: str) -> Option:
     """Give a command the options that change a scenario; it is called with them as ``overrides``.
 
     It decides itself on those that are `left_out`, such as ``--tiles``.
     """
 
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def with_overrides(*args: Any, **values: Any) -> Any:
-            names = [option for option in Overrides.__dataclass_fields__ if option in values]
-            overrides = Overrides(**{name: values.pop(name) for name in names})
-            return command(*args, overrides=overrides, **values)
-
-        kept = [option for name, option in _OPTIONS.items() if name not in left_out]
-        found: Callable[..., Any] = with_overrides
-        for option in reversed(kept):
-            found = option(found)
-        return found
-
-    return decorated
+    kept = [option for name, option in _OPTIONS if name not in left_out]
+    return with_options(kept, "overrides", Overrides, Overrides.__dataclass_fields__)
