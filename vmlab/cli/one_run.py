@@ -8,6 +8,7 @@ import time
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.options import Beside
 from vmlab.cli.output import page_width, run_text, write_figures, write_json, write_text
 from vmlab.cli.progress import Detail, RunProgress, WaitingLine
 from vmlab.lab.commands.forced_end import kill_because, killed_because
@@ -33,15 +34,9 @@ _LOOK_SECONDS = 0.1
 
 
 def started(
-    file: ScenarioFile,
-    overrides: Overrides,
-    interrupted: InterruptedLater,
-    *,
-    wait: bool = False,
-    concurrent: bool = False,
-    overcommit: bool = True,
+    file: ScenarioFile, overrides: Overrides, interrupted: InterruptedLater, beside: Beside, *, overcommit: bool = True
 ) -> RunFolder:
-    """Plan and start the run; with `wait`, as soon as its turn on this host has come.
+    """Plan and start the run; where it waits, as soon as its turn on this host has come.
 
     Raises what `check_fit` and `start_run` raise.
     """
@@ -49,14 +44,14 @@ def started(
     def attempt(turn: Turn | None) -> RunFolder:
         with interrupted.obeyed():
             check_ready()
-            if wait:
+            if beside.wait:
                 refuse_beside_others(turn)
             # Planned in its turn, because memory is free again when another run has ended.
             plan, host = prepare_run(file, overrides)
             check_fit(plan, host, overcommit=overcommit)
-        return start_run(file, overrides, plan, host, concurrent=concurrent, turn=turn)
+        return start_run(file, overrides, plan, host, concurrent=beside.concurrent, turn=turn)
 
-    if not wait:
+    if not beside.wait:
         return attempt(None)
     with interrupted.obeyed():
         check_ready()

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -113,6 +113,21 @@ def _packages(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return tuple(sorted(found))
 
 
+class Beside(NamedTuple):
+    """What is done where another run measures on this host: `wait` for it, or measure beside it (`concurrent`)."""
+
+    wait: bool = False
+    concurrent: bool = False
+
+
+def _one_way(*, wait: bool, concurrent: bool) -> Beside:
+    # Imported late: most commands start no run.
+    from vmlab.lab.process.waiting_runs import demand_one_way
+
+    demand_one_way(wait=wait, concurrent=concurrent)
+    return Beside(wait, concurrent)
+
+
 def packages_option(help: str) -> Callable[[Command], Command]:
     """``--with``: packages of Debian's on top of vmlab's own image."""
     return click.option("--with", "packages", metavar="PACKAGES", multiple=True, callback=_packages, help=help)
@@ -128,10 +143,12 @@ variables_option = click.option(
 )
 verbose_option = click.option("--verbose", is_flag=True, help="Show each phase and workload of each cell, too.")
 quiet_option = click.option("--quiet", is_flag=True, help="Print only the table, without progress.")
-wait_option = click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
-concurrent_option = click.option(
-    "--concurrent", is_flag=True, help="Run even while another run measures; both results say so."
+_BESIDE = (
+    click.option("--wait", is_flag=True, help="Wait until no other run measures on this host."),
+    click.option("--concurrent", is_flag=True, help="Run even while another run measures; both results say so."),
 )
+beside_options = with_options(_BESIDE, "beside", _one_way, Beside._fields)
+"""A command is called with them as ``beside``. Raises UsageError for both."""
 hosts_option = click.option(
     "--hosts", metavar="HOSTS", callback=parsed(names_in), help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
 )

@@ -15,10 +15,9 @@ from vmlab.cli.commands.upkeep_commands import label
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, print_measured, started
-from vmlab.cli.options import concurrent_option, overrides_options, wait_option
+from vmlab.cli.options import Beside, beside_options, overrides_options
 from vmlab.cli.output import write_found
 from vmlab.lab.process.removed_runs import demand_free, keep_night
-from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import with_repeats_here
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.names import HOST_PLACE
@@ -59,8 +58,7 @@ from vmlab.system.given_file import new_file
     help="Count nights despite this difference, such as 'host qemu'; can be repeated.",
 )
 @overrides_options("--control", "--loop")
-@wait_option
-@concurrent_option
+@beside_options
 @click.option("--note", metavar="TEXT", help="Note what the run is; see `vmlab note`.")
 @click.option("--strict", is_flag=True, help="Exit with 1 instead of 4 if a metric is undecided.")
 @click.option("--lenient", is_flag=True, help="Exit with 0 instead of 4 if a metric is undecided, as on first nights.")
@@ -75,8 +73,7 @@ def gate(
     accept: bool,
     allowed: tuple[str, ...],
     overrides: Overrides,
-    wait: bool,
-    concurrent: bool,
+    beside: Beside,
     note: str | None,
     strict: bool,
     lenient: bool,
@@ -93,12 +90,11 @@ def gate(
     if (scenario is None) == (run is None):
         raise UsageError("name a scenario to run, or with --run a run to judge")
     if run is not None:
-        if note or wait or concurrent or replace(overrides, variables=overrides.variables or None) != Overrides():
+        if note or any(beside) or replace(overrides, variables=overrides.variables or None) != Overrides():
             raise UsageError("--run judges a run as it is; it takes no options that change a run")
         store = resolve_run(run)
     else:
-        how = {"wait": wait, "concurrent": concurrent, "as_json": as_json}
-        store, code = _measured(scenario or "", overrides, note or "", **how)
+        store, code = _measured(scenario or "", overrides, note or "", beside, as_json=as_json)
         if code not in (ExitCode.PASSED, ExitCode.INVALID):
             say(f"vmlab: run {store.parent.name} did not pass, and is no night of {baseline}")
             return code
@@ -115,10 +111,9 @@ def gate(
 
 
 def _measured(
-    scenario: str, overrides: Overrides, note: str, *, wait: bool, concurrent: bool, as_json: bool
+    scenario: str, overrides: Overrides, note: str, beside: Beside, *, as_json: bool
 ) -> tuple[Path, ExitCode]:
     """Run the scenario to its end; its store and its exit code. Its figures are printed, unless `as_json`."""
-    demand_one_way(wait=wait, concurrent=concurrent)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = load_valid(scenario, overrides.variables)
@@ -126,7 +121,7 @@ def _measured(
             checked_note(note)
         if HOST_PLACE in file.scenario.axes:
             raise UsageError("a night is of one host, and this scenario has the axis host")
-        folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
+        folder = started(file, overrides, interrupted, beside)
         label(folder.id, None, note)
         code = follow(folder, interrupted)
     if not as_json and folder.store.exists():

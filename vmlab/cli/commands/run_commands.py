@@ -19,13 +19,13 @@ from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, print_id, print_measured, say_killed, started
 from vmlab.cli.options import (
-    concurrent_option,
+    Beside,
+    beside_options,
     hosts_option,
     overrides_options,
     packages_option,
     quiet_option,
     verbose_option,
-    wait_option,
 )
 from vmlab.cli.output import OutputLost, write_text
 from vmlab.cli.progress import Detail, WaitingLine
@@ -35,7 +35,6 @@ from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.removed_runs import demand_free
 from vmlab.lab.process.resuming import More
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import with_repeats_here
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.names import HOST_PLACE
@@ -73,8 +72,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
 )
 @click.option("--unlike", is_flag=True, help="With --spread: allow hosts that differ.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
-@wait_option
-@concurrent_option
+@beside_options
 @click.option("--tag", "name", metavar="NAME", help="Tag the run; see `vmlab tag`.")
 @click.option("--note", metavar="TEXT", help="Note what the run is; see `vmlab note`.")
 @click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
@@ -93,8 +91,7 @@ def run(
     in_turn: bool,
     unlike: bool,
     detach: bool,
-    wait: bool,
-    concurrent: bool,
+    beside: Beside,
     name: str | None,
     note: str | None,
     verbose: bool,
@@ -113,7 +110,6 @@ def run(
         raise UsageError("--spread is for --hosts, and --unlike for --spread")
     if together and (spread or in_turn):
         raise UsageError("--together starts all hosts at once, and excludes --spread and --in-turn")
-    demand_one_way(wait=wait, concurrent=concurrent)
     detail = Detail.asked(verbose=verbose, quiet=quiet)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
@@ -123,7 +119,7 @@ def run(
                 demand_free(name)
             checked_note(note or "")
         if overrides.hosts is not None or HOST_PLACE in file.scenario.axes:
-            if wait or concurrent:
+            if any(beside):
                 raise UsageError("--wait and --concurrent are for a run on one host")
             how = {"spread": spread, "together": together, "unlike": unlike, "in_turn": in_turn}
             folder = _started_on_fleet(file, overrides, interrupted, **how)
@@ -131,7 +127,7 @@ def run(
             words = "--together" if together else "--in-turn"
             raise UsageError(f"{words} is for --hosts, or a scenario with the axis host")
         else:
-            folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
+            folder = started(file, overrides, interrupted, beside)
         label(folder.id, name, note or "")
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
@@ -221,8 +217,7 @@ def _further(ctx: click.Context, param: click.Parameter, value: str | None) -> i
 @click.option("--invalid", is_flag=True, help="Measure invalid and failed cells of an ended run again.")
 @click.option("--repeats", metavar="+N", callback=_further, help="Add N repeats of every cell to a run that has ended.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
-@wait_option
-@concurrent_option
+@beside_options
 @verbose_option
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
@@ -231,8 +226,7 @@ def resume(
     invalid: bool,
     repeats: int,
     detach: bool,
-    wait: bool,
-    concurrent: bool,
+    beside: Beside,
     verbose: bool,
     quiet: bool,
     as_json: bool,
@@ -241,7 +235,6 @@ def resume(
 
     With --invalid or --repeats, a run that has ended continues in the same record.
     """
-    demand_one_way(wait=wait, concurrent=concurrent)
     detail = Detail.asked(verbose=verbose, quiet=quiet)
     folder = run_meant(run)
     with InterruptedLater() as interrupted:
@@ -249,7 +242,8 @@ def resume(
             # Imported late: it loads SSH, which a fleet's run needs.
             from vmlab.fleet.starting import resume as resume_any
 
-            resume_any(folder, More(invalid, repeats), concurrent=concurrent, tell=line.show if wait else None)
+            tell = line.show if beside.wait else None
+            resume_any(folder, More(invalid, repeats), concurrent=beside.concurrent, tell=tell)
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted, detail, page_follows=not as_json)

@@ -21,10 +21,9 @@ from vmlab.analysis.tiles.tiles_carried import carried_of, place_label
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
-from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
+from vmlab.cli.options import Beside, beside_options, hosts_option, overrides_options
 from vmlab.cli.output import OutputLost, page_width, write_json, write_text
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.axes import without
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
@@ -51,8 +50,7 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 @overrides_options("--tiles", "--control", "--loop")
 @hosts_option
 @click.option("--together", is_flag=True, help="With --hosts: the same number of tiles on every host, started at once.")
-@wait_option
-@concurrent_option
+@beside_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (`vmlab.scale/1`) at the end instead of the curve.")
 def scale(
     scenario: str,
@@ -60,8 +58,7 @@ def scale(
     max_tiles: int | None,
     overrides: Overrides,
     together: bool,
-    wait: bool,
-    concurrent: bool,
+    beside: Beside,
     as_json: bool,
 ) -> None:
     """Run SCENARIO with 1, 2, 3, ... tiles, and report how many this host carries, for each cache mode.
@@ -71,12 +68,11 @@ def scale(
     """
     if not until_knee and max_tiles is None:
         raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")
-    demand_one_way(wait=wait, concurrent=concurrent)
     with InterruptedLater() as interrupted:
 
         def start(step: Overrides) -> RunFolder:
             if step.hosts is None:
-                return started(file, step, interrupted, wait=wait, concurrent=concurrent, overcommit=False)
+                return started(file, step, interrupted, beside, overcommit=False)
             from vmlab.cli.commands.hosts_commands import started_on_fleet
 
             with interrupted.obeyed():
@@ -84,7 +80,7 @@ def scale(
 
         with interrupted.obeyed():
             file = load_valid(scenario, overrides.variables)
-            overrides = _on_hosts(file, overrides, together=together, one_host=wait or concurrent)
+            overrides = _on_hosts(file, overrides, together=together, one_host=any(beside))
             ascent = _planned(file, overrides, until_knee, max_tiles or MOST_TILES)
         if not as_json:
             write_text("\n".join(heading_lines(ascent)))

@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 
 from vmlab.cli.diagnostics import say
-from vmlab.cli.options import concurrent_option, wait_option
+from vmlab.cli.options import Beside, beside_options
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.progress import WaitingLine
 from vmlab.hypervisor.checks import Check, checks
 from vmlab.lab.process.dead_runs import remove_run
-from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.selftest import bundle as bundles
 from vmlab.lab.selftest.trials import FAILS, NOT_HERE, TRIALS, WORKS, Result, Trials
 from vmlab.model.errors import ExitCode, UsageError
@@ -28,23 +27,21 @@ _WIDTH = max(map(len, TRIALS))
 @click.option("--bundle", type=click.Path(path_type=Path), help="Write the results to a zip file for a bug report.")
 @click.option("--host-names", is_flag=True, help="With --bundle: keep the names of this host and its user.")
 @click.option("--yes", is_flag=True, help="With --bundle: do not ask for confirmation.")
-@wait_option
-@concurrent_option
+@beside_options
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-def selftest(bundle: Path | None, host_names: bool, yes: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
+def selftest(bundle: Path | None, host_names: bool, yes: bool, beside: Beside, as_json: bool) -> None:
     """Try on a small guest what runs need: boot, freeze, restore, prove and switch a cache mode, record, kill, clean.
 
     Takes one to two minutes, more if the guest image is missing. Each line says what works, what fails, and what is
     not here or was not tried, with the reason. Exit code 1 if something fails, 3 if something that runs need is
     missing.
     """
-    demand_one_way(wait=wait, concurrent=concurrent)
     if bundle is None and (host_names or yes):
         raise UsageError("--host-names and --yes are for --bundle")
     if bundle is not None and not yes and not sys.stdin.isatty():
         raise UsageError("a bundle is listed and confirmed before it is written; without a terminal, say --yes")
     found = checks()
-    trials = Trials(lambda result: None if as_json else _show(result), concurrent=concurrent)
+    trials = Trials(lambda result: None if as_json else _show(result), concurrent=beside.concurrent)
     for result in _of_checks(found):
         trials.add(result)
     lacking = [check.name for check in found if check.required and not check.ok]
@@ -52,7 +49,7 @@ def selftest(bundle: Path | None, host_names: bool, yes: bool, wait: bool, concu
         trials.leave_out(f"runs need {', '.join(lacking)}")
     else:
         with WaitingLine() as line:
-            trials.run(line.show if wait else None)
+            trials.run(line.show if beside.wait else None)
     results = trials.results
     if as_json:
         write_json({"schema": "vmlab.selftest/1", "trials": [asdict(one) for one in results]})

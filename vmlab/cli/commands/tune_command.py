@@ -20,9 +20,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.cli.diagnostics import parsed, say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
-from vmlab.cli.options import concurrent_option, names_in, overrides_options, wait_option
+from vmlab.cli.options import Beside, beside_options, names_in, overrides_options
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
-from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.places import runs_folder
@@ -86,8 +85,7 @@ _ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync2", "mmap"
 @click.option("--confirm", metavar="RUN", help="Confirm what this screening proposes.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the winning scenario to this file.")
 @overrides_options("--tiles", "--cache", "--repeats", "--for", "--control", "--loop")
-@wait_option
-@concurrent_option
+@beside_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def tune(
     scenario: str | None,
@@ -101,8 +99,7 @@ def tune(
     confirm: str | None,
     output: Path | None,
     overrides: Overrides,
-    wait: bool,
-    concurrent: bool,
+    beside: Beside,
     as_json: bool,
     **fio: Any,
 ) -> ExitCode:
@@ -114,13 +111,12 @@ def tune(
     given = {name: value for name, value in fio.items() if value is not None}
     _demand_one_kind(scenario, given, of, confirm)
     if of is not None:
-        if only_plan or wait or concurrent:
+        if only_plan or any(beside):
             raise UsageError("--of analyses runs as they are, and starts none")
         return _shown(
             tuned(*(stored_document(resolve_run(name)) for name in (of, scenario) if name)), output, as_json=as_json
         )
-    demand_one_way(wait=wait, concurrent=concurrent)
-    how = _How(_of_runs(overrides), times or USUAL_REPEATS, wait, concurrent, as_json)
+    how = _How(_of_runs(overrides), times or USUAL_REPEATS, beside, as_json)
     request = TuningRequest(levers, guest, metric, blocks)
     if confirm is not None and (only_plan or overrides.sets or request != TuningRequest()):
         raise UsageError("--confirm takes the scenario and the levers of the screening as they are")
@@ -175,8 +171,7 @@ class _How:
 
     overrides: Overrides
     repeats: int
-    wait: bool
-    concurrent: bool
+    beside: Beside
     as_json: bool
 
 
@@ -204,7 +199,7 @@ def _measured(
     file: ScenarioFile, how: _How, interrupted: InterruptedLater, screening: str = ""
 ) -> tuple[RunDocument | None, ExitCode]:
     """Run the scenario to its end; its document, None where it did not pass, and its exit code."""
-    folder = started(file, how.overrides, interrupted, wait=how.wait, concurrent=how.concurrent)
+    folder = started(file, how.overrides, interrupted, how.beside)
     code = follow(folder, interrupted)
     if interrupted.count:
         code = interrupted.exit_code
