@@ -15,7 +15,7 @@ from vmlab.analysis.figures.counted_cells import is_final
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.upkeep_commands import label
-from vmlab.cli.diagnostics import parsed, say
+from vmlab.cli.diagnostics import parsed, say, with_options
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, print_id, print_measured, say_killed, started
 from vmlab.cli.options import (
@@ -49,6 +49,8 @@ from vmlab.store.life import checked_note
 _OF_THE_COMMAND = ("scenario", "command", "guest", "packages", "print_scenario")
 _ALLOWED = ("allow_overcommit", "allow_unsafe", "allow_noise", "allow_equal_weight")
 _CHANGED = ("tiles", "cache", "hosts", "repeats", "for_seconds", "again", "sets", "variables", "seed")
+_detail_options = with_options((verbose_option, quiet_option), "detail", Detail.asked, ("verbose", "quiet"))
+"""A command is called with them as ``detail``. Raises UsageError for both."""
 _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "cold"}
 
 
@@ -76,8 +78,7 @@ _PRINTABLE = {*_OF_THE_COMMAND, *_ALLOWED, *_CHANGED, "steady", "hypervisor", "c
 @click.option("--tag", "name", metavar="NAME", help="Tag the run; see `vmlab tag`.")
 @click.option("--note", metavar="TEXT", help="Note what the run is; see `vmlab note`.")
 @click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
-@verbose_option
-@quiet_option
+@_detail_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def run(
     scenario: str | None,
@@ -94,8 +95,7 @@ def run(
     beside: Beside,
     name: str | None,
     note: str | None,
-    verbose: bool,
-    quiet: bool,
+    detail: Detail,
     as_json: bool,
 ) -> None:
     """Run every cell of SCENARIO, a file or the name of a shipped scenario, and print the results side by side.
@@ -110,7 +110,6 @@ def run(
         raise UsageError("--spread is for --hosts, and --unlike for --spread")
     if together and (spread or in_turn):
         raise UsageError("--together starts all hosts at once, and excludes --spread and --in-turn")
-    detail = Detail.asked(verbose=verbose, quiet=quiet)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = _asked(scenario, command, guest, packages, overrides)
@@ -132,7 +131,7 @@ def run(
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted, detail, page_follows=not as_json)
-    sys.exit(_printed(folder, as_json, code, quiet=quiet))
+    sys.exit(_printed(folder, as_json, code, detail))
 
 
 def _asked(
@@ -179,19 +178,17 @@ def _started_on_fleet(
 
 @click.command()
 @click.argument("run", required=False)
-@verbose_option
-@quiet_option
+@_detail_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
-def attach(run: str | None, verbose: bool, quiet: bool, as_json: bool) -> None:
+def attach(run: str | None, detail: Detail, as_json: bool) -> None:
     """Follow RUN, or the run in progress, else show how the newest ended. Ctrl-C leaves; the run continues."""
-    detail = Detail.asked(verbose=verbose, quiet=quiet)
     folder = run_meant(run, or_newest=True)
     try:
         code = follow(folder, None, detail, page_follows=not as_json)
     except KeyboardInterrupt:
         say(f"left run {folder.id}; `vmlab attach {folder.id}` finds it again")
         sys.exit(ExitCode.PASSED)
-    sys.exit(_printed(folder, as_json, code, quiet=quiet, name=run or "last"))
+    sys.exit(_printed(folder, as_json, code, detail, name=run or "last"))
 
 
 @click.command()
@@ -218,8 +215,7 @@ def _further(ctx: click.Context, param: click.Parameter, value: str | None) -> i
 @click.option("--repeats", metavar="+N", callback=_further, help="Add N repeats of every cell to a run that has ended.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @beside_options
-@verbose_option
-@quiet_option
+@_detail_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def resume(
     run: str,
@@ -227,15 +223,13 @@ def resume(
     repeats: int,
     detach: bool,
     beside: Beside,
-    verbose: bool,
-    quiet: bool,
+    detail: Detail,
     as_json: bool,
 ) -> None:
     """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept.
 
     With --invalid or --repeats, a run that has ended continues in the same record.
     """
-    detail = Detail.asked(verbose=verbose, quiet=quiet)
     folder = run_meant(run)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed(), WaitingLine() as line:
@@ -247,7 +241,7 @@ def resume(
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted, detail, page_follows=not as_json)
-    sys.exit(_printed(folder, as_json, code, quiet=quiet, name=run))
+    sys.exit(_printed(folder, as_json, code, detail, name=run))
 
 
 def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, as_json: bool) -> bool:
@@ -258,7 +252,7 @@ def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, 
     return True
 
 
-def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = False, name: str = "last") -> int:
+def _printed(folder: RunFolder, as_json: bool, code: ExitCode, detail: Detail, name: str = "last") -> int:
     """Print what the run measured; the exit code to end with.
 
     A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its
@@ -271,7 +265,7 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode, *, quiet: bool = 
         code = _by_targets(document)
     try:
         if document is not None:
-            print_measured(document, as_json=as_json, quiet=quiet, name=name)
+            print_measured(document, as_json=as_json, quiet=detail == Detail.QUIET, name=name)
     except OutputLost:
         say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its results")
         if code == ExitCode.PASSED:
