@@ -8,6 +8,7 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.cli.commands.run_commands import _printed
+from vmlab.cli.progress import Detail
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
@@ -30,7 +31,7 @@ def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_user_of_a_busy_host_is_shown_what_helps(
     code: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code) == code
+    assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code, Detail.CELLS) == code
     told = capsys.readouterr().err
     helped = f"`vmlab resume {RUN} --invalid` measures them once more, and --allow-noise accepts other load"
     assert (helped in told) == (code == ExitCode.INVALID)
@@ -48,5 +49,5 @@ def test_the_record_of_a_run_that_has_ended_is_read_once(
         read(reader, path, host)
 
     monkeypatch.setattr(RunReader, "__init__", counted)
-    assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code) == code
+    assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code, Detail.CELLS) == code
     assert len(opened) == 1 and "the host was busy" in capsys.readouterr().out

@@ -252,7 +252,9 @@ def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, 
     return True
 
 
-def _printed(folder: RunFolder, as_json: bool, code: ExitCode, detail: Detail, name: str = "last") -> int:
+def _printed(
+    folder: RunFolder, as_json: bool, code: ExitCode, detail: Detail = Detail.CELLS, name: str = "last"
+) -> int:
     """Print what the run measured; the exit code to end with.
 
     A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its

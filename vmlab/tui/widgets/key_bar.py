@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from textual.events import Click
@@ -22,9 +22,8 @@ _MOST_LINES = 4
 class KeyBar(Painted):
     """Keys from the active bindings, greyed where they do not apply, the screen's own lit; a click presses them."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._actions: list[tuple[int, int, str]] = []
+    _actions: Sequence[tuple[int, int, str]] = ()
+    """First column, column behind the last, and the action of each key that is drawn."""
 
     def on_mount(self) -> None:
         """Follow the bindings of the screen."""
@@ -55,7 +54,7 @@ class KeyBar(Painted):
         room = width - sum(len(active.binding.description) + 4 for active in ends)
         line: list[Piece] = []
         used = 0
-        self._actions = []
+        self._actions = ()
         for active in [*(one for one in shown if one not in ends), *ends]:
             binding = active.binding
             key = binding.key_display or self.app.get_key_display(binding)
@@ -66,7 +65,7 @@ class KeyBar(Painted):
             off, here = self._is_off(binding.action), binding.action == f"{_TABS}('{self.app.current_mode}')"
             line += [(f" {key}", "cursor" if here else "quiet" if off else "accent")]
             line += [(text, "cursor" if here else "quiet" if off else "plain")]
-            self._actions.append((used, used + length, binding.action))
+            self._actions = (*self._actions, (used, used + length, binding.action))
             used += length
         return [line]
 

@@ -52,16 +52,14 @@ class RowList(Painted, inherit_bindings=False):
     class HeadingClicked(Message):
         """The user clicked on the heading."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._heading: Line = ()
-        self._rows: dict[str, Line | Callable[[], Line]] = {}
-        self._drawn = range(0)
-        """The places of the lines that are drawn; the others are blank."""
-        self._keys: list[str] = []
-        self._hint: Sequence[str] = ()
-        self._cursor = 0
-        self._titles: Mapping[str, str] = {}
+    _heading: Line = ()
+    _rows: Mapping[str, Line | Callable[[], Line]] = MappingProxyType({})
+    _drawn = range(0)
+    """The places of the lines that are drawn; the others are blank."""
+    _keys: Sequence[str] = ()
+    _hint: Sequence[str] = ()
+    _cursor = 0
+    _titles: Mapping[str, str] = MappingProxyType({})
 
     @property
     def key(self) -> str | None:

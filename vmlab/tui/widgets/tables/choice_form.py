@@ -119,11 +119,9 @@ class ChoiceForm(Painted, inherit_bindings=False):
 
         choice: Choice
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._choices: Sequence[Choice] = ()
-        self._row = 0
-        self._column = 0
+    _choices: Sequence[Choice] = ()
+    _row = 0
+    _column = 0
 
     def show(self, choices: Sequence[Choice]) -> None:
         """Draw `choices`; the cursor keeps its value, or goes to the first chosen one of its row or of the first."""

@@ -63,10 +63,8 @@ _NARROW, _WIDE = (12, 9), (16, 11)
 class DomainList(RowList):
     """Name, CPU, steal, memory, disk, each disk's cache mode, what it takes most, what is at its limit."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._states: Sequence[DomainState] = ()
-        self._host: Sequence[str] = ()
+    _states: Sequence[DomainState] = ()
+    _host: Sequence[str] = ()
 
     def on_resize(self) -> None:
         """Another width has other columns."""

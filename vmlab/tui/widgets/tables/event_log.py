@@ -19,12 +19,9 @@ class EventLog(Shown[Sequence[LogLine]]):
 
     can_focus = True
     shown: Sequence[LogLine] = ()
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._following = True
-        self._end = 0
-        """How far it could be scrolled when it was last drawn."""
+    _following = True
+    _end = 0
+    """How far it could be scrolled when it was last drawn."""
 
     def show(self, shown: Sequence[LogLine]) -> None:
         """Draw `shown`, where it is another log, with its newest line in sight."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from vmlab.model.grouping import grouped
 from vmlab.model.run import DONE, RUNNING, SETTLING
 from vmlab.system.text_width import exactly, right
 from vmlab.telemetry.host.host_figures import Terms
@@ -54,9 +55,7 @@ class Cards:
     """The cards of `guests` for one picture."""
 
     def __init__(self, guests: Sequence[GuestView], history: History, now: float, glyphs: Glyphs) -> None:
-        self._tiles: dict[int, list[GuestView]] = {}
-        for guest in guests:
-            self._tiles.setdefault(guest.tile, []).append(guest)
+        self._tiles = grouped((guest.tile, guest) for guest in guests)
         self._history, self._now, self._glyphs = history, now, glyphs
         self._tops = {
             small.label: max(small.least, small.top or self._largest(small, guests))

@@ -70,11 +70,8 @@ class GuestTable(Shown[Tiles]):
 
     can_focus = True
     shown = Tiles()
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._rows: list[int] = []
-        """The line in which each guest begins."""
+    _rows: Sequence[int] = ()
+    """The line in which each guest begins."""
 
     def repaint(self) -> None:
         """With the number of guests below what is in sight, in the edge above."""
@@ -94,7 +91,7 @@ class GuestTable(Shown[Tiles]):
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A heading, then the guests by tile, then the cells that have ended."""
-        self._rows = []
+        self._rows = ()
         above = self._cards(width, height) or list(self._tiles(width))
         room = height - len(above) - 2
         return [*above, *self._cells(room)] if self.shown.ended and room > 0 else above
@@ -126,7 +123,7 @@ class GuestTable(Shown[Tiles]):
         yield [(_heading(widths), "quiet")]
         row = 1
         for guest in self.shown.guests:
-            self._rows.append(row)
+            self._rows = (*self._rows, row)
             own = guest.workloads or (None,)
             row += len(own)
             for place, workload in enumerate(own):
