@@ -17,7 +17,7 @@ from vmlab.analysis.figures.undelivered import undelivered_of, undelivered_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
-from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, SIDE, Cell, Exported, labels_of, measurements
+from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, SIDE, Cell, Exported, labels_of, measured
 from vmlab.report.exports.tidy_tables import cell_text
 
 _CONFIGURATION = (SIDE, *(name for name in RUN_COLUMNS if name not in ("run", "started")))
@@ -71,9 +71,7 @@ def _counted(run: Exported, document: RunDocument) -> Iterator[tuple[dict[str, C
     """The rows that are written, by the names of their columns; their values, and whether more is better."""
     cells = {cell.cell for cell in document.cells if _is_counted(cell)}
     better = {(one.workload, one.metric): one.more_is_better for cell in document.cells for one in cell.over_tiles}
-    table = measurements(run)
-    for row in table.rows:
-        named = dict(zip(table.columns, row, strict=True))
+    for named in measured(run):
         is_right = named["cell"] in cells and named["undelivered"] is None
         if is_right and isinstance(value := named["value"], float | int):
             place = (str(named["workload"]), str(named["metric"]))

@@ -14,7 +14,7 @@ from vmlab.model.axes import axis_word
 from vmlab.model.grouping import grouped
 from vmlab.model.sample import split_name, unit_of
 from vmlab.report.exports.openmetrics_names import END, PART, RUN_INFO, FamilyNames, head_of, labels_text
-from vmlab.report.exports.tidy import AXIS, LABELS, RUN_COLUMNS, Exported, labels_of, measurements, of_run
+from vmlab.report.exports.tidy import AXIS, LABELS, RUN_COLUMNS, Exported, labels_of, measured, of_run
 from vmlab.report.exports.tidy_tables import cell_text
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import HostReaders, series
@@ -33,18 +33,13 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
     ``host``, and ``vmlab_run_info`` is there for each host. No two values are one series: further ones with the same
     labels are numbered by ``reading``.
     """
-    table = measurements(*runs)
     documents = [run.document() for run in runs]
     is_fleet = any(document.run.hosts for document in documents)
     left_out = _OF_RUN - ({"run"} if run_label else set()) - ({"host"} if is_fleet else set())
     names = FamilyNames()
     families: dict[tuple[str, str], list[str]] = {}
     met = Counter[str]()
-    for row in table.rows:
-        named = dict(zip(table.columns, row, strict=True))
-        value = named["value"]
-        if value is None:
-            continue
+    for named in measured(*runs):
         labels = {
             name: cell_text(one)
             for name, one in named.items()
@@ -55,7 +50,7 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
         met[series] += 1
         if met[series] > 1:
             series = f"{family}{labels_text({**labels, _READING: str(met[series])})}"
-        families.setdefault((family, unit), []).append(f"{series} {value!r}\n")
+        families.setdefault((family, unit), []).append(f"{series} {named['value']!r}\n")
     _write(file, *_infos(documents))
     for (family, unit), lines in families.items():
         _write(file, head_of(family, unit), *lines)

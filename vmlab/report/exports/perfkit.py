@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.shape import RunDocument
-from vmlab.report.exports.tidy import Exported, measurements
+from vmlab.report.exports.tidy import Exported, measured
 from vmlab.report.exports.tidy_tables import moment_text
 
 _PRODUCT = "vmlab"
@@ -36,13 +36,9 @@ def write_perfkit(runs: Sequence[Exported], file: BinaryIO) -> None:
 
 
 def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
-    table = measurements(run)
     cells = {cell.cell: cell for cell in document.cells}
     ended, met = _timestamp(document), Counter[str]()
-    for row in table.rows:
-        named = dict(zip(table.columns, row, strict=True))
-        if named["value"] is None:
-            continue
+    for named in measured(run):
         metadata = {
             name: moment_text(value) if isinstance(value, datetime) else value
             for name, value in named.items()

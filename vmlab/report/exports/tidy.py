@@ -97,6 +97,13 @@ def measurements(*runs: Exported) -> Tidy:
     return _of_cells(runs, columns, _judged_rows)
 
 
+def measured(*runs: Exported) -> Iterator[dict[str, Cell]]:
+    """The rows of `measurements` that have a value, by the names of their columns."""
+    table = measurements(*runs)
+    rows = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    return (row for row in rows if row["value"] is not None)
+
+
 def per_cell(*runs: Exported) -> Tidy:
     """A row for each cell; `reasons` say why it did not pass, in one text. Raises StoreError for a damaged store."""
     columns: dict[str, Kind] = {
