@@ -58,6 +58,8 @@ class LoadTick:
         return (self.reads, self.writes, self.read_bytes, self.write_bytes, self.flushes)
 
 
+RATES = ("reads", "writes", "read_bytes", "write_bytes", "flushes")
+"""Those in a second."""
 _AMOUNTS = [one.name for one in fields(LoadTick) if one.name != "seconds"]
 
 
@@ -76,11 +78,7 @@ def load_ticks(samples: Iterable[Sample], domain: str, disk: str) -> list[LoadTi
         reads, flushes = get("read_depth"), get("flush_depth")
         tick = LoadTick(
             seconds=one.seconds_of(f"domain_disk_queue_depth{place}"),
-            reads=get("reads_per_second"),
-            writes=get("writes_per_second"),
-            read_bytes=get("read_bytes_per_second"),
-            write_bytes=get("write_bytes_per_second"),
-            flushes=get("flushes_per_second"),
+            **{rate: get(f"{rate}_per_second") for rate in RATES},
             read_depth=reads,
             write_depth=max(0.0, get("queue_depth") - reads - flushes),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from vmlab.analysis.advice.recorded_load import LoadTick
+from vmlab.analysis.advice.recorded_load import RATES, LoadTick
 from vmlab.model.sample import Sample
 from vmlab.plan.copied_guest.copied_load import RANDOM, SEQUENTIAL, WORDS, TracedOrder
 from vmlab.telemetry.domains.traced_disks import OF_TRACE
@@ -25,18 +25,9 @@ def traced_ticks(samples: Iterable[Sample], domain: str, disk: str) -> list[Load
     for one in samples:
         values = _values(one, domain, disk)
         if values is not None:
-            found.append(
-                LoadTick(
-                    seconds=_seconds(one, domain, disk),
-                    reads=values["reads_per_second"],
-                    writes=values["writes_per_second"],
-                    read_bytes=values["read_bytes_per_second"],
-                    write_bytes=values["write_bytes_per_second"],
-                    flushes=0.0,
-                    read_depth=values["read_depth"],
-                    write_depth=values["write_depth"],
-                )
-            )
+            rates = {rate: values.get(f"{rate}_per_second", 0.0) for rate in RATES}
+            depths = {name: values[name] for name in ("read_depth", "write_depth")}
+            found.append(LoadTick(seconds=_seconds(one, domain, disk), **rates, **depths))
     return found
 
 
