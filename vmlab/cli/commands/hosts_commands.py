@@ -139,14 +139,6 @@ def started_on_fleet(
     packages = dict.fromkeys(chain.from_iterable(plan.layers))
     needs = Needs(others_of(WORKLOADS, used), tuple(packages))
     asyncio.run(demand_ready(hosts, None if image is None else image.id, say, needs))
-    waiting = read_hosts().waiting
-    request = FleetRequest(
-        hosts=hosts,
-        spread=spread,
-        together=together,
-        unlike=unlike,
-        in_turn=in_turn,
-        reconnect=waiting.reconnect,
-        hold=waiting.hold,
-    )
+    how = {"spread": spread, "together": together, "unlike": unlike, "in_turn": in_turn}
+    request = FleetRequest(hosts=hosts, **how, **read_hosts().waiting.model_dump())
     return start_fleet_run(file, overrides, plan, here, request)

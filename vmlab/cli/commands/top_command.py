@@ -137,7 +137,7 @@ class _Watched:
 
 def json_object(sample: Sample, states: Iterable[DomainState] = ()) -> dict[str, Any]:
     """The object of one tick: the keys of a cell's ``host`` and more; null for what could not be read."""
-    values = _finite(sample.host())
+    values = jsonable(sample.host())
     domains = [_domain_object(state) for state in states]
     return {"schema": SCHEMA, "wall": sample.wall, "mono": sample.mono, **values, "domains": domains}
 
@@ -146,12 +146,12 @@ def _domain_object(state: DomainState) -> dict[str, Any]:
     """A domain: who it is, what it takes and lacks, its figures, and its disks with theirs."""
     body = jsonable(state.domain)
     take = state.take
-    disks = [{**disk, **_finite(_bare(state.disks[disk["target"]]))} for disk in body.pop("disks")]
+    disks = [{**disk, **jsonable(_bare(state.disks[disk["target"]]))} for disk in body.pop("disks")]
     return {
         **body,
         "takes": None if take is None else {"resource": take.resource, "percent": take.percent, "short": take.is_short},
         "at_limit": [limit.words for limit in state.limits],
-        **_finite(_bare(state.figures)),
+        **jsonable(_bare(state.figures)),
         "disks": disks,
     }
 
@@ -159,10 +159,6 @@ def _domain_object(state: DomainState) -> dict[str, Any]:
 def _bare(figures: Mapping[str, float]) -> dict[str, float]:
     """Without the beginning that all of them have."""
     return {name.removeprefix("domain_"): value for name, value in figures.items()}
-
-
-def _finite(figures: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
 
 def _follow(samples: SimpleQueue[Sample], count: int | None, show: Callable[[Sample], None]) -> None:

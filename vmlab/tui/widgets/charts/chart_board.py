@@ -178,7 +178,7 @@ class ChartBoard(Shown[Charted]):
             if resource.above is not None and not any(value > resource.above for value in values):
                 continue
             last = self._last(chart)
-            scale = self._scale(chart, [values]) if not isinstance(chart.top, str) else self._whole_scale(chart)
+            scale = self._scale(chart, [values], whole=True)
             now = math.nan if last is None else sum(last.get(name) * sign for name, sign in terms)
             use = cpu_use(last) if chart is CPU and last is not None else None
             spark = partial(self._spark, values, scale.top, room)
@@ -317,22 +317,17 @@ class ChartBoard(Shown[Charted]):
             text for row in head for text, _ in row
         )
 
-    def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
+    def _scale(self, chart: Chart, values: list[list[float]], *, whole: bool = False) -> Scale:
+        """The end is fixed, or fits `values`; one such as the total of memory is so where it is to be the `whole`."""
         if isinstance(chart.top, str):
             last = self.shown.history.last
             most = last.get(chart.top) if last is not None else math.nan
             sums = _sums(values)
             # All of the host's memory would leave the guests' a thin strip at the bottom.
-            top = min(most, nice_top(max(sums, default=2.0**30), binary=True))
+            top = most if whole else min(most, nice_top(max(sums, default=2.0**30), binary=True))
             return scale_for(chart.unit, 2.0**30, None if math.isnan(most) else top)
         sums = _sums(values) if chart.stacked else [value for each in values for value in each if value == value]
         return scale_for(chart.unit, max(sums, default=0.0), chart.top)
-
-    def _whole_scale(self, chart: Chart) -> Scale:
-        """That of a chart whose end is a value such as the total of memory, up to that end."""
-        last = self.shown.history.last
-        most = math.nan if last is None else last.get(str(chart.top))
-        return scale_for(chart.unit, 2.0**30, None if math.isnan(most) else most)
 
     def _marks(self, chart: Chart) -> str:
         """Signs that distinguish series without colour; empty where there is colour."""
