@@ -15,13 +15,21 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from tests.tui.tmux import Tmux
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
+from vmlab.tui.feed.recorded_run import RecordedRun
 
 RECORDED = Path(__file__).parent / "recorded/tile-smoke.sqlite"
 RUN = "20261121-063647-tile-778a"
+
+
+def first_execution(recording: RecordedRun) -> float:
+    """When the workloads of its first cell began, on the run's monotonic clock."""
+    spans = (cell.execution for cell in RunTimeline.of(recording.events).cells.values())
+    return next(span[0] for span in spans if span is not None)
 
 
 @pytest.fixture(autouse=True, scope="session")

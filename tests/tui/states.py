@@ -10,7 +10,7 @@ import pytest
 from textual.screen import Screen
 from textual.widgets import Input
 
-from tests.tui.conftest import RECORDED, RUN
+from tests.tui.conftest import RECORDED, RUN, first_execution
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_own_guests import sampled
 from tests.tui.screens.test_screens import ROOMY, TIGHT, StillConsole, failing, replayed, shown_live
@@ -85,7 +85,7 @@ async def one_guest(at: Place) -> None:
 
 async def running(at: Place) -> None:
     recording = RecordedRun(RECORDED)
-    await shown_live(at.app, recording.events, recording.began + recording.executions()[0][0] + 8)
+    await shown_live(at.app, recording.events, first_execution(recording) + 8)
     await at.shows("cell 1/2", "● running")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tui.conftest import RECORDED
+from tests.tui.conftest import RECORDED, first_execution
 from tests.tui.pictures import SIZES, screen_text
 from tests.tui.screens.test_screens import StillConsole, shown_live
 from tests.waiting import until
@@ -20,7 +20,7 @@ async def test_enter_shows_a_guest_of_the_run_and_arrows_go_to_the_others(size: 
     app = StillConsole()
     recording = RecordedRun(RECORDED)
     async with app.run_test(size=size) as pilot:
-        await shown_live(app, recording.events, recording.began + recording.executions()[0][0] + 8)
+        await shown_live(app, recording.events, first_execution(recording) + 8)
         await until(lambda: "● running" in screen_text(app), "workloads run")
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, GuestScreen) and "tile 1" in screen_text(app), "a guest")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.conftest import RECORDED
+from tests.tui.conftest import RECORDED, first_execution
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole, replayed, shown_live
 from tests.waiting import until
@@ -21,7 +21,7 @@ NOTHING = "Guests' disks: no latency has been read yet."
 
 def with_latency(recording: RecordedRun) -> tuple[list[Event], float]:
     """The recorded run with two readings of one guest in its first cell, and a moment after them."""
-    since = recording.began + recording.executions()[0][0]
+    since = first_execution(recording)
     counts = {"root": {"read": [21, 60, 40], "flush": [41, 3]}}
     readings = [
         DiskLatencyRead(

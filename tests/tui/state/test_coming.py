@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.conftest import RECORDED, RUN
+from tests.tui.conftest import RECORDED, RUN, first_execution
 from tests.tui.pictures import check_golden, screen_text
 from tests.tui.screens.test_screens import StillConsole, replayed, shown_live
 from tests.tui.screens.test_switch import FIRST, events, opened_live, said, samples
@@ -125,7 +125,7 @@ async def test_the_list_has_its_place_beside_the_charts(size: tuple[int, int], c
     app = StillConsole()
     recording = RecordedRun(RECORDED)
     async with app.run_test(size=size) as pilot:
-        await shown_live(app, recording.events, recording.began + recording.executions()[0][0] + 8)
+        await shown_live(app, recording.events, first_execution(recording) + 8)
         await until(lambda: "cell 1/2" in screen_text(app), "the run")
         await pilot.press("e")
         await until(lambda: "skipped" in screen_text(app), "the list is there")

@@ -120,11 +120,6 @@ class RecordedRun:
             return ()
         return tuple(tuple(event.axes.items()) for event in self.events if isinstance(event, CellStarted))
 
-    def executions(self) -> list[tuple[float, float]]:
-        """When the workloads of each cell began and ended, in seconds from the recording's beginning."""
-        spans = [cell.execution for cell in RunTimeline.of(self.events).cells.values()]
-        return [(span[0] - self.began, span[1] - self.began) for span in spans if span is not None]
-
 
 class Playback:
     """The state of a replay: position, speed, and whether it is paused."""
