@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.cell_shape import CellDocument, SwitchDocument
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.tiles.target_results import delivered
@@ -23,29 +23,19 @@ _DID = {True: "kept {} limits", False: "missed {} limits", None: "did not count"
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchFacts:
-    """The first switch of a cell's cache mode.
-
-    `pause` is no less than the longest that any guest may have stood still, such as ``7 ms``.
-    """
-
-    before: str
-    after: str
-    pause: str
-
-
-@dataclass(frozen=True, slots=True)
 class CellFacts:
     """One cell: its guests and cache mode, and what it `did`: whether it kept all limits.
 
-    `switch` is None for a cell whose mode stayed as it was.
+    `switch` is the first one of its cache mode, None where that stayed as it was; `pause` is no less than the longest
+    that any guest may have stood still then, such as ``7 ms``.
     """
 
     tiles: str
     guests: int
     cache: str
     did: str
-    switch: SwitchFacts | None
+    switch: SwitchDocument | None
+    pause: str
 
     @property
     def verdict(self) -> str:
@@ -89,23 +79,14 @@ def facts_of(reader: RunReader) -> Facts:
 
 def _cell(cell: CellDocument) -> CellFacts:
     cache = cell.axes.get("cache")
+    switch = next((one for one in cell.switches if one.what == "cache"), None)
+    pauses = [pause for pause in switch.pauses_ms.values() if pause is not None] if switch else []
     return CellFacts(
         tiles=plural(tiles_of(cell), "tile"),
         guests=cell.provision.guests or 0,
         cache=NOT_MEASURED if cache is None else axis_word(cache),
         did=_DID[delivered(cell)].format("its" if tiles_of(cell) == 1 else "their"),
-        switch=_switch(cell),
-    )
-
-
-def _switch(cell: CellDocument) -> SwitchFacts | None:
-    first = next((one for one in cell.switches if one.what == "cache"), None)
-    if first is None:
-        return None
-    pauses = [pause for pause in first.pauses_ms.values() if pause is not None]
-    return SwitchFacts(
-        before=first.before,
-        after=first.after,
+        switch=switch,
         pause=f"{math.ceil(max(pauses))} ms" if pauses else NOT_MEASURED,
     )
 
