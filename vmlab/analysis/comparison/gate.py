@@ -86,20 +86,21 @@ class Condition:
         except ValueError as error:
             raise UsageError(f"{self.named}: {error}") from None
 
-    def state_of_level(self, interval: tuple[float, float], bound: float) -> State:
-        """What the interval of the candidate's level says of a bound in the same unit."""
-        return self._state(interval, bound)
-
     def state(self, interval: tuple[float, float], noise: float) -> State:
         """What the interval of a difference says of it, all in percent.
 
         With noise the bound is that much farther away, so that what is met is beyond it by more than noise. It is
         percent of the figure itself, so it grows with a bound above 0.
         """
-        return self._state(interval, self.percent, noise * max(1.0, 1 + self.percent / 100), 100)
+        return self.state_of_level(interval, self.percent, noise * max(1.0, 1 + self.percent / 100), 100)
 
-    def _state(self, interval: tuple[float, float], bound: float, farther: float = 0.0, size: float = 0.0) -> State:
-        """Met where all of the interval is beyond the bound by more than `farther`; `size` is as of `compared`."""
+    def state_of_level(
+        self, interval: tuple[float, float], bound: float, farther: float = 0.0, size: float = 0.0
+    ) -> State:
+        """What the interval of the candidate's level says of a bound in the same unit.
+
+        Met where all of it is beyond the bound by more than `farther`; `size` is as of `compared`.
+        """
         low, high = interval if self.above else (-interval[1], -interval[0])
         bound = bound if self.above else -bound
         if compared(low, bound + farther, size) > 0:
