@@ -303,14 +303,6 @@ class RunsScreen(FilteredScreen):
         board.border_title = f"Result of {run}; t has all of it" if found else "Result"
         board.show(found.tables if found else lambda width: "")
 
-    @on(RowList.Chosen)
-    def _chosen(self) -> None:
-        self.action_open()
-
-    @on(RowList.HeadingClicked)
-    def _heading_clicked(self) -> None:
-        self.action_sort()
-
     def reason(self, action: str) -> str:
         """What concerns a run needs one under the cursor."""
         of_row = ("open", "mark", "unfold", "results", "stop", *(() if self._marked else ("compare",)))
@@ -325,6 +317,7 @@ class RunsScreen(FilteredScreen):
         row = self._current()
         return None if row is None else row.run
 
+    @on(RowList.Chosen)
     def action_open(self) -> None:
         """Watch a run that lives, replay one that is over."""
         run = self._run()
@@ -376,6 +369,7 @@ class RunsScreen(FilteredScreen):
         self._unfolded[run] = cells
         self.draw_rows()
 
+    @on(RowList.HeadingClicked)
     def action_sort(self) -> None:
         """The next order."""
         self._sort = (self._sort + 1) % len(SORTS)
