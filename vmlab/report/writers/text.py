@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 from vmlab.report.blocks import Beside, Block, Chart, Column, Heading, Notes, Section, Table, Text, shown
 from vmlab.system.text_width import (
@@ -115,14 +115,8 @@ def _middle_out(label: str, longest: int) -> str:
 
 def _spans(columns: Sequence[Column], level: int) -> list[tuple[int, int]]:
     """First and last column of each heading of a level; neighbours share one where all above it is the same, too."""
-    spans: list[tuple[int, int]] = []
-    for place, column in enumerate(columns):
-        same = place > 0 and columns[place - 1].above[: level + 1] == column.above[: level + 1]
-        if same and spans:
-            spans[-1] = (spans[-1][0], place)
-        else:
-            spans.append((place, place))
-    return spans
+    groups = groupby(range(len(columns)), key=lambda place: columns[place].above[: level + 1])
+    return [(places[0], places[-1]) for places in (list(group) for _, group in groups)]
 
 
 def _levels(columns: Sequence[Column]) -> int:
