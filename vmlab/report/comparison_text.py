@@ -11,6 +11,7 @@ from vmlab.analysis.comparison.comparison import AT_BEST, Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
+from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import Block, Column, Notes, Section, Table
@@ -60,9 +61,7 @@ class ComparedRow:
 def compared_rows(comparison: Comparison, metrics: Collection[str] = ()) -> list[ComparedRow]:
     """The rows in order, of `metrics` or all. A figure has one unit at all places, as all run times have."""
     rows = comparison.told(metrics)
-    alike: dict[tuple[str, str], list[Figure]] = {}
-    for row in rows:
-        alike.setdefault(_written_alike(row), []).extend(row.figures)
+    alike = grouped((_written_alike(row), figure) for row in rows for figure in row.figures)
     forms = {key: form_of(key[1], figures) for key, figures in alike.items()}
     found = []
     for row in rows:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from vmlab.analysis.cell_shape import LoopRow
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.cell_event import RoundEnded
+from vmlab.model.grouping import grouped
 from vmlab.model.run import RUN_TIME, Outcome
 
 
@@ -21,14 +22,12 @@ def loop_rows(rounds: Iterable[RoundEnded], newest: int | None = None) -> list[L
 
     Only rounds that passed, and of each workload and tile only the `newest`, all for None.
     """
-    of: dict[str, dict[int, list[RoundEnded]]] = {}
-    for one in rounds:
-        if one.outcome == Outcome.PASSED:
-            of.setdefault(one.workload, {}).setdefault(one.tile, []).append(one)
+    of = grouped((one.workload, one) for one in rounds if one.outcome == Outcome.PASSED)
     return [row for name in sorted(of) for row in _rows(of[name], newest)]
 
 
-def _rows(tiles: dict[int, list[RoundEnded]], newest: int | None) -> Iterator[LoopRow]:
+def _rows(rounds: Sequence[RoundEnded], newest: int | None) -> Iterator[LoopRow]:
+    tiles = grouped((one.tile, one) for one in rounds)
     each = [_row(tiles[tile][-newest if newest else 0 :], len(tiles[tile])) for tile in sorted(tiles)]
     yield from each
     rates = [row.throughput for row in each if row.throughput is not None]

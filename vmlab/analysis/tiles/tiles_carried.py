@@ -32,6 +32,7 @@ from vmlab.analysis.tiles.over_hosts import ALL_HOSTS, cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import TILES, tiles_of
 from vmlab.model.axes import axes_words, without
+from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import INNER, fields_of, key
 from vmlab.model.run import AxisValue
 
@@ -116,11 +117,8 @@ def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
 
     Where hosts of a fleet ran cells together, all of them are a place, too: with so many tiles on every host.
     """
-    found: dict[tuple[tuple[str, AxisValue], ...], dict[int, list[CellDocument]]] = {}
     every = (cell for document in documents for cell in (*cells_of_all_hosts(document), *document.cells))
-    for cell in filter(counts, every):
-        place = tuple(without(cell.axes, TILES).items())
-        found.setdefault(place, {}).setdefault(tiles_of(cell), []).append(cell)
+    found = grouped((tuple(without(cell.axes, TILES).items()), cell) for cell in filter(counts, every))
     # Cells run in random order; the first run's axes have the scenario's.
     order = documents[0].run.axes if documents else {}
 
@@ -135,7 +133,8 @@ def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
     return [_carried(dict(place), found[place]) for place in sorted(found, key=rank)]
 
 
-def _carried(axes: dict[str, AxisValue], by_tiles: dict[int, list[CellDocument]]) -> Carried:
+def _carried(axes: dict[str, AxisValue], every: Sequence[CellDocument]) -> Carried:
+    by_tiles = grouped((tiles_of(cell), cell) for cell in every)
     cells = {tiles: tuple(sorted(by_tiles[tiles], key=lambda cell: cell.repeat)) for tiles in sorted(by_tiles)}
     climbs = tuple(_climb(repeat, cells) for repeat in dict.fromkeys(c.repeat for c in next(iter(cells.values()))))
     told = sorted(climb.tiles for climb in climbs if climb.end is not ClimbEnd.UNKNOWN)

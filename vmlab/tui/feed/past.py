@@ -61,8 +61,7 @@ def past_times(run: str, scenario: str, size: str) -> PastTimes:
         return {}  # The list of runs shows the error.
     for folder in older[:_MOST_RUNS]:
         try:
-            for key, seconds in _times(folder / STORE, scenario, size).items():
-                found.setdefault(key, seconds)
+            found = _times(folder / STORE, scenario, size) | found
         except VmlabError:
             continue  # The list of runs names a damaged store.
     return found
