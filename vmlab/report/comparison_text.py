@@ -226,8 +226,7 @@ def side_lines(labels: Sequence[str]) -> list[str]:
 
 def _overviews(names: Sequence[str], rows: Sequence[ComparedRow]) -> Iterator[Section]:
     """Each figure at each place, a row each; nothing for one place alone."""
-    for label in dict.fromkeys(row.label for row in rows):
-        own = [row for row in rows if row.label == label]
+    for label, own in grouped((row.label, row) for row in rows).items():
         if len(own) > 1:
             axes, places = places_words([one.row.axes for one in own])
             yield Section(label, [Table(axes, places, _columns(names, own), wide=True)])

@@ -15,6 +15,7 @@ from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.analysis.tiles.throughput import TILES
 from vmlab.model.axes import axes_words, axis_word, without
 from vmlab.model.errors import UsageError
+from vmlab.model.grouping import grouped
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
 from vmlab.model.visible import quoted
 
@@ -174,9 +175,8 @@ def sides_by_axis(document: RunDocument) -> list[Side]:
     if axis is None:
         return []
     found: list[Side] = []
-    counted = [cell for cell in in_written_order(document) if is_final(cell)]
-    for value in dict.fromkeys(cell.axes.get(axis) for cell in counted):
-        cells = [cell for cell in counted if cell.axes.get(axis) == value]
+    counted = grouped((cell.axes.get(axis), cell) for cell in in_written_order(document) if is_final(cell))
+    for value, cells in counted.items():
         rest = tuple(replace(cell, axes=without(cell.axes, axis)) for cell in cells)
         label = f"no {axis}" if value is None else axes_words({axis: value})
         word = label if value is None else axis_word(value)

@@ -12,6 +12,7 @@ from vmlab.analysis.record.disk_latency import latency_document, within
 from vmlab.analysis.record.loops import loop_rows
 from vmlab.model.cell_event import CacheSwitched, KsmSwitched, TilesChanged, WorkloadProgressed
 from vmlab.model.event import CellWithdrawn
+from vmlab.model.grouping import grouped
 from vmlab.model.results import Summary
 from vmlab.model.run import DONE, SETTLING
 from vmlab.model.sample import OWN_NAMES, Sample
@@ -72,8 +73,7 @@ def stages_of(reader: RunReader, cell: CellTimeline, signs: Sequence[WorkloadPro
     """
     ends = {(ended.workload, ended.tile): ended.mono for ended in cell.ended_workloads}
     whole = cell.execution
-    for key in dict.fromkeys((sign.workload, sign.tile) for sign in signs):
-        own = [sign for sign in signs if (sign.workload, sign.tile) == key]
+    for key, own in grouped(((sign.workload, sign.tile), sign) for sign in signs).items():
         first = {sign.stage: sign.mono for sign in reversed(own)}
         began = sorted(first.items(), key=lambda one: one[1])
         last = ends.get(key, whole[1] if whole else own[-1].mono)

@@ -17,6 +17,7 @@ from textual.markup import escape
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Label
 
+from vmlab.model.grouping import grouped
 from vmlab.model.visible import visible
 from vmlab.system.text_width import exactly, wrapped
 from vmlab.tui.console_requests import Said, console_of
@@ -128,11 +129,11 @@ def _halves(lines: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
 
 def _in_one(keys: Sequence[ListedKey], width: int) -> list[Line]:
     lines: list[Line] = []
-    titles = {one: NOT_NOW + one.why if one.why else one.group for one in keys}
-    for title in dict.fromkeys(titles.values()):
+    titles = grouped((NOT_NOW + one.why if one.why else one.group, one) for one in keys)
+    for title, own in titles.items():
         lines += [[]] if lines else []
         lines += [[(text, "title")] for text in wrapped(title, max(10, width))]
-        for one in (one for one in keys if titles[one] == title):
+        for one in own:
             first, *others = one.text(width - _KEYS)
             tone = "quiet" if one.why else "plain"
             lines.append([(exactly(one.keys, _KEYS - 1) + " ", "quiet" if one.why else "accent"), (first, tone)])
