@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,9 +37,7 @@ from vmlab.store.runs import resolve_run
     default=None,
     help="OpenMetrics: label every series with its run [default: with --samples, or several runs].",
 )
-def export(
-    runs: tuple[str, ...], output: Path, name: str | None, samples: bool, plain: bool, run_label: bool | None
-) -> None:
+def export(runs: tuple[str, ...], output: Path, name: str | None, **how: Any) -> None:
     """Write RUNS to a file: CSV, Parquet, JSON lines of PerfKitBenchmarker, OpenMetrics, JUnit XML, or for benchstat.
 
     Without RUNS it writes the newest run. As for `vmlab compare`, A,B C,D are two sides of two runs each, and RUN:2
@@ -46,7 +45,7 @@ def export(
     `vmlab import`.
     """
     with shown_work():
-        name, files = export_runs(runs or ("last",), output, name, samples=samples, plain=plain, run_label=run_label)
+        name, files = export_runs(runs or ("last",), output, name, **how)
     if files is not None:
         say(f"{plural(files, 'report')} of {name} in {output}")
 

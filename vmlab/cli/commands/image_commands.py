@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -60,18 +60,7 @@ def build(packages: tuple[str, ...], force: bool) -> None:
 @click.option("--initrd", type=_FILE, help="Initial RAM disk of that kernel.")
 @click.option("--append", "command_line", metavar="WORDS", help="Kernel command line, such as root=/dev/vda2.")
 @click.option("--system", type=click.Choice(get_args(System)), default="linux", show_default=True, help="What it runs.")
-def add_command(
-    name: str,
-    disk: Path | None,
-    domain: str | None,
-    connect: str | None,
-    user: str,
-    key: Path,
-    kernel: Path | None,
-    initrd: Path | None,
-    command_line: str | None,
-    system: System,
-) -> None:
+def add_command(name: str, disk: Path | None, domain: str | None, connect: str | None, **given: Any) -> None:
     """Add your own disk as the image NAME; guests in scenarios use it with `image: NAME`."""
     if (disk is None) is (domain is None) or (connect is not None and domain is None):
         raise UsageError("name the disk with --disk FILE, or with --domain DOMAIN, of which --connect says the libvirt")
@@ -79,17 +68,7 @@ def add_command(
     from vmlab.plan.copied_guest.guest_sources import disk_to_copy
 
     ask = partial(disk_to_copy, str(domain), connect)
-    new = NewImage(
-        name,
-        disk or ask(),
-        user,
-        key,
-        kernel=kernel,
-        initrd=initrd,
-        command_line=command_line,
-        system=system,
-        demand_unused=ask if disk is None else lambda: None,
-    )
+    new = NewImage(name, disk or ask(), **given, demand_unused=ask if disk is None else lambda: None)
     with shown_work() as work:
         added = add(new, work.notice)
     write_text(added.id)
@@ -103,20 +82,12 @@ def add_command(
 @click.option("--edition", type=click.IntRange(1, 99), default=1, show_default=True, help="Index of the edition.")
 @click.option("--msi", "installers", type=_FILE, multiple=True, help="Installer to run, such as fio's; repeatable.")
 @click.option("--accept-licence", is_flag=True, help="You accept the licence terms of Windows.")
-def answers_command(
-    output: Path,
-    drivers: Path,
-    release: str,
-    key: Path,
-    edition: int,
-    installers: tuple[Path, ...],
-    accept_licence: bool,
-) -> None:
+def answers_command(output: Path, accept_licence: bool, **given: Any) -> None:
     """Write a CD image that installs Windows Server unattended, on a disk for `image add`."""
     if not accept_licence:
         raise UsageError("the answer file accepts the licence terms of Windows; say with --accept-licence that you do")
     with shown_work():
-        make_answers(Answers(drivers, release, key, edition, installers), output)
+        make_answers(Answers(**given), output)
     say(f"{output}: {format_bytes(output.stat().st_size)}; it has the administrator's password, which is a new one")
 
 

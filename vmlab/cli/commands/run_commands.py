@@ -217,15 +217,7 @@ def _further(ctx: click.Context, param: click.Parameter, value: str | None) -> i
 @beside_options
 @_detail_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
-def resume(
-    run: str,
-    invalid: bool,
-    repeats: int,
-    detach: bool,
-    beside: Beside,
-    detail: Detail,
-    as_json: bool,
-) -> None:
+def resume(run: str, invalid: bool, repeats: int, detach: bool, beside: Beside, detail: Detail, as_json: bool) -> None:
     """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept.
 
     With --invalid or --repeats, a run that has ended continues in the same record.
