@@ -82,8 +82,7 @@ def difference_words(found: Difference) -> str:
     """``+21.3 % (one reading each)``: the difference with its interval, and what is known of it."""
     if found.percent is None or found.verdict == Verdict.SAME:
         return found.verdict.words
-    value = f"{relative_number(found.percent, 'difference')} {interval_text(found)}".rstrip()
-    return f"{value}, {verdict_words(found)}"
+    return f"{_unmarked(found)}, {verdict_words(found)}"
 
 
 def sentence(found: Difference) -> str:

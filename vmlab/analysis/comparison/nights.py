@@ -186,19 +186,18 @@ def judge_night(
     # Without any night the rows are those of tonight alone.
     before = Side.of_runs(_LABELS[0], taken) if taken else replace(side, label=_LABELS[0])
     compared = compare([before, side], None, chosen)
-    rows = list(_asked(compared))
-    known = [one for one in (_readings(row, taken) for row in rows) if one is not None]
-    found = NightGate(
+    rows = [(row, _readings(row, taken)) for row in _asked(compared)]
+    asked = max(1, sum(readings is not None for _, readings in rows))
+    figures = [_judged(row, readings, asked, len(taken)) for row, readings in rows]
+    return NightGate(
         run=run,
         baseline=baseline,
         nights=tuple(one.run for one in taken),
         left_out=tuple(left_out),
-        figures=(),
-        asked=max(1, len(known)),
+        figures=(*figures, *_missing(compared), *_unlike(compared, asked_metrics(run))),
+        asked=asked,
         notes=tuple(_notes(taken, side)),
     )
-    figures = [_judged(row, _readings(row, taken), found.asked, len(taken)) for row in rows]
-    return replace(found, figures=(*figures, *_missing(compared), *_unlike(compared, asked_metrics(run))))
 
 
 def _why_unlike(night: RunDocument, tonight: Side, allowed: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from vmlab.analysis.record.cell_timeline import CellTimeline
@@ -173,7 +173,7 @@ def _cell_time(cell: CellTimeline, steps: Iterable[StepTime], last: float) -> Ce
         phase = _phase(span.phase)
     if not spans or spans[-1].phase in cell.told.phases:
         close(_BETWEEN.get((phase, None), Part.OTHER), last if cell.ended is None else cell.ended)
-    parts = {name: found[name] for name in _in_order(found)}
+    parts = _in_order(found)
     told = cell.told
     return CellTime(
         cell=told.cell,
@@ -203,13 +203,14 @@ def summed(cells: Iterable[CellTime]) -> dict[str, float]:
     for cell in cells:
         for name, seconds in cell.parts.items():
             total[name] = total.get(name, 0.0) + seconds
-    return {name: total[name] for name in _in_order(total)}
+    return _in_order(total)
 
 
-def _in_order(parts: Iterable[str]) -> Iterator[str]:
-    """Names of parts in the order of a cell; one that a newer version named comes last."""
+def _in_order(parts: Mapping[str, float]) -> dict[str, float]:
+    """Parts in the order of a cell; one that a newer version named comes last."""
     known = list(map(str, Part))
-    return iter(sorted(parts, key=lambda name: known.index(name) if name in known else len(known)))
+    order = sorted(parts, key=lambda name: known.index(name) if name in known else len(known))
+    return {name: parts[name] for name in order}
 
 
 def _phase(name: str | None) -> Phase | None:

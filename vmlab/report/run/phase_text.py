@@ -16,6 +16,7 @@ from vmlab.system.text_width import WIDTH
 
 _SUM = "sum"
 _SHARE = "share"
+_ALL = "all"
 _SMALLEST = 0.005
 """Seconds between phases of which a table of hundredths shows nothing."""
 _NOTHING = "the run has no cell yet"
@@ -48,18 +49,17 @@ def _facts(cell: CellTime) -> Iterator[str]:
 
 def _parts(cells: Sequence[CellTime], sums: Mapping[str, float]) -> Table:
     """Cells down, parts across; with several cells their sums and shares below."""
+    rows = {str(cell.cell): {**cell.parts, _ALL: cell.seconds} for cell in cells}
     total = sum(sums.values())
-    several = len(cells) > 1
-    labels = [str(cell.cell) for cell in cells] + ([_SUM] if several else []) + [_SHARE]
-    columns = []
-    for name, seconds in sums.items():
-        if name == Part.OTHER and seconds < _SMALLEST:
-            continue
-        texts = [_seconds(cell.parts.get(name)) for cell in cells] + ([_seconds(seconds)] if several else [])
-        columns.append(Column(name, [*texts, _share(seconds, total)]))
-    texts = [_seconds(cell.seconds) for cell in cells] + ([_seconds(total)] if several else [])
-    columns.append(Column("all", [*texts, _share(total, total)]))
-    return Table("cell", labels, columns)
+    whole = {**sums, _ALL: total}
+    if len(cells) > 1:
+        rows[_SUM] = whole
+    columns = [
+        Column(name, [*(_seconds(row.get(name)) for row in rows.values()), _share(seconds, total)])
+        for name, seconds in whole.items()
+        if name != Part.OTHER or seconds >= _SMALLEST
+    ]
+    return Table("cell", [*rows, _SHARE], columns)
 
 
 def _share(seconds: float, total: float) -> str:
