@@ -121,12 +121,8 @@ def _relative(asked: TableDocument) -> Relative | None:
         return "difference"
     if asked.baseline_place or asked.baseline is not None:
         return "ratio"
-    return "difference" if _shows_differences(asked) else None
-
-
-def _shows_differences(asked: TableDocument) -> bool:
-    """Whether a table that names no baseline has differences from its first value: one of figures with their spread."""
-    return not (asked.statistics or asked.best_of is not None)
+    # A table that names no baseline has differences from its first value: one of figures with their spread.
+    return None if asked.statistics or asked.best_of is not None else "difference"
 
 
 def _baseline(

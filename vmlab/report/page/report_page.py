@@ -152,7 +152,8 @@ def _cells(run: Gathered, *, drawn: bool) -> Iterator[Block]:
     for place, cell in enumerate(cells):
         work.step(1)
         timeline = [_timeline(run, cell)] if drawn and place < _MOST_TIMELINES and cell.cell in run.courses else []
-        facts = [*cell.reasons, *_place(cell), *cell_facts(cell)]
+        place = [] if cell.warm_up else [f"Block {cell.block}, place {cell.position}."]
+        facts = [*cell.reasons, *place, *cell_facts(cell)]
         latency = latency_sentence(cell)
         notes = Notes([*facts, *([latency] if latency else [])])
         tables = [replace(one, spare=_NO_TABLES) if one.folded else one for one in cell_sections(cell)]
@@ -169,10 +170,6 @@ def _order(document: RunDocument) -> str:
     what = "one block" if len(blocks) <= 1 else f"{len(blocks)} blocks, each of which is one repeat of all cells"
     how = order_words(run.order, run.seed)
     return f"The cells ran in {what}, {how}{after}; they are listed in the order in which they ran."
-
-
-def _place(cell: CellDocument) -> list[str]:
-    return [] if cell.warm_up else [f"Block {cell.block}, place {cell.position}."]
 
 
 def _timeline(run: Gathered, cell: CellDocument) -> Chart:

@@ -64,7 +64,7 @@ def short_notices(notices: Sequence[str]) -> list[str]:
     for side, those in groupby(map(_parts, notices), key=itemgetter(0)):
         for names, text, count in folded([named for _, named in those]):
             about = ": ".join(filter(None, [_who(names), text]))
-            found.append(side + about + (f" {_all_notices(count)}" if count > 1 else ""))
+            found.append(side + about + (f" ({plural(count, 'notice')}, listed in the JSON)" if count > 1 else ""))
     return found
 
 
@@ -97,7 +97,3 @@ def _parts(notice: str) -> tuple[str, tuple[str, str]]:
 def _who(names: Sequence[str]) -> str:
     cells = [int(name.removeprefix("cell ")) for name in names if name.startswith("cell ")]
     return cells_words(cells) if cells and len(cells) == len(names) else ", ".join(names)
-
-
-def _all_notices(count: int) -> str:
-    return f"({plural(count, 'notice')}, listed in the JSON)"

@@ -19,11 +19,12 @@ from vmlab.system.text_width import right
 from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.telemetry.host.host_figures import Terms
 from vmlab.tui.state.charts import CPU, CPU_SPEED, IN_PANELS, Chart, chart_of, is_of_disk, resources, title_of
-from vmlab.tui.state.history import History, cpu_use
+from vmlab.tui.state.history import History, cpu_use, value_of
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
 from vmlab.tui.widgets.charts.chart_head import axis_begin, axis_line, columns_of, framed, head_rows, with_users
 from vmlab.tui.widgets.charts.raster import (
+    AREAS,
     IDLE,
     PLAIN_LINES,
     Cell,
@@ -179,7 +180,7 @@ class ChartBoard(Shown[Charted]):
                 continue
             last = self._last(chart)
             scale = self._scale(chart, [values], whole=True)
-            now = math.nan if last is None else sum(last.get(name) * sign for name, sign in terms)
+            now = math.nan if last is None else value_of(last, terms)
             use = cpu_use(last) if chart is CPU and last is not None else None
             spark = partial(self._spark, values, scale.top, room)
             rows.append(Row(resource, scale, now, spark, last, use, is_paused=last is not self.shown.history.last))
@@ -333,9 +334,7 @@ class ChartBoard(Shown[Charted]):
         """Signs that distinguish series without colour; empty where there is colour."""
         if not self.has_signs:
             return ""
-        if not chart.stacked:
-            return PLAIN_LINES
-        return "#+o:.x" if self.glyphs.plain else "⣿⢕⠶⠒⠂⠄"
+        return AREAS[self.glyphs.plain] if chart.stacked else PLAIN_LINES
 
     def _raster(self, chart: Chart, values: list[list[float]], top: float, width: int, height: int) -> Rows:
         if not chart.stacked:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from vmlab.model.sample import Sample
 from vmlab.system.text_width import right
 from vmlab.tui.state.charts import Chart, Series, title_of
-from vmlab.tui.state.history import MUCH_PERCENT, CpuUse
+from vmlab.tui.state.history import MUCH_PERCENT, CpuUse, value_of
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, figure
 from vmlab.tui.widgets.painted import Piece, line_width
@@ -83,7 +83,7 @@ def framed(head: list[list[Piece]], width: int) -> list[list[Piece]]:
 def item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:
     """A series' newest figure behind its label, and its unit where that is not the chart's."""
     unit = series.unit or chart.unit
-    value = math.nan if last is None else sum(last.get(name) * sign for name, sign in series.shown)
+    value = math.nan if last is None else value_of(last, series.shown)
     value_text = right(figure(value, unit, scale), _WIDTH.get(unit, 4))
     word = f"{mark}{series.label}" if mark and series.drawn else series.label
     tail = f" {series.unit}" if series.unit else ""

@@ -15,8 +15,8 @@ Cell = tuple[str, int | None, int | None]
 Rows = list[list[Cell]]
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
-_PLAIN_AREAS = "#+o:.x"
-_TEXTURES = "⣿⢕⠶⠒⠂⠄"
+AREAS = {True: "#+o:.x", False: "⣿⢕⠶⠒⠂⠄"}
+"""Textures that tell areas apart without colour, by whether only ASCII is shown."""
 IDLE = "░"
 PLAIN_LINES = "*o+x"
 """Signs that tell lines apart without colour."""
@@ -89,7 +89,7 @@ def _two_largest(parts: list[tuple[int | None, int]]) -> list[tuple[int | None, 
 
 def textured(series: Sequence[Sequence[float]], top: float, width: int, height: int, *, ascii_only: bool) -> Rows:
     """The same areas distinguished only by their texture, for terminals without colour or without Unicode."""
-    marks = _PLAIN_AREAS if ascii_only else _TEXTURES
+    marks = AREAS[ascii_only]
     rows: Rows = [[_EMPTY] * width for _ in range(height)]
     for x, edges in _levels(series, top, width, height * 2):
         for y in range(height):
