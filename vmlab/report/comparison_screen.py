@@ -125,9 +125,8 @@ def _undelivered(comparison: Comparison) -> list[str]:
 
 def _signs(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
     found = [one for row in rows for one in row.differences if one.percent is not None]
-    tested = [one for one in found if one.interval and one.verdict != Verdict.SAME]
     half = any(figure.spread and figure.spread.half_width is not None for row in rows for figure in row.figures)
-    text = signs_line(found, tested, half=half)
+    text = signs_line(found, half=half, intervals=True)
     noise = f" · up to the noise of {comparison.noise.run}" if comparison.noise else ""
     words = mark_words(figure for row in rows for figure in row.figures)
     return [f"Signs {line}" for line in (f"{text}{noise}" if text else "", *words) if line]

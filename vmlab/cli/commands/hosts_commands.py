@@ -113,16 +113,10 @@ def _show(found: Sequence[HostCheck]) -> None:
 
 
 def started_on_fleet(
-    file: ScenarioFile,
-    overrides: Overrides,
-    *,
-    spread: bool = False,
-    together: bool = False,
-    unlike: bool = False,
-    in_turn: bool = False,
+    file: ScenarioFile, overrides: Overrides, *, spread: bool = False, together: bool = False, **how: bool
 ) -> RunFolder:
     """Check the hosts that the overrides name, or the scenario's axis, and start the run: of each cell on each host, or
-    with `spread` of each block on some host; `together` starts all hosts at once, `in_turn` one cell at a time.
+    with `spread` of each block on some host; `together` starts all hosts at once. `how` has more of a `FleetRequest`.
 
     Raises UsageError, and RefusedError where a host is not ready; nothing was started then.
     """
@@ -139,6 +133,6 @@ def started_on_fleet(
     packages = dict.fromkeys(chain.from_iterable(plan.layers))
     needs = Needs(others_of(WORKLOADS, used), tuple(packages))
     asyncio.run(demand_ready(hosts, None if image is None else image.id, say, needs))
-    how = {"spread": spread, "together": together, "unlike": unlike, "in_turn": in_turn}
+    how |= {"spread": spread, "together": together}
     request = FleetRequest(hosts=hosts, **how, **read_hosts().waiting.model_dump())
     return start_fleet_run(file, overrides, plan, here, request)

@@ -117,7 +117,7 @@ def _dots(
         found = []
     half = any(point.half is not None for line in lines for point in line.points)
     bars = "± and bars: 95 % confidence intervals" if half else ""
-    marks = signs_line([one for differences in found for one in differences], (), half=False)
+    marks = signs_line([one for differences in found for one in differences], half=False, intervals=False)
     note = ". ".join(filter(None, [bars, marks, note]))
     under = ["".join(percent_text(one) for one in those if one.is_compared) for those in found]
     return Chart(f"{label}{behind}", Dots(rows[:MOST_ROWS], lines, label, under), note)

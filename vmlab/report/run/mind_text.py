@@ -86,16 +86,16 @@ def legend_lines(document: RunDocument, layout: TableLayout) -> Iterator[str]:
         for *_, entry in table.each()
         if entry.difference is not None and entry.difference.percent is not None
     ]
-    tested = [one for one in found if one.interval and one.verdict != Verdict.SAME]
     half = any(cell.repeat > 1 for cell in document.cells) and layout.best_of is None
-    yield signs_line(found, tested if intervals_shown(layout) else [], half=half)
+    yield signs_line(found, half=half, intervals=intervals_shown(layout))
     yield from meanings(document, layout)
 
 
-def signs_line(found: Sequence[Difference], tested: Sequence[Difference], *, half: bool) -> str:
+def signs_line(found: Sequence[Difference], *, half: bool, intervals: bool) -> str:
     """``± and (…): 95 %, Wilcoxon signed rank, Holm over 4 · ~ not proven``."""
     parts = ["±: 95 %"] if half else []
-    if tested:
+    tested = [one for one in found if one.interval and one.verdict != Verdict.SAME]
+    if tested and intervals:
         least = f"{100 * (1 - ALPHA / max(one.level_divisor for one in tested)):.4g} %"
         tests = " or ".join(dict.fromkeys(str(one.test) for one in tested))
         family = max(one.family for one in tested)

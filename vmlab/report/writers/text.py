@@ -113,27 +113,27 @@ def _middle_out(label: str, longest: int) -> str:
     return f"{first_columns(label, before)}…{last_columns(label, longest - before - 1)}"
 
 
-def _spans(columns: Sequence[Column], level: int) -> list[tuple[int, int]]:
-    """First and last column of each heading of a level; neighbours share one where all above it is the same, too."""
-    groups = groupby(range(len(columns)), key=lambda place: columns[place].above[: level + 1])
-    return [(places[0], places[-1]) for places in (list(group) for _, group in groups)]
+def _spans(columns: Sequence[Column], widths: Sequence[int], level: int) -> Iterator[tuple[str, int, int, int]]:
+    """Each heading of a level, its first and last column, and its room; neighbours share one where all above it is the
+    same, too.
+    """
+    for _, group in groupby(range(len(columns)), key=lambda place: columns[place].above[: level + 1]):
+        places = list(group)
+        first, last, above = places[0], places[-1], columns[places[0]].above
+        room = sum(widths[first : last + 1]) + len(_GAP) * (last - first)
+        yield above[level] if level < len(above) else "", first, last, room
 
 
 def _levels(columns: Sequence[Column]) -> int:
     return max((len(column.above) for column in columns), default=0)
 
 
-def _heading_above(column: Column, level: int) -> str:
-    return column.above[level] if level < len(column.above) else ""
-
-
 def _widths(columns: Sequence[Column]) -> list[int]:
     """The width of each column; the last below a heading that is wider than its columns together is widened."""
     widths = [column.width for column in columns]
     for level in range(_levels(columns)):
-        for first, last in _spans(columns, level):
-            room = sum(widths[first : last + 1]) + len(_GAP) * (last - first)
-            widths[last] += max(0, width_of(_heading_above(columns[first], level)) - room)
+        for text, _, last, room in _spans(columns, widths, level):
+            widths[last] += max(0, width_of(text) - room)
     return widths
 
 
@@ -141,9 +141,7 @@ def _above(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[str]:
     """The lines of shared headings, each in the middle of its columns; none where no column has one."""
     for level in range(_levels(columns)):
         parts = []
-        for first, last in _spans(columns, level):
-            room = sum(widths[first : last + 1]) + len(_GAP) * (last - first)
-            text = _heading_above(columns[first], level)
+        for text, first, last, room in _spans(columns, widths, level):
             parts.append(right(text, room) if first == last else centred(text, room))
         yield _GAP.join(parts)
 
