@@ -152,8 +152,8 @@ def _cells(run: Gathered, *, drawn: bool) -> Iterator[Block]:
     for place, cell in enumerate(cells):
         work.step(1)
         timeline = [_timeline(run, cell)] if drawn and place < _MOST_TIMELINES and cell.cell in run.courses else []
-        place = [] if cell.warm_up else [f"Block {cell.block}, place {cell.position}."]
-        facts = [*cell.reasons, *place, *cell_facts(cell)]
+        ran_at = [] if cell.warm_up else [f"Block {cell.block}, place {cell.position}."]
+        facts = [*cell.reasons, *ran_at, *cell_facts(cell)]
         latency = latency_sentence(cell)
         notes = Notes([*facts, *([latency] if latency else [])])
         tables = [replace(one, spare=_NO_TABLES) if one.folded else one for one in cell_sections(cell)]

@@ -114,11 +114,8 @@ def lines(series: Sequence[Sequence[float]], top: float, width: int, height: int
             level = max(0, min(steps, round(value / top * steps) if top > 0 else 0))
             column, bits = x // 2, _DOTS[x % 2]
             # From where the line was to where it is, so that it does not break.
-            if before is None or before == level:
-                first, last = level, level
-            else:
-                first, last = (before + 1, level) if before < level else (level, before - 1)
-            for step in range(first, last + 1):
+            near = level if before is None or before == level else before + (1 if before < level else -1)
+            for step in range(min(near, level), max(near, level) + 1):
                 row = height - 1 - step // 4
                 dots[row][column] |= bits[step % 4]
                 owners[row][column] = index
