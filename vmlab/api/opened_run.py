@@ -21,7 +21,7 @@ from vmlab.analysis.document import (
     run_document,
     stored_document,
 )
-from vmlab.analysis.record.phases import of_cell, run_time
+from vmlab.analysis.record.phases import run_time
 from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable
@@ -86,10 +86,7 @@ class Run:
     def phases(self, cell: int | None = None) -> dict[str, Any]:
         """What ``vmlab show --phases --json`` prints: the document ``vmlab.phases``, where the run's time went."""
         with RunReader(self.path) as reader:
-            time = run_time(reader)
-        if cell is not None:
-            demand_cell(time.run, time.cells, cell)
-        body: dict[str, Any] = jsonable(time if cell is None else of_cell(time, cell))
+            body: dict[str, Any] = jsonable(run_time(reader, cell))
         return body
 
     def reference(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from vmlab.analysis.document import demand_cell
 from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.statistics.descriptive import finite
@@ -99,9 +100,13 @@ class RunTime:
     cells: list[CellTime]
 
 
-def run_time(reader: RunReader) -> RunTime:
-    """Where the time of a run went, as far as it came. Raises StoreError for a damaged store."""
-    return time_of(event for _, event in reader.events(kinds=_KINDS))
+def run_time(reader: RunReader, cell: int | None = None) -> RunTime:
+    """Where the time of a run went, as far as it came, or that of one `cell` alone.
+
+    Raises UsageError where there is no cell of that number, StoreError for a damaged store.
+    """
+    time = time_of(event for _, event in reader.events(kinds=_KINDS))
+    return time if cell is None else of_cell(time, cell)
 
 
 def time_of(events: Iterable[Event]) -> RunTime:
@@ -188,7 +193,8 @@ def _cell_time(cell: CellTimeline, steps: Iterable[StepTime], last: float) -> Ce
 
 
 def of_cell(time: RunTime, cell: int) -> RunTime:
-    """The same with one cell alone; what lies outside of cells is still the run's."""
+    """The same with one cell alone; what lies outside of cells is still the run's. Raises UsageError without it."""
+    demand_cell(time.run, time.cells, cell)
     cells = [one for one in time.cells if one.cell == cell]
     return replace(time, accelerator=_accelerator(time.accelerator, cells), cells=cells, parts=summed(cells))
 

@@ -15,7 +15,7 @@ from vmlab.analysis.compared_runs import (
 )
 from vmlab.analysis.comparison.compare import compare as compare_sides
 from vmlab.analysis.comparison.comparison import Comparison
-from vmlab.analysis.document import demand_cell, laid_out, only_cell, raw_document, run_document
+from vmlab.analysis.document import laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.cli.gate_options import GateOptions, gate_options
 from vmlab.cli.output import page_width, run_text, write_figures, write_found, write_json, write_text
@@ -112,14 +112,10 @@ def show(
 
 def _show_phases(reader: RunReader, cell: int | None, as_json: bool) -> None:
     # Imported late: no other command reads it.
-    from vmlab.analysis.record.phases import of_cell, run_time
+    from vmlab.analysis.record.phases import run_time
     from vmlab.report.run.phase_text import phases_text
 
-    time = run_time(reader)
-    if cell is not None:
-        demand_cell(time.run, time.cells, cell)
-        time = of_cell(time, cell)
-    write_found(time, phases_text, as_json=as_json)
+    write_found(run_time(reader, cell), phases_text, as_json=as_json)
 
 
 def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> None:
