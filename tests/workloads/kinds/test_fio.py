@@ -1,5 +1,6 @@
 """fio against a scripted guest."""
 
+import json
 import math
 import re
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.kinds.fio import Fio, FioParams
-from vmlab.workloads.reports.fio_report import demand_work, parse_fio
+from vmlab.workloads.reports.fio_report import Direction, demand_work, parse_fio
 from vmlab.workloads.workload_steps import Collected, Finished, WorkloadContext
 
 MIB = 2**20
@@ -94,7 +95,7 @@ async def test_what_is_read_again_to_verify_is_no_figure(replayed: Replayed) -> 
             "randread",
             r'("lat_ns" : \{\s*"min" : \d+,\s*"max" : \d+,\s*"mean" : )[0-9.]+',
             r"\g<1>1000000000.0",
-            "blocks took .* s together, more than 32 at a time",
+            "latencies of fio's reads contradict each other: the mean is 1 s, which must be",
         ),
         (READ, "randread", '"short_ios" : 0', '"short_ios" : 3', "short reads of fio: 3, but 0"),
         (READ, "randread", '"io_bytes" : [0-9]+', '"io_bytes" : 4097', "bytes of fio's reads, which are"),
@@ -119,6 +120,57 @@ def looked_at(captured: Path, name: str, syncs: int = 0, **more: str) -> None:
     report = parse_fio((captured / f"fio-{name}.json").read_text())
     asked = report.options | more
     demand_work(replace(report, options={**report.options, **more}, syncs=syncs), asked)
+
+
+def slower(one: Direction, times: float) -> Direction:
+    """All of its latencies so many times as long."""
+    percentiles = {percent: value * times for percent, value in one.percentiles.items()}
+    longest, mean = one.latency_max * times, one.latency_mean * times
+    return replace(one, latency_mean=mean, latency_max=longest, percentiles=percentiles)
+
+
+def test_latencies_fit_the_queues_of_direct_blocks(captured: Path) -> None:
+    report = parse_fio((captured / "fio-randread.json").read_text())
+    asked = {**report.options, "end_fsync": "0"}
+
+    def judge(times: float, **more: str) -> None:
+        options = asked | more
+        demand_work(replace(report, options=options, read=slower(report.read, times)), options)
+
+    judge(1)
+    with pytest.raises(WorkloadError, match=r"blocks took .* s together, more than 32 at a time"):
+        judge(2)
+    with pytest.raises(WorkloadError, match=r"latencies of fio's blocks are too short: .* 32 at a time"):
+        judge(0.1)
+    for something in ({"direct": "0"}, {"end_fsync": "1"}, {"rate": f"{2**40}"}):
+        judge(0.1, **something)
+
+
+@pytest.mark.parametrize(
+    ("percentiles", "longest", "reason"),
+    [
+        ({50: 0.1, 95: 1.0, 99: 2.0}, 3.0, "the mean is 0.01 s, which must be 0.105 to"),
+        ({50: 0.001, 95: 0.001, 99: 0.001}, 0.002, "the mean is 0.01 s, which must be 0.0005 to 0.0010"),
+        ({50: 0.01, 95: 0.001, 99: 0.02}, 0.03, "0.001 s as percentile 95 and 0.01 s as percentile 50"),
+        ({50: 0.01, 95: 0.01, 99: 0.02}, 0.01, "0.0102 s as percentile 100 and 0.02 s as percentile 99"),
+    ],
+)
+def test_latencies_that_contradict_each_other_are_refused(
+    captured: Path, percentiles: dict[int, float], longest: float, reason: str
+) -> None:
+    document = json.loads((captured / "fio-randread.json").read_text())
+    known = {f"{one:.6f}": value * 1e9 for one, value in percentiles.items()}
+    latency = document["jobs"][0]["read"]["lat_ns"]
+    latency.update(mean=1e7, max=longest * 1e9, percentile=known)
+    with pytest.raises(WorkloadError, match=reason):
+        parse_fio(json.dumps(document))
+
+
+def test_latencies_of_the_last_bucket_may_be_any(captured: Path) -> None:
+    document = json.loads((captured / "fio-randread.json").read_text())
+    latency = document["jobs"][0]["read"]["lat_ns"]
+    latency.update(mean=50e9, max=90e9, percentile={f"{one:.6f}": 17_112_760_320 for one in (50, 95, 99)})
+    assert parse_fio(json.dumps(document)).read.latency_mean == 50
 
 
 def test_a_rate_that_was_exceeded_fails(captured: Path) -> None:

@@ -126,6 +126,26 @@ async def test_requests_that_do_not_fit_into_their_time_fail(
         await prepared.collect(context, Finished(0, 0.3, quick, ""))
 
 
+async def test_latencies_that_are_a_tenth_of_what_the_connections_were_busy_fail(
+    prepared: Http, context: WorkloadContext, finished: Finished, source: FakeShell, captured: Path
+) -> None:
+    first, *lines = (captured / "ab-percentiles.csv").read_text().splitlines()
+    shorter = [f"{percent},{float(value) / 10:.3f}" for percent, value in (line.split(",") for line in lines)]
+    source.answers["load.csv"] = says("\n".join([first, *shorter]))
+    with pytest.raises(WorkloadError, match="the latencies of ab are too short: its operations took at most"):
+        await prepared.collect(context, finished)
+
+
+async def test_percentiles_that_fall_fail(
+    prepared: Http, context: WorkloadContext, finished: Finished, source: FakeShell, captured: Path
+) -> None:
+    lines = (captured / "ab-percentiles.csv").read_text().splitlines()
+    lines[96] = "95,0.001"
+    source.answers["load.csv"] = says("\n".join(lines))
+    with pytest.raises(WorkloadError, match="ab has 1e-06 s as percentile 95 and"):
+        await prepared.collect(context, finished)
+
+
 @pytest.mark.parametrize(
     ("log", "word"),
     [

@@ -103,6 +103,19 @@ async def test_other_work_than_was_asked_for_fails(
         await prepared.collect(context, Finished(0, 11.6, finished.stdout.replace(old, new), ""))
 
 
+async def test_transactions_far_shorter_than_their_threads_were_busy_fail(
+    context: WorkloadContext, prepared: Oltp, finished: Finished
+) -> None:
+    text = finished.stdout
+    for old in ("152.56", "1013.60", "2022.04"):
+        assert text.count(f" {old}\n") == 1
+        text = text.replace(f" {old}\n", f" {float(old) / 10:.2f}\n")
+    total = text.split("sum:")[1].split("\n")[0]
+    with pytest.raises(WorkloadError, match="the latencies of sysbench's events are too short"):
+        shorter = text.replace(total, f" {float(total) / 10:.2f}")
+        await prepared.collect(context, Finished(0, 11.6, shorter, ""))
+
+
 async def test_transactions_without_ranges_have_fewer_reads(captured: Path) -> None:
     asked = OltpParams(transactions=300, concurrency=4, tables=2, rows=1000, range_selects=False)
     text = (captured / "oltp-deadlocks.txt").read_text()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
+from vmlab.workloads.reports.closed_loop import demand_busy, mean_bounds
 from vmlab.workloads.verification import demand_one_report, read_labelled, said
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
@@ -58,11 +59,13 @@ def demand_mean(report: AbReport) -> None:
 
 
 def demand_room(report: AbReport, percentiles: Mapping[int, float]) -> None:
-    """Raises WorkloadError where the requests took longer than ab's connections have in its time.
+    """Raises WorkloadError where the requests took longer than ab's connections have in its time, or much less.
 
-    Of all requests 45 % took the median or longer, 4 % more the 95th percentile, and 1 % the 99th.
+    ab begins the next request on a connection as soon as the last one is over.
     """
-    least = report.requests * (0.45 * percentiles[50] + 0.04 * percentiles[95] + 0.01 * percentiles[99])
+    some = {percent: percentiles[percent] for percent in (50, 95, 99, 100)}
+    least, most = (report.requests * mean for mean in mean_bounds("ab", some))
+    demand_busy("ab", most, report.concurrency, report.total_time, percentiles[100])
     if least > report.concurrency * (report.total_time + _GRAIN) + report.requests * _MEAN_GRAIN:
         raise WorkloadError(
             f"ab's requests took {least:.3f} s together, more than {report.concurrency} at a time have in its "

@@ -11,6 +11,7 @@ from typing import Any
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.programs import Account
+from vmlab.workloads.reports.closed_loop import demand_busy, mean_bounds
 from vmlab.workloads.verification import demand_equal, is_amount, only, only_document
 
 PERCENTILES = (50, 95, 99)
@@ -20,6 +21,10 @@ _REACHED = 0.99
 """fio ends between two of its own readings of the clock."""
 _SLACK, _GRAIN = 1.02, 0.02
 """Blocks that are under way at the end are waited for; as a factor and in seconds."""
+_BUCKET, _LAST_BUCKET = 1.02, 17.0
+"""How wide fio's buckets are, as a factor, and the seconds from which the last one has all (stat.h)."""
+_BETWEEN = ("rate", "fdatasync", "verify")
+"""Options with which jobs do something else between two blocks: they wait, flush the disk, or compute checksums."""
 _LEAST_SECONDS = 0.1
 """fio prints its times in whole milliseconds."""
 _OF_EACH_JOB = frozenset(
@@ -49,6 +54,7 @@ class Direction:
     short: int
     dropped: int
     latency_mean: float
+    latency_max: float
     percentiles: dict[int, float]
 
 
@@ -101,15 +107,32 @@ def _direction(said: dict[str, Any], word: str) -> Direction:
         return int(value)
 
     blocks = count("total_ios")
-    return Direction(
+    direction = Direction(
         blocks=blocks,
         bytes=count("io_bytes"),
         seconds=count("runtime") / 1000,
         short=count("short_ios"),
         dropped=count("drop_ios"),
         latency_mean=_nanoseconds(said["lat_ns"], "mean", word),
+        latency_max=_nanoseconds(said["lat_ns"], "max", word),
         percentiles=_percentiles(said["lat_ns"], word) if blocks else {},
     )
+    if blocks:
+        _demand_latencies(direction, word)
+    return direction
+
+
+def _demand_latencies(direction: Direction, word: str) -> None:
+    """The mean lies where the percentiles and the longest latency say; those of the last bucket say less."""
+    percentiles = {percent: value for percent, value in direction.percentiles.items() if value < _LAST_BUCKET}
+    # A percentile is the middle of its bucket, which may be above the longest.
+    percentiles[100] = direction.latency_max * _BUCKET
+    least, most = mean_bounds(f"the latency of fio's {word}", percentiles)
+    if not least / _BUCKET <= direction.latency_mean <= most * _BUCKET:
+        raise WorkloadError(
+            f"the latencies of fio's {word} contradict each other: the mean is {direction.latency_mean:g} s, which "
+            f"must be {least:g} to {most:g} s by the percentiles and the longest"
+        )
 
 
 def _percentiles(said: dict[str, Any], word: str) -> dict[int, float]:
@@ -184,6 +207,10 @@ def demand_work(report: FioReport, asked: Mapping[str, str]) -> None:
         raise WorkloadError(
             f"fio's blocks took {together:.3f} s together, more than {places} at a time have in its {seconds:.3f} s"
         )
+    if not any(name in asked for name in _BETWEEN) and (asked["direct"], asked["end_fsync"]) == ("1", "0"):
+        # From the page cache blocks come faster than fio asks for them. Without a time a job may end before the others.
+        clients = min((jobs if time else 1) * int(asked["iodepth"]), sum(one.blocks for one in used.values()))
+        demand_busy("fio's blocks", together, clients, seconds, max(one.latency_max for one in used.values()))
     if "rate" in asked:
         most = jobs * int(asked["rate"])
         moved = sum(one.bytes for one in used.values())

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
+from vmlab.workloads.reports.closed_loop import demand_busy
 from vmlab.workloads.verification import R, demand_equal, demand_one_report, labelled, read_labelled, said
 from vmlab.workloads.workload_steps import Progress
 
@@ -15,6 +16,9 @@ _INTERVAL = re.compile(rf"\[ {_NUMBER}s \] thds: [0-9]+ (?:tps|eps): {_NUMBER} "
 _QUEUE = re.compile(r"\[ [0-9]+s \] queue length: ([0-9]+), concurrency: ([0-9]+)")
 _MARKS = (r"^General statistics:", r"\bsysbench [0-9]++\.[0-9]++\.\S++ \(using ")
 """What stands once in each report: its end, and the version at its beginning."""
+_IDLE = re.compile(r"^(?:Total operations|Target transaction rate):", re.MULTILINE)
+"""Stands in reports of threads that are not always busy with events: those of the memory test may be shorter than what
+sysbench does between two; with ``--rate`` threads wait for events, and events for threads."""
 _FEWEST_LINES = 10
 _SLACK = 1.01
 _GRAIN = 0.005
@@ -69,6 +73,8 @@ def parse_sysbench(kind: type[R], text: str) -> R:
     found = read_labelled(kind, text, "sysbench")
     if isinstance(found, Report):
         _demand_latencies(found)
+        if not _IDLE.search(text):
+            demand_busy("sysbench's events", found.latency_sum, found.threads, found.total_time, found.latency_max)
     return found
 
 
