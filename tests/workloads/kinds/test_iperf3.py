@@ -179,6 +179,41 @@ async def test_less_than_half_of_the_time_counted_fails(captured: Path, here: Wo
         await pair.figures(LATE, here)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (
+            '"seconds":\t2.342849',
+            '"seconds":\t2.942849',
+            r"receiver counted 2\.943 s, but its intervals took 2\.343",
+        ),
+        (
+            '"seconds":\t3.003985',
+            '"seconds":\t3.603985',
+            r"sender counted 3\.604 s, but its intervals took 3\.004",
+        ),
+    ],
+)
+async def test_a_side_that_counted_for_longer_than_its_intervals_took_fails(
+    captured: Path, here: WorkloadContext, old: str, new: str, reason: str
+) -> None:
+    """Its rate would be too low."""
+    pair = Pair(captured, "late")
+    assert old in pair.client
+    pair.client = pair.client.replace(old, new)
+    with pytest.raises(WorkloadError, match=reason):
+        await pair.figures(LATE, here)
+
+
+async def test_a_server_whose_intervals_took_longer_than_the_clients_fails(
+    captured: Path, here: WorkloadContext
+) -> None:
+    pair = Pair(captured, "late")
+    pair.server = pair.server.replace('"seconds":\t1.662503957748413', '"seconds":\t2.262503957748413')
+    with pytest.raises(WorkloadError, match=r"one side of iperf3 worked for 4\.60\d s, and the other for 4\.00\d s"):
+        await pair.figures(LATE, here)
+
+
 async def test_a_client_that_ended_before_its_time_fails(captured: Path, here: WorkloadContext) -> None:
     with pytest.raises(WorkloadError, match=r"client ended after 3\.800 s, but 4 s were asked for"):
         await Pair(captured, "late", seconds=3.8).figures(LATE, here)

@@ -25,6 +25,9 @@ _SHORTEST = 0.98
 _LATE = 0.25
 """Seconds by which the server's clock may start after the client's: it waits for a CPU first. 65 ms were seen where
 other work had half of the CPUs. The client ends the test for both."""
+_APART = 0.5
+"""Seconds by which one side may have worked for longer than the other, and have counted for longer than its intervals
+took. Between two emulated guests 33 ms were seen."""
 _LEAST_COUNTED = 0.5
 """Part of the time asked for that must have been counted after what is omitted; less is another test."""
 _RATE_TOLERANCE = 0.1
@@ -137,9 +140,10 @@ def demand_lasted(what: str, report: Iperf3Report, total: Sum, omit: float, time
     """One side worked for all of the time that was asked for, and its total is what its intervals counted.
 
     `what` is the side's name, `total` its own sum, `omit` and `time` are in seconds. The side that `serves` may have
-    begun late. Raises WorkloadError.
+    begun late. A total of more time than the intervals took would make the rate too low. Raises WorkloadError.
     """
-    counted = sum(one.sum.bytes for one in report.intervals if not one.sum.omitted)
+    spans = [one.sum for one in report.intervals if not one.sum.omitted]
+    counted, seconds = sum(one.bytes for one in spans), sum(one.seconds for one in spans)
     if counted != total.bytes:
         raise WorkloadError(f"the {what} counted {counted} bytes in its intervals, but {total.bytes} altogether")
     lasted = sum(one.sum.seconds for one in report.intervals) if omit else total.seconds
@@ -147,6 +151,8 @@ def demand_lasted(what: str, report: Iperf3Report, total: Sum, omit: float, time
         raise WorkloadError(f"the {what} worked for {lasted:.3f} s, not {omit + time:.0f} s")
     if total.seconds < _LEAST_COUNTED * time:
         raise WorkloadError(f"the {what} counted {total.seconds:.3f} s, less than half of {time:.0f} s")
+    if total.seconds > seconds / _SHORTEST + _APART:
+        raise WorkloadError(f"the {what} counted {total.seconds:.3f} s, but its intervals took {seconds:.3f} s")
 
 
 def demand_time(seconds: float, omit: float, time: float) -> None:
@@ -171,8 +177,13 @@ def rate_reached(sent: Sum, rate: int) -> float:
 def demand_arrived(sender: Iperf3Report, receiver: Iperf3Report, in_flight: float | None) -> None:
     """No more arrived than was sent; and over TCP, all but `in_flight` bytes. It is None over UDP, which loses packets.
 
-    What was omitted is part of both, as each side begins to count at a time of its own. Raises WorkloadError.
+    What was omitted is part of both, as each side begins to count at a time of its own. Neither side worked for longer
+    than the other, and the client's time is held against its clock (`Iperf3.tool_time`), so that all times are bounded.
+    Raises WorkloadError.
     """
+    shorter, longer = sorted(sum(one.sum.seconds for one in report.intervals) for report in (sender, receiver))
+    if longer > shorter / _SHORTEST + _APART:
+        raise WorkloadError(f"one side of iperf3 worked for {longer:.3f} s, and the other for {shorter:.3f} s")
     asked = sender.start.test_start
     between = _ROUND_BLOCKS * asked.num_streams * asked.blksize if asked.omit else 0
     sent, arrived = _moved(sender), _moved(receiver)
