@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.one_cell import Lab, Raw, scenario_plan
+from tests.fakes.shell import FakeShell
+from tests.lab.one_cell import Lab, Raw, lab_of, scenario_plan
 from vmlab.guests import held_client
 from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.lab.provision.snapshot_provider import prepare_alone, rehearse_alone
 from vmlab.model.cell_event import CellEnded, MeasurementTaken
 from vmlab.model.errors import MOST_LETTERS, WorkloadError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json, to_json
 from vmlab.model.results import Provision
 from vmlab.model.run import Outcome
+from vmlab.workloads.registry import kinds
 
 SCRIPTS = {
     "nothing": "true",
@@ -38,6 +41,48 @@ async def test_it_fails_its_own_cell(what: str, tmp_path: Path, monkeypatch: pyt
     assert ended.outcome == "failed" and ended.reasons
     assert lab.of(MeasurementTaken) == [] and lab.hypervisor.running == {}
     assert all(len(reason) < 1000 for reason in ended.reasons)
+
+
+STEPS: list[tuple[str, Exception]] = [
+    ("stage", ValueError("invalid literal for int() with base 10: '\u00b2'")),
+    ("prepare", KeyError("status")),
+    ("collect", TypeError("'<' not supported between instances of 'str' and 'int'")),
+    ("readings", TypeError("bad operand type for abs(): 'str'")),
+]
+
+
+@pytest.mark.parametrize(("step", "raised"), STEPS, ids=[step for step, _ in STEPS])
+async def test_what_a_step_cannot_read_fails_its_cell_with_one_line(
+    step: str, raised: Exception, tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_arguments: object) -> None:
+        raise raised
+
+    async def read_late(*_arguments: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(kinds()["cpu"], step, read if step == "readings" else read_late)
+    lab = lab_of(tmp_path, captured_events)
+    assert await lab.cell().run() is Outcome.FAILED
+    reasons = lab.ended().reasons
+    assert reasons and all(f"what cpu printed cannot be read: {raised}" in one for one in reasons), reasons
+    assert lab.hypervisor.running == {}
+
+
+@pytest.mark.parametrize("step", ["stage", "rehearse"])
+async def test_a_guest_that_cannot_be_frozen_for_what_it_prints_fails_by_it(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read(*_arguments: object) -> None:
+        raise ValueError("invalid literal for int()")
+
+    monkeypatch.setattr(kinds()["cpu"], step, read)
+    cell, shell = scenario_plan().cells[0], FakeShell("quick", "198.18.0.11")
+    with pytest.raises(WorkloadError, match=r"what cpu printed cannot be read: invalid literal for int\(\)"):
+        if step == "stage":
+            await prepare_alone(shell, cell, cell.guests[0], 1, 1.0)
+        else:
+            await rehearse_alone(shell, cell, cell.guests[0], 1)
 
 
 def test_the_reasons_of_a_cell_fit_an_event() -> None:

@@ -22,6 +22,7 @@ from vmlab.model.cell_event import (
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CommandReceived, Event
 from vmlab.model.run import Outcome
+from vmlab.workloads.registry import kinds
 
 EVENTS = 2500
 """As many as the captured report of sysbench tells."""
@@ -104,6 +105,20 @@ async def test_a_round_that_fails_ends_the_loop_and_the_cell_has_failed(tmp_path
     last = lab.of(RoundEnded)[-1]
     assert last.outcome == "failed" and "exited with 3" in last.reason and last.values == {}
     assert any("exited with 3" in reason for reason in lab.ended().reasons)
+
+
+async def test_a_round_that_what_a_guest_prints_keeps_from_beginning_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def renew(*_arguments: object) -> None:
+        raise ValueError("invalid literal for int()")
+
+    monkeypatch.setattr(kinds()["cpu"], "renew", renew)
+    lab = LoopedLab(tmp_path, 3600)
+    async with asyncio.timeout(120):
+        assert await lab.cell().run() is Outcome.FAILED
+    last = lab.of(RoundEnded)[-1]
+    assert (last.round, last.reason) == (2, "what cpu printed cannot be read: invalid literal for int()")
 
 
 async def test_without_a_loop_there_is_none_to_end_and_no_round(tmp_path: Path) -> None:

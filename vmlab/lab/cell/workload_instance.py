@@ -13,6 +13,7 @@ from typing import Any, cast
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
 from vmlab.hypervisor.protocols import Hypervisor
+from vmlab.lab.provision.snapshot_provider import run_step
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.cell_event import (
     RoundEnded,
@@ -104,11 +105,12 @@ class WorkloadInstance:
     async def stage(self, *, host_alone: bool = False) -> None:
         """Make ready what each side needs on its own; with `host_alone` only the sides that are the host."""
         contexts = self._host_contexts() if host_alone else self._staging_contexts()
-        await run_all(self._workload.stage(context) for context in contexts)
+        await run_all(run_step(self.plan.kind, self._workload.stage, context) for context in contexts)
 
     async def rehearse_on_host(self) -> None:
         """Do beforehand on the host what `make_ready` does there, as it is done in a guest before it is frozen."""
-        await run_all(self._workload.rehearse(context) for context in self._host_contexts())
+        contexts = self._host_contexts()
+        await run_all(run_step(self.plan.kind, self._workload.rehearse, context) for context in contexts)
 
     def _host_contexts(self) -> Iterator[StagingContext]:
         return (context for context in self._staging_contexts() if context.shell.name == HOST_PLACE)
@@ -133,7 +135,7 @@ class WorkloadInstance:
     async def _prepare(self) -> None:
         with self._step(Part.PREPARE, "prepare"):
             try:
-                await self._workload.prepare(self.context)
+                await run_step(self.plan.kind, self._workload.prepare, self.context)
             except WorkloadError as error:
                 # The cell fails by it, and keeps its texts.
                 self._fail(error)
@@ -193,7 +195,7 @@ class WorkloadInstance:
     async def run_again(self) -> None:
         """A round after the first: make both sides ready, hold the client, and `execute` it, started by itself."""
         try:
-            await self._workload.renew(self.context)
+            await run_step(self.plan.kind, self._workload.renew, self.context)
             await self._hold()
             await self.measure_clock()
             lead = self._timing.lead_of(1)
@@ -258,7 +260,7 @@ class WorkloadInstance:
                 with self._step(Part.COLLECT, "verify"), self._reading():
                     self.collected = await self._workload.collect(self.context, self.finished)
                     await self._demand_tool_time(self.collected, self.finished.seconds, lost + self.stopped_seconds)
-                self.readings = self._workload.readings(self.collected)
+                    self.readings = self._workload.readings(self.collected)
             except VmlabError as error:
                 self._fail(error)
 

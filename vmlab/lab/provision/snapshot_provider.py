@@ -7,14 +7,14 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from vmlab.guests.agent import AgentCall, AgentShell, begin_template, empty_template, settle_template, wait_for_agent
 from vmlab.guests.channel import PAGE_CACHE
@@ -36,7 +36,10 @@ from vmlab.model.roles import ROLES
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
+from vmlab.workloads.verification import read_from_a_guest
 from vmlab.workloads.workload_steps import Side, StagingContext
+
+C = TypeVar("C")
 
 _CHANGES_NO_GUEST = ("reports", "__pycache__")
 """Folders of workloads: parsers of what tools print, and what Python compiles."""
@@ -70,12 +73,20 @@ def _sides(cell: CellPlan, guest: GuestPlan) -> list[tuple[WorkloadPlan, Side]]:
     return sorted(ends, key=lambda end: (end[0].name, end[1]))
 
 
+async def run_step(kind: str, step: Callable[[C], Awaitable[None]], context: C) -> None:
+    """A step of a workload. Raises WorkloadError for what its places print and cannot be read, whatever reading it
+    raises."""
+    with read_from_a_guest(kind):
+        await step(context)
+
+
 async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int, services: float) -> None:
     """Start the roles' services within `services` seconds, stage every workload, put the start line in place."""
     await start_services(shell, guest.roles, services)
+    context = partial(StagingContext, seed=seed, shell=shell)
     await run_all(
-        kinds()[workload.kind](workload.params).stage(StagingContext(workload.name, side, seed, shell, workload.asset))
-        for workload, side in _sides(cell, guest)
+        run_step(one.kind, kinds()[one.kind](one.params).stage, context(one.name, side, asset=one.asset))
+        for one, side in _sides(cell, guest)
     )
     await install_lab_programs(shell)
     await shell.run(cache_command("find", cell.workloads, guest.key, *LOOKS_BY), check=False)
@@ -94,9 +105,10 @@ def cache_command(what: str, workloads: Iterable[WorkloadPlan], place: str, *mor
 
 async def rehearse_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int) -> None:
     """Have every workload read into memory what it needs of `guest` before the start."""
+    context = partial(StagingContext, seed=seed, shell=shell)
     await run_all(
-        kinds()[workload.kind](workload.params).rehearse(StagingContext(workload.name, side, seed, shell))
-        for workload, side in _sides(cell, guest)
+        run_step(one.kind, kinds()[one.kind](one.params).rehearse, context(one.name, side))
+        for one, side in _sides(cell, guest)
     )
 
 
