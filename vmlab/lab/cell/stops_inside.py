@@ -24,8 +24,11 @@ from vmlab.model.visible import visible_line
 from vmlab.workloads.verification import UNREADABLE
 
 _NO_CARRIER = "without a carrier"
-_HOW = ("stopped", "frozen", "throttled", "offline", _NO_CARRIER)
+_THROTTLED = "throttled"
+_HOW = ("stopped", "frozen", _THROTTLED, "offline", _NO_CARRIER)
 _MOST = 100
+_QUOTAS, _OF_QUOTA = "/sys/fs/cgroup/", "/cpu.max"
+_LIST_QUOTAS = ("grep", "-rs", "", f"--include={_OF_QUOTA[1:]}", _QUOTAS)
 
 
 class StopsInside:
@@ -36,7 +39,9 @@ class StopsInside:
         self._timing = timing
         self._channels: dict[str, Channel] = {}
         self._unwatched: dict[str, str] = {}
+        self._quotas: dict[str, dict[str, str]] = {}
         self._stood: list[Stood] = []
+        self._limited: list[Stood] = []
         self._seconds = 0.0
 
     def _keys(self, tile: int | None) -> list[str]:
@@ -53,6 +58,7 @@ class StopsInside:
             async with _within(self._timing.hold):
                 channel = await self._guests.shells[guest].launch(["python3", "-I", "-S", GUEST_STOPS])
                 await _answer(channel, "ready")
+                self._quotas[guest] = await self._quotas_in(guest)
             self._channels[guest] = channel
         except (VmlabError, OSError) as error:
             self._unwatched[guest] = in_one_line(error)
@@ -88,10 +94,29 @@ class StopsInside:
             async with _within(self._timing.clock):
                 await channel.send("{}")
                 body = await _answer(channel, "stopped")
+                told, before = body["stopped"], self._quotas[guest]
+                # Asked again only where one of those that were there before has held something back.
+                own = any(one[1] == _THROTTLED and one[0] in before for one in told)
+                now = await self._quotas_in(guest) if own else {}
             self._seconds = max(self._seconds, body["seconds"])
-            self._stood += _stood(guest, body["stopped"])
+            kept = {group for group, quota in before.items() if now.get(group) == quota}
+            limited = [one for one in told if one[1] == _THROTTLED and one[0] in kept]
+            self._limited += _stood(guest, limited)
+            self._stood += _stood(guest, [one for one in told if one not in limited])
         except (VmlabError, OSError) as error:
             self._unwatched[guest] = in_one_line(error)
+
+    async def _quotas_in(self, guest: str) -> dict[str, str]:
+        """The CPU quotas in a guest of a user's image, by cgroup; vmlab's own image has none."""
+        if any(one.key == guest and one.resources.is_labs for one in self._guests.guests):
+            return {}
+        listed = (await self._guests.shells[guest].run(_LIST_QUOTAS, check=False)).stdout
+        files = (line.rpartition(":") for line in listed.splitlines())
+        return {
+            file.removeprefix(_QUOTAS).removesuffix(_OF_QUOTA): quota
+            for file, _, quota in files
+            if not quota.startswith("max ")
+        }
 
     async def stop(self) -> None:
         """End the programs, whatever has failed."""
@@ -106,6 +131,10 @@ class StopsInside:
                 yield Finding(f"{one.who} was {one.how} while the workloads ran", breaks=True)
             else:
                 yield one.finding(self._seconds)
+        for one in self._limited:
+            # What its user gives a service of their own image is part of what is measured.
+            text = f"{one.who} was {one.how} for {one.seconds:.3g} s while the workloads ran, by a quota of its image"
+            yield Finding(text, breaks=False)
         for guest, why in self._unwatched.items():
             yield Finding(f"{guest}: its processes were not watched: {why}", breaks=False)
 
