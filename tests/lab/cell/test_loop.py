@@ -22,6 +22,7 @@ from vmlab.model.cell_event import (
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CommandReceived, Event
 from vmlab.model.run import Outcome
+from vmlab.telemetry.host_counters import HostCounters
 from vmlab.workloads.registry import kinds
 
 EVENTS = 2500
@@ -75,6 +76,14 @@ async def test_each_workload_starts_again_when_it_has_verified_itself_until_the_
     assert [(one.command, one.origin) for one in lab.of(CommandReceived)] == [("end the loop", "test")]
     assert sorted(raw.workload for _, raw in lab.raw.kept if raw.name == "sysbench") == ["quick", "slow"]
     assert lab.hypervisor.running == {}
+
+
+async def test_caches_of_the_host_that_somebody_empties_are_noticed_in_a_loop(tmp_path: Path) -> None:
+    lab = LoopedLab(tmp_path, 1e-9)
+    lab.counters = [HostCounters(10.0), HostCounters(14.0, caches_dropped=1)]
+    async with asyncio.timeout(120):
+        assert await lab.cell().run() is Outcome.INVALID
+    assert lab.ended().reasons == ["the host's caches were emptied while the workloads ran (drop_caches)"]
 
 
 async def test_what_is_under_way_when_the_time_is_over_ends_and_nothing_starts_again(tmp_path: Path) -> None:

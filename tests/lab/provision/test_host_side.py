@@ -19,6 +19,7 @@ from vmlab.lab.cell.common_start import start_together
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import Outcome
+from vmlab.telemetry.host_counters import HostCounters
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.workload_steps import StagingContext, WorkloadContext
@@ -91,6 +92,16 @@ async def test_beside_guests_that_booted_nothing_is_rehearsed(
     assert await lab.cell().run() is Outcome.PASSED, lab.ended().reasons
     assert sorted(steps[:3]) == [("stage", "host"), ("stage", "quick"), ("stage", "slow")]
     assert {step for step, _ in steps} == {"stage", "prepare"}
+
+
+async def test_caches_of_the_host_that_somebody_empties_are_noticed_beside_workloads_there(
+    tmp_path: Path, captured_events: int
+) -> None:
+    """These cannot: /proc is read-only where they run."""
+    lab = HostLab(tmp_path, f"cat <<'END'\n{REPORT}\nEND", with_host(captured_events))
+    lab.counters = [HostCounters(10.0), HostCounters(14.0, caches_dropped=1)]
+    assert await lab.cell().run() is Outcome.INVALID
+    assert lab.ended().reasons == ["the host's caches were emptied while the workloads ran (drop_caches)"]
 
 
 def cached(file: Path) -> bool:

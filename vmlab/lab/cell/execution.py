@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.hypervisor.protocols import Hypervisor
@@ -113,7 +113,7 @@ class Execution:
             await self._network.end(start.host_mono)
             await self._limits.end()
             await self.undisturbed.end()
-            self._between = self._of_others(counters.until(await self._host_counters()))
+            self._between = counters.until(await self._host_counters())
             self._events.emit(NeighboursCounted(cell=self._plan.index, neighbours=list(self._between.neighbours)))
             await self.latency.end()
             await self.inside.end()
@@ -248,10 +248,6 @@ class Execution:
 
     async def _host_counters(self) -> HostCounters:
         return await asyncio.to_thread(self._around.host.counters)
-
-    def _of_others(self, between: Between) -> Between:
-        """Without what the lab's own clients and tiles do: they empty the host's caches before each part of a test."""
-        return replace(between, caches_dropped=0) if self._plan.works_on_host or self.loop.on else between
 
     def contention(self, instances: Sequence[WorkloadInstance]) -> Iterator[Measurement]:
         """How guests with CPU shares shared the CPU; nothing where the clients never ran."""
