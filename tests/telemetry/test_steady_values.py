@@ -185,6 +185,19 @@ def test_what_a_quota_kept_from_running_before_the_workloads_counts_for_nothing(
     assert [one.seconds for one in values.throttled()] == [1.0]
 
 
+def test_the_swappiness_of_a_group_of_version_1_is_compared(tmp_path: Path) -> None:
+    group, proc = tmp_path / "memory/guest", tmp_path / "proc"
+    for folder in (group, proc / "self", tmp_path / "sys"):
+        folder.mkdir(parents=True)
+    (proc / "self/cgroup").write_text("1:memory:/\n")
+    values = LabValues([Mount(tmp_path / "memory", frozenset({"memory"}), 1)], (), Roots(proc, tmp_path / "sys", proc))
+    for now, swappiness in ((0.0, 60), (1.0, 0), (3.0, 60)):
+        (group / "memory.swappiness").write_text(f"{swappiness}\n")
+        looked_at(values, now, os.getpid(), b"1:memory:/guest\n")
+    (found,) = values.changed(4.0)
+    assert (found.what, found.was, found.became) == (str(group / "memory.swappiness"), "60", "0")
+
+
 def test_settings_are_those_of_the_host_and_of_the_disk_below_the_lab(tmp_path: Path) -> None:
     names = {str(path) for path in setting_files([tmp_path])}
     assert {
@@ -207,6 +220,26 @@ def test_settings_are_those_of_the_host_and_of_the_disk_below_the_lab(tmp_path: 
         (roots.sys / "block/sda/slaves" / below).symlink_to(roots.sys / "block" / below)
     found = {path.parts[-3] for path in setting_files([tmp_path], roots) if path.name == "scheduler"}
     assert found == {"sda", "sdb", "sdc"}, "an array has its scheduler on each of its disks"
+
+
+def test_settings_that_decide_how_guests_are_run_are_compared(tmp_path: Path) -> None:
+    roots = Roots(tmp_path / "proc", tmp_path / "sys", tmp_path / "proc")
+    files = [
+        "kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+        "kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages",
+        "module/kvm/parameters/halt_poll_ns",
+        "devices/system/cpu/cpuidle/current_governor",
+        "devices/system/cpu/cpu0/cpuidle/state1/disable",
+        "devices/system/cpu/cpu3/cpufreq/scaling_min_freq",
+        "devices/system/cpu/cpu3/cpufreq/scaling_max_freq",
+        "devices/system/cpu/cpufreq/boost",
+        "devices/system/cpu/intel_pstate/no_turbo",
+    ]
+    for file in files:
+        (roots.sys / file).parent.mkdir(parents=True, exist_ok=True)
+        (roots.sys / file).write_text("0\n")
+    found = {str(path.relative_to(roots.sys)) for path in setting_files([], roots) if path.is_relative_to(roots.sys)}
+    assert set(files) <= found
 
 
 @pytest.mark.parametrize(("advisor", "compared"), [("[none] scan-time", True), ("none [scan-time]", False)])

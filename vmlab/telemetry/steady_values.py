@@ -31,11 +31,15 @@ _BELOW_SYS = (
     *(f"devices/system/cpu/{name}" for name in ("online", "smt/control", "cpufreq/boost")),
     *(f"devices/system/cpu/intel_pstate/{name}" for name in ("status", "no_turbo", "max_perf_pct", "min_perf_pct")),
     "devices/system/clocksource/clocksource0/current_clocksource",
+    *(f"module/kvm/parameters/halt_poll_ns{suffix}" for suffix in ("", "_grow", "_grow_start", "_shrink")),
+    *(f"devices/system/cpu/cpuidle/{name}" for name in ("current_governor", "current_governor_ro")),
 )
+_BY_PATTERN = ("kernel/mm/hugepages/hugepages-*/nr_hugepages", "devices/system/cpu/cpu0/cpuidle/state*/disable")
+"""Below /sys, one for each size of pages and each idle state; who disables a state does so for all CPUs."""
 _SCANNED = f"{KSM}/pages_to_scan"
-_OF_EACH_CPU = ("scaling_governor", "energy_performance_preference")
+_OF_EACH_CPU = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "energy_performance_preference")
 _MOST_CPUS = 16
-"""CPUs whose governor is compared; whoever changes it does so for all."""
+"""CPUs whose governor and bounds are compared; whoever changes it does so for all."""
 _QUEUE = ("scheduler", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "write_cache", "max_sectors_kb")
 _BELOW_PROC_SYS = (
     *(f"vm/{name}" for name in ("swappiness", "vfs_cache_pressure", "nr_hugepages", "overcommit_memory")),
@@ -47,7 +51,7 @@ _OF_GROUPS = (
     *("cpu.shares", "cpu.weight", "cpu.idle", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.max"),
     *("cpu.cfs_burst_us", "cpu.max.burst", "cpu.uclamp.min", "cpu.uclamp.max"),
     *("cpuset.cpus", "cpuset.mems", "cpuset.effective_cpus", "cpuset.cpus.effective"),
-    *("memory.limit_in_bytes", "memory.max", "memory.high", "memory.swap.max"),
+    *("memory.limit_in_bytes", "memory.swappiness", "memory.max", "memory.high", "memory.swap.max"),
     *(f"blkio.throttle.{way}_{unit}_device" for way in ("read", "write") for unit in ("bps", "iops")),
     *("blkio.weight", "blkio.weight_device", "blkio.bfq.weight", "io.max", "io.weight", "io.bfq.weight"),
 )
@@ -268,6 +272,7 @@ class LabValues:
 def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:
     """The files of the host's settings that are compared; some hosts lack some."""
     yield from (roots.sys / name for name in _BELOW_SYS)
+    yield from (path for pattern in _BY_PATTERN for path in sorted(roots.sys.glob(pattern)))
     yield from (roots.proc / "sys" / name for name in _BELOW_PROC_SYS)
     if not _is_advised(roots):
         yield roots.sys / _SCANNED
