@@ -106,6 +106,12 @@ async def test_a_clock_that_is_not_known_is_absent_and_so_is_what_follows_from_i
         (account() | {"threads": 2}, "threads of the replay: 2, but 4"),
         (account() | {"warm": account()["warm"] | {"disagreed": 3}}, "3 queries were answered differently"),
         ({"warm": {}}, "the replay's account has no measured"),
+        (account(latency_p95=0.0001), "the replay has 0.0001 s as percentile 95 and 0.001 s as percentile 50"),
+        (account(latency_p50=1.0, latency_p95=1.0, latency_max=1.0), "took 32.000 s together, more than 4 connections"),
+        (
+            account(latency_p50=1e-5, latency_p95=2e-4, latency_max=3e-3),
+            "the latencies of the replay are too short: its operations took at most 0.016 s",
+        ),
     ],
 )
 async def test_accounts_that_are_not_believed(

@@ -13,6 +13,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import NETWORK, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads import query_log
+from vmlab.workloads.reports.closed_loop import demand_busy, mean_bounds
 from vmlab.workloads.metrics import Metric, ToolTime, latencies, with_run_time
 from vmlab.workloads.programs import ask, command, install, told_progress
 from vmlab.workloads.services import selects, sql
@@ -44,6 +45,8 @@ _STAGING_SECONDS = {"kvm": 3.0, "tcg": 25.0}
 _AROUND = {"kvm": 0.3, "tcg": 1.0}
 _DATA_BYTES = 96 * 2**20
 """23 MiB of tables and indexes, and what InnoDB's own logs take besides: a guess."""
+_SLACK = 1.02
+"""Queries and passes are timed by clocks of several processes."""
 _OF_NO_CLOCK = {"qemu": "an emulated processor has no clock of its own"}
 """By systemd-detect-virt(1), whose ``qemu`` means QEMU without KVM."""
 
@@ -167,6 +170,7 @@ class Replay(Workload[ReplayParams]):
         cpus = await _cpus(context.peer)
         demand_equal("threads of the replay", account["threads"], cpus * self.params.threads_per_cpu)
         clock, why = await _clock(context.peer)
+        self._demand_latencies(measured, account["threads"])
         seconds = measured["seconds"]
         values = {
             RUN_TIME: seconds,
@@ -185,6 +189,19 @@ class Replay(Workload[ReplayParams]):
             values["run_time_at_1_ghz"] = seconds * clock / 1e9
             values["core_seconds_at_1_ghz"] = seconds * cpus * clock / 1e9
         return Collected(values, {"replay": finished.stdout, "stderr": finished.stderr, "clock": why})
+
+    def _demand_latencies(self, measured: dict[str, Any], threads: int) -> None:
+        """The processes had the time for the queries, and little else; each takes a whole connection of the log."""
+        seconds, longest = measured["seconds"], measured["latency_max"]
+        told = {50: measured["latency_p50"], 95: measured["latency_p95"], 100: longest}
+        least, most = (measured["queries"] * mean for mean in mean_bounds("the replay", told))
+        if least > threads * seconds * _SLACK:
+            raise WorkloadError(
+                f"the replay's queries took {least:.3f} s together, more than {threads} connections have in its "
+                f"{seconds:.3f} s"
+            )
+        of_one = max(map(len, self._queries()))
+        demand_busy("the replay", most, min(threads, self.params.connections), seconds, of_one * longest)
 
     def _demand_same(self, warm: dict[str, Any], measured: dict[str, Any], queries: int) -> None:
         for name, one in (("warm", warm), ("measured", measured)):
