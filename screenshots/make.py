@@ -16,6 +16,7 @@ from typing import Any
 from textual.app import App
 from textual.pilot import Pilot
 
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.errors import UsageError
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import resolve_run, store_of
@@ -84,8 +85,10 @@ async def pictures(store: Path, compared: Path, size: tuple[int, int]) -> None:
             await pilot.pause(0.2)
         replay.playback.paused = True
         # In the middle of the second cell's work every chart and every bar has something to show.
-        second = replay.playback.recording.executions()[1]
-        replay.seek_to((second[0] + second[1]) / 2)
+        recording = replay.playback.recording
+        spans = (cell.execution for cell in RunTimeline.of(recording.events).cells.values())
+        second = [span for span in spans if span is not None][1]
+        replay.seek_to(sum(second) / 2 - recording.began)
         await picture(app, pilot, "live")
         await pilot.press("escape", "3")
         await shows(app, pilot, "passed")

@@ -10,6 +10,7 @@ import pytest
 from vmlab.cli import one_run
 from vmlab.cli.commands import plan_commands, scale_command
 from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.options import Beside
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import runs_folder
 from vmlab.plan.scenario_file.loading import load
@@ -28,7 +29,7 @@ PLANNERS: dict[str, Callable[[str, Overrides], object]] = {
     "plan": lambda path, overrides: plan_commands.plan.main(
         [path, "--size", overrides.size, *(f"--asset={one}" for one in overrides.assets)], standalone_mode=False
     ),
-    "run": lambda path, overrides: one_run.started(load(path), overrides, InterruptedLater()),
+    "run": lambda path, overrides: one_run.started(load(path), overrides, InterruptedLater(), Beside()),
     "scale": lambda path, overrides: scale_command._planned(load(path), overrides, True, 2),
 }
 

@@ -13,9 +13,9 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import NETWORK, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads import query_log
-from vmlab.workloads.reports.closed_loop import demand_busy, mean_bounds
 from vmlab.workloads.metrics import Metric, ToolTime, latencies, with_run_time
 from vmlab.workloads.programs import ask, command, install, told_progress
+from vmlab.workloads.reports.closed_loop import demand_busy, mean_bounds
 from vmlab.workloads.services import selects, sql
 from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import demand_equal, demand_success, last_object
