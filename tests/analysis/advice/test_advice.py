@@ -43,12 +43,14 @@ def document(
     ksm: tuple[float, ...] | None = None,
     o_direct: bool | None = None,
     known: bool = True,
+    flushes: float | None = 0.0,
     **more: Any,
 ) -> RunDocument:
     """A recording of a guest with one disk on a host of 16 GiB."""
     moved = {"disk_read_bytes_per_second": figure(read / seconds, read)}
     moved |= {"disk_write_bytes_per_second": figure(written / seconds, written)}
     moved |= {"disk_await_ms": figure(await_ms), "disk_queue_depth": figure(queue)}
+    moved |= {} if flushes is None else {"disk_flushes_per_second": figure(flushes)}
     disk = {"format": "raw", "cache": cache, "o_direct": o_direct, "below": "sda", **more}
     its = DomainDiskDocument("vda", "/db", **disk, figures=moved if known else {})
     of_host = {"host_read_bytes_per_second": figure(from_disk / seconds, from_disk)}
@@ -82,6 +84,11 @@ def test_a_guest_that_waits_without_the_page_cache() -> None:
         "it moved 4 GiB for all guests and the host itself",
         "4 GiB of the host's memory, 25 %, was available for a page cache",
     )
+
+
+def test_flushes_that_were_not_counted_are_named_beside_the_writes() -> None:
+    words = "how often it flushed is not known, and a flush waits for the disk in each mode"
+    assert [words in advise(document(flushes=one)).advice[0].why for one in (None, 0.0, 10.0)] == [True, False, False]
 
 
 def test_a_cache_that_serves_reads() -> None:

@@ -226,6 +226,24 @@ def test_a_load_with_flushes_has_answers_and_no_change_follows(tmp_path: Path) -
     assert copied_document(found)["copied"]["changes"] == []
 
 
+@pytest.mark.parametrize("said", [{"flushes_known": False}, {"seen_by": "process"}])
+@pytest.mark.parametrize(("writes", "changes"), [({"writes": BOTH["writes"]}, []), ({}, ["cache-writeback"])])
+def test_flushes_that_were_not_counted_are_not_taken_for_none(
+    tmp_path: Path, said: dict[str, Any], writes: dict[str, Any], changes: list[str]
+) -> None:
+    """A load of reads alone has nothing to flush. Scenarios of older versions only say that no libvirt told of it."""
+    copy(tmp_path, {"load": {**DAY, **writes}})
+    found = copied(tmp_path / RUN / "run.sqlite")
+    assert found.flushes_known and found.better == ["cache-writeback"]
+    found = replace(found, recorded=found.recorded.model_copy(update=said))
+    assert found.answers and found.better == changes
+    body = copied_document(found)["copied"]
+    assert body["flushes_known"] is False and [one["setting"] for one in body["changes"]] == changes
+    text = " ".join(copied_text(found, 120).split())
+    assert ("no change follows from it: how often the guest flushes is not known" in text) is not bool(changes)
+    assert ("to change it" in text) is bool(changes)
+
+
 def test_what_is_worse_in_one_answer_is_no_change(like: Path) -> None:
     found = copied(like)
     assert found.better == ["cache-writeback"]

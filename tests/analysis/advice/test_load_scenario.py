@@ -75,7 +75,7 @@ def test_the_busiest_disk_is_copied_with_all_that_was_recorded_of_it(tmp_path: P
     assert (phase.reads.rate, phase.reads.size, phase.writes.rate, phase.writes.size) == (80, 4096, 40, 8192)
     assert phase.reads.latency == pytest.approx(0.005)
     assert phase.writes.latency == pytest.approx(0.02)
-    assert (phase.time, phase.flushes) == (90, 10)
+    assert (phase.time, phase.flushes, recorded.flushes_known) == (90, 10, True)
     assert file.scenario.workloads["writes"].params["fdatasync"] == 4
     # Its domain is not here, and the recording has the rest.
     assert file.scenario.guests["vm"].vcpus == 2
@@ -167,7 +167,7 @@ def test_requests_that_the_host_split_or_merged_tell_no_order(tmp_path: Path, ti
 def test_a_qemu_without_libvirt_is_copied_by_its_trace(tmp_path: Path) -> None:
     _, file = copied(recording(tmp_path / "r.sqlite", BY_PROCESS, OF_TRACE, traced(0, 0)))
     recorded = file.scenario.recorded
-    assert recorded is not None and recorded.seen_by == "process"
+    assert recorded is not None and recorded.seen_by == "process" and not recorded.flushes_known
     (phase,) = recorded.phases.values()
     assert phase.reads is not None and phase.writes is not None and phase.flushes is None
     assert (phase.reads.rate, phase.reads.size, phase.writes.rate, phase.writes.size) == (80, 4096, 40, 8192)

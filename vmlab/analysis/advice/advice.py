@@ -53,6 +53,7 @@ MORE = 1.5
 """How many times as much as the guest read its QEMU may have read, so that it was read for the guest alone."""
 KSM_LITTLE_PERCENT, KSMD_MUCH_PERCENT = 1.0, 5.0
 """Percent of the host's memory that KSM saved, and of a CPU that ksmd used for it."""
+_NO_FLUSHES = "how often it flushed is not known, and a flush waits for the disk in each mode"
 _NOTHING_BELOW = "nothing is known of the host's disk below its file"
 COPY_RUN = "vmlab advise {run} --disk {disk} -o try.yaml && vmlab run try.yaml"
 """Measures a cache mode with the load that was recorded."""
@@ -159,10 +160,11 @@ def _direct(disk: DiskEvidence) -> Advice:
         return Advice(disk.name, f"the host has no room for a cache: {available}, and {waits}")
     moved = f"it read {format_bytes(disk.read_bytes)} and wrote {format_bytes(disk.written_bytes)} in {_time(disk)}"
     taken = f"{disk.written_percent:.0f} % were writes, which the page cache would take in at once"
+    unknown = [] if disk.flushes == disk.flushes else [_NO_FLUSHES]
     return Advice(
         disk.name,
         f"cache {disk.cache} may cost this guest time: it leaves out the host's page cache, and the guest waited",
-        (waits, f"{moved}: {taken}", *_busy(disk), f"{available} for a page cache"),
+        (waits, f"{moved}: {taken}", *unknown, *_busy(disk), f"{available} for a page cache"),
         COPY_RUN,
     )
 

@@ -42,6 +42,7 @@ class DiskEvidence:
     process_written_bytes: float
     await_ms: float
     queue: float
+    flushes: float
     below: str
     busy_percent: float
     below_await_ms: float
@@ -92,6 +93,7 @@ def _evidence(
         process_written_bytes=_area(domain.figures, "host_write_bytes_per_second"),
         await_ms=mean_of(figures, "disk_await_ms"),
         queue=mean_of(figures, "disk_queue_depth"),
+        flushes=mean_of(figures, "disk_flushes_per_second"),
         below=disk.below,
         busy_percent=mean_of(below, "disk_util_percent"),
         below_await_ms=mean_of(below, "disk_await_ms"),

@@ -126,13 +126,31 @@ class Copied:
         return found
 
     @property
+    def flushes_known(self) -> bool:
+        """Whether the flushes of the recorded disk were counted, as libvirt alone does; older scenarios do not say."""
+        return self.recorded.flushes_known and self.recorded.seen_by != "process"
+
+    @property
+    def why_no_change(self) -> str:
+        """Why no change follows from any answer; empty where one may."""
+        phases = self.recorded.phases.values()
+        if any(phase.flushes for phase in phases):
+            return "the load has flushes, whose time a cache mode changes too, and no metric has that time"
+        if not self.flushes_known and any(phase.writes for phase in phases):
+            return (
+                "how often the guest flushes is not known, as libvirt alone counts that; the copy has no flushes, and "
+                "a cache mode changes their time too"
+            )
+        return ""
+
+    @property
     def better(self) -> list[str]:
-        """The settings that answered better and nowhere worse; none for a load with flushes, whose time no figure has.
+        """The settings that answered better and nowhere worse; none where `why_no_change` says so.
 
         A rate counts where the disk set it. Reads with a cold page cache decide nothing where those with a warm one are
         answered, as in a guest that has run for long.
         """
-        if any(phase.flushes for phase in self.recorded.phases.values()):
+        if self.why_no_change:
             return []
         told = grouped((one.setting, one.difference.better) for one in self._deciding() if not self._is_set_aside(one))
         return [setting for setting, answers in told.items() if True in answers and False not in answers]
@@ -359,6 +377,7 @@ def copied_document(found: Copied) -> dict[str, Any]:
         "copied": {
             "recording": recorded.run,
             **picked(recorded, "domain", "disk", "advice"),
+            "flushes_known": found.flushes_known,
             "is_likeness": found.is_likeness,
             "ways": ways,
             "answers": [jsonable(one) for one in found.answers],

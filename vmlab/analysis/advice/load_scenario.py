@@ -61,10 +61,11 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
         domain=visible_line(domain.name),
         disk=visible_line(one.target),
         seen_by="process" if domain.source == "process" else "libvirt",
+        flushes_known=flushes_known,
         advice=advice,
         phases=phases,
     )
-    work = load_work(recorded, orders, flushes_known=flushes_known)
+    work = load_work(recorded, orders)
     ways = {name for phase in phases.values() for name in phase.ways}
     work = replace(work, repeats=readings_needed(len(ways) * len(work.metrics)))
     return name, copied_scenario(_guest(document.run.id, domain, one), trial, work)

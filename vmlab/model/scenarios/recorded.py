@@ -74,6 +74,8 @@ class Recorded(ScenarioPart):
     """The domain's disk, by its target."""
     seen_by: Literal["", "libvirt", "process"] = ""
     """What told of the domain: libvirt, or its QEMU process alone."""
+    flushes_known: bool = True
+    """Whether its flushes were counted."""
     advice: str = ""
     """What the recording advised for the disk."""
     phases: Annotated[dict[PointName, RecordedPhase], Field(min_length=1, max_length=MOST_PHASES)]

@@ -100,7 +100,7 @@ def pace_text(rate: float) -> str:
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text}/s"
 
 
-def load_work(recorded: Recorded, orders: Orders, *, flushes_known: bool = True) -> Work:
+def load_work(recorded: Recorded, orders: Orders) -> Work:
     """What the guest of a scenario does that copies the load, in the orders that a trace tells, else in both."""
     ways = [name for name in WORDS if any(name in phase.ways for phase in recorded.phases.values())]
     seconds = _seconds(recorded)
@@ -111,7 +111,7 @@ def load_work(recorded: Recorded, orders: Orders, *, flushes_known: bool = True)
         f"The load of {recorded.domain}'s disk {recorded.disk}, as it was recorded, with each cache mode.",
         metrics=(LATENCY, "iops") if has_no_pace else (LATENCY,),
         target=recorded.disk,
-        heading=tuple(_heading(recorded, ways, orders, flushes_known)),
+        heading=tuple(_heading(recorded, ways, orders)),
         changes=tuple(f"cache-{mode}" for mode in SWITCHABLE),
         axes=partial(_axes, recorded, ways, orders),
         more={"recorded": recorded_keys(recorded)},
@@ -122,6 +122,7 @@ def recorded_keys(recorded: Recorded) -> dict[str, Any]:
     """The key ``recorded`` as a scenario has it."""
     names = ("run", "domain", "disk", "seen_by", "advice")
     said = {name: getattr(recorded, name) for name in names if getattr(recorded, name)}
+    said |= {} if recorded.flushes_known else {"flushes_known": False}
     return {**said, "phases": {name: _phase_keys(phase) for name, phase in recorded.phases.items()}}
 
 
@@ -215,7 +216,7 @@ def _words(phase: RecordedPhase) -> str:
     return f"recorded over {format_seconds(phase.time)}: {'; '.join(parts)}"
 
 
-def _heading(recorded: Recorded, ways: list[str], orders: Orders, flushes_known: bool) -> Iterator[str]:
+def _heading(recorded: Recorded, ways: list[str], orders: Orders) -> Iterator[str]:
     yield f"The load is that of {recorded.domain}'s disk {recorded.disk} in the recording {recorded.run}:"
     yield from (f"- {_words(phase)}" for phase in recorded.phases.values())
     for name in (one for one in ways if one in orders):
@@ -230,7 +231,7 @@ def _heading(recorded: Recorded, ways: list[str], orders: Orders, flushes_known:
     yield f"Which blocks it read and wrote is not known: files are as large as what it moved, 1 GiB at most{again}."
     if READS in ways:
         yield f"How often it read the same again is not known: {CACHED} is as if the host's page cache had all of it."
-    if not flushes_known:
+    if not recorded.flushes_known:
         yield "How often it flushed is not known: no libvirt counts its requests, and a flush names no file."
     yield (
         "Rates are the recorded ones in each setting, so that the difference is in the latency; where the same number "

@@ -105,11 +105,8 @@ def _switch(is_on: bool) -> str:
 def _changes(found: Copied) -> Iterator[str]:
     """What changes the VM, for each setting that answered better."""
     recorded = found.recorded
-    if found.answers and any(phase.flushes for phase in recorded.phases.values()):
-        yield (
-            "no change follows from it: the load has flushes, whose time a cache mode changes too, and no metric has "
-            "that time"
-        )
+    if found.answers and found.why_no_change:
+        yield f"no change follows from it: {found.why_no_change}"
     for change in changes_of(found):
         change_words = _of_process if recorded.seen_by == "process" else _of_libvirt
         yield visible_line(f"to change it: {change_words(recorded, change.driver)}")
