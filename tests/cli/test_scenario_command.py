@@ -23,6 +23,8 @@ from vmlab.telemetry.domains.libvirt_reader import FoundDomain, LibvirtReader
 from vmlab.telemetry.source import Roots
 
 Captured = pytest.CaptureFixture[str]
+HERE = "qemu:///session"
+ELSEWHERE = ["qemu+ssh://other/system", "qemu+unix:///system?socket=/tmp/forwarded", "test:///default"]
 
 
 def printed(capsys: Captured, *words: str) -> tuple[int, str, str]:
@@ -166,12 +168,22 @@ def domains(monkeypatch: pytest.MonkeyPatch) -> dict[str, FoundDomain]:
     return found
 
 
+@pytest.mark.parametrize("uri", ELSEWHERE)
+def test_the_disk_of_another_hosts_domain_is_not_looked_for_here(
+    domains: dict[str, FoundDomain], uri: str, capsys: Captured
+) -> None:
+    words = ["image", "add", "mine", "--domain", "off", "--connect", uri, "--user", "root", "--key", "k"]
+    assert command_line(words) == 2
+    err = capsys.readouterr().err
+    assert "copy the disk's file to this host, and name it with --disk FILE" in err and len(err.splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", ["off", "-"])
 def test_the_disk_of_a_domain_that_is_shut_off_is_copied(
     domains: dict[str, FoundDomain], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     piped(monkeypatch, with_disk(source="<source file='/no/other'/>"))
-    assert disk_to_copy(name, "test:///default") == Path("/no/d")
+    assert disk_to_copy(name, HERE) == Path("/no/d")
 
 
 @pytest.mark.parametrize(
@@ -186,14 +198,14 @@ def test_the_disk_of_a_domain_that_is_shut_off_is_copied(
             RefusedError,
             r"is the device /dev/vg/a \(`qemu-img convert -f raw -O qcow2 /dev/vg/a FILE`, and --disk FILE\)",
         ),
-        ("nobody", UsageError, "there is no domain 'nobody' at test:///default"),
+        ("nobody", UsageError, f"there is no domain 'nobody' at {HERE}"),
     ],
 )
 def test_no_other_disk_is_copied(
     domains: dict[str, FoundDomain], name: str, error: type[VmlabError], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        disk_to_copy(name, "test:///default")
+        disk_to_copy(name, HERE)
 
 
 def test_a_domain_that_was_started_while_its_disk_was_copied_is_refused(
@@ -204,7 +216,7 @@ def test_a_domain_that_was_started_while_its_disk_was_copied_is_refused(
         new.demand_unused()
 
     monkeypatch.setattr(image_commands, "add", copy)
-    words = ["image", "add", "mine", "--domain", "off", "--connect", "test:///default", "--user", "root", "--key", "k"]
+    words = ["image", "add", "mine", "--domain", "off", "--connect", HERE, "--user", "root", "--key", "k"]
     assert command_line(words) == 3
     assert "domain off is running" in capsys.readouterr().err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import threading
@@ -32,7 +33,8 @@ _MOST_BYTES = 2**20
 _PATIENCE_SECONDS = 15.0
 _PIPED = "<standard input>"
 _LONGEST_NAME = 255
-_OF_THIS_HOST = "qemu:///"
+_OF_THIS_HOST = re.compile(r"qemu(\+unix)?:///(?!.*[?&]socket=).*")
+"""URIs of libvirts of this host; a socket of another path may be one that ssh forwards."""
 _ENDINGS = (".xml", ".conf", ".txt", ".cfg")
 _T = TypeVar("_T")
 
@@ -81,10 +83,16 @@ def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
 
 
 def disk_to_copy(name: str, connect: str | None = None) -> Path:
-    """The file of the first disk of a domain that is shut off. Raises UsageError where there is none, and RefusedError
-    where the domain runs, or will go on where it was saved, and for a device and a volume of a storage pool.
+    """The file of the first disk of a domain of this host that is shut off. Raises UsageError where there is none, and
+    RefusedError where the domain runs, or will go on where it was saved, and for a device and a volume of a storage
+    pool.
     """
     uri, named = connect or SYSTEM, f"domain {shorten(name)}"
+    if not _is_here(uri):
+        raise UsageError(
+            f"{shorten(uri, 200)} is not known to be a libvirt of this host, and a file of that path here would be "
+            "another one: copy the disk's file to this host, and name it with --disk FILE"
+        )
     domain = _domain(name, uri)
     guest = guest_of_xml(domain.xml, f"{uri} {shorten(name)}", named)
     if guest.is_running:
@@ -111,6 +119,11 @@ def disk_to_copy(name: str, connect: str | None = None) -> Path:
     if disk.protocol != FILE or not disk.file.startswith("/"):
         raise UsageError(f"{what} {shorten(disk.file, 200)} by {disk.protocol}, and no file of this host's")
     return Path(disk.file)
+
+
+def _is_here(uri: str) -> bool:
+    """Whether the files of its domains are known to be those of this host."""
+    return _OF_THIS_HOST.fullmatch(uri) is not None
 
 
 def _domain(name: str, uri: str) -> FoundDomain:
@@ -157,8 +170,7 @@ def guest_of_text(raw: bytes, name: str) -> FoundGuest:
 
 def _of_domain(domain: FoundDomain, source: str, uri: str, roots: Roots) -> FoundGuest:
     origin = f"domain {shorten(source)} of {uri}"
-    is_here = uri.startswith(_OF_THIS_HOST)
-    guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", origin, roots, is_here=is_here)
+    guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", origin, roots, is_here=_is_here(uri))
     # Of one that runs libvirt would ask QEMU's monitor.
     unknown = [] if guest.is_running else [disk for disk in guest.disks if "size" not in disk.found.said]
     try:
