@@ -238,6 +238,33 @@ def test_a_disk_is_named_in_one_way(
     assert capsys.readouterr().err == f"vmlab: {told}\n"
 
 
+@pytest.mark.parametrize(
+    ("uri", "is_read"), [(HERE, True), ("qemu+unix:///system", True), *((one, False) for one in ELSEWHERE)]
+)
+def test_files_of_this_host_are_read_for_a_domain_of_this_host_alone(
+    domains: dict[str, FoundDomain], tmp_path: Path, uri: str, is_read: bool, capsys: Captured
+) -> None:
+    disk = tmp_path / "d.img"
+    disk.write_bytes(bytes(4096))
+    domains["off"] = domains["off"]._replace(xml=with_disk(source=f"<source file='{disk}'/>"))
+    code, out, _ = printed(capsys, "off", "--connect", uri)
+    assert code == 0
+    assert ("in the size of" in out) is is_read
+    assert (f"# - vda: {disk} may be a file of another host: what lies there is not known here" in out) is not is_read
+
+
+def test_files_of_this_host_are_not_read_for_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    disk, text = tmp_path / "d.img", tmp_path / "web01.xml"
+    disk.write_bytes(bytes(4096))
+    text.write_text(with_disk(source=f"<source file='{disk}'/>"))
+    piped(monkeypatch, text.read_text())
+    for source in ("-", str(text)):
+        code, out, _ = printed(capsys, source)
+        assert code == 0 and "in the size of" not in out and "nothing tells its size" in out
+
+
 def test_libvirt_is_asked_for_sizes_where_no_monitor_answers_for_it(domains: dict[str, FoundDomain]) -> None:
     asked: list[str] = []
 

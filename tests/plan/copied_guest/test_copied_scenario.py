@@ -19,7 +19,7 @@ from vmlab.plan.hosting import check_fit
 from vmlab.plan.planning import make_plan, validate_all
 from vmlab.plan.scenario_file.loading import ScenarioFile, read
 from vmlab.plan.terms import HostFacts, Overrides
-from vmlab.telemetry.source import Roots
+from vmlab.telemetry.source import THE_HOST, Roots
 
 NOWHERE = Roots(Path("/no"), Path("/no"), Path("/no"))
 GUESTS = {
@@ -147,7 +147,7 @@ def test_a_disk_is_as_large_as_the_labs_image_at_least(tmp_path: Path) -> None:
     disk.write_bytes(bytes(4096))
     source = f"<source file='{disk}'/>"
     host = replace(ROOMY, images={"debian": 2743 << 20})
-    text, file = written(guest_of_xml(with_disk("type='raw'", source=source), "x.xml", "a test"), host)
+    text, file = written(guest_of_xml(with_disk("type='raw'", source=source), "x.xml", "a test", THE_HOST), host)
     assert file.scenario.guests["vm"].disk_bytes == 2743 << 20
     assert "4 KiB in the size of" in text and "; from 2743 MiB to 64 TiB here" in text
 
@@ -205,7 +205,8 @@ def with_files(*files: str) -> str:
         for letter, file in zip("bcd", files[1:], strict=False)
     ]
     first = with_disk("type='raw'", source=f"<source file='{files[0]}'/>")
-    return written(guest_of_xml(first.replace("</devices>", f"{''.join(disks)}</devices>"), "x.xml", "a test"))[0]
+    text = first.replace("</devices>", f"{''.join(disks)}</devices>")
+    return written(guest_of_xml(text, "x.xml", "a test", THE_HOST))[0]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from tests.plan.copied_guest.guests import disk_keys, with_disk
 from vmlab.plan.copied_guest.found_guest import FoundGuest
 from vmlab.plan.copied_guest.xml_guest import guest_of_xml
+from vmlab.telemetry.source import THE_HOST
 
 
 def read(text: str) -> FoundGuest:
@@ -51,7 +52,8 @@ def test_a_disk_that_is_shared_has_the_cache_mode_that_libvirt_gives_it(more: st
 def test_a_file_that_the_header_names_is_a_line_where_the_xml_says_nothing(more: str, tmp_path: Path) -> None:
     file = tmp_path / "d.qcow2"
     file.write_bytes(struct.pack(">4sIQIIQ", b"QFI\xfb", 3, 112, 9, 16, 40 << 30).ljust(200, b"\0"))
-    (disk,) = read(with_disk("type='qcow2'", source=f"<source file='{file}'/>", more=more)).disks
+    text = with_disk("type='qcow2'", source=f"<source file='{file}'/>", more=more)
+    (disk,) = guest_of_xml(text, "x.xml", "a test", THE_HOST).disks
     line = (
         f"vda: it reads another file below it, by the qcow2 header of {file}; the lab's data disk has nothing below it"
     )

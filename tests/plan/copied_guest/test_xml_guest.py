@@ -13,6 +13,7 @@ from tests.telemetry.recorded import RecordedHost
 from vmlab.model.errors import ScenarioError
 from vmlab.plan.copied_guest.found_guest import FoundGuest
 from vmlab.plan.copied_guest.xml_guest import guest_of_xml
+from vmlab.telemetry.source import THE_HOST
 
 
 def read(text: str) -> FoundGuest:
@@ -210,8 +211,8 @@ def test_pages_without_a_size_are_those_of_the_domains_host(kib: int, pages: str
     host = RecordedHost(tmp_path)
     host.proc("meminfo", f"HugePages_Total: 0\nHugepagesize:    {kib} kB\n")
     text = with_element("<memoryBacking><hugepages/></memoryBacking>")
-    assert keys(guest_of_xml(text, "x.xml", "a test", host.roots, is_here=True))["huge_pages"] == pages
-    assert "huge_pages" not in keys(guest_of_xml(text, "x.xml", "a test", host.roots))
+    assert keys(guest_of_xml(text, "x.xml", "a test", host.roots))["huge_pages"] == pages
+    assert "huge_pages" not in keys(read(text))
 
 
 def test_a_cache_of_tables_has_any_unit() -> None:
@@ -309,15 +310,20 @@ def test_a_pool_of_ceph_is_where_the_disk_lies() -> None:
     assert disk_keys(read(text))["backing"] == "rbd:pool"
 
 
-def test_size_and_place_of_a_file_that_is_here(tmp_path: Path) -> None:
+def test_size_and_place_of_a_file_are_read_for_a_domain_of_this_host_alone(tmp_path: Path) -> None:
     file = tmp_path / "d.qcow2"
-    header = struct.pack(">4sIQIIQ", b"QFI\xfb", 3, 0, 0, 17, 40 << 30)
-    file.write_bytes(header.ljust(72, b"\0") + struct.pack(">Q", 1 << 4) + bytes(24))
-    found = disk_keys(read(with_disk("type='qcow2'", source=f"<source file='{file}'/>")))
+    header = struct.pack(">4sIQIIQ", b"QFI\xfb", 3, 112, 9, 17, 40 << 30)
+    file.write_bytes(header.ljust(72, b"\0") + struct.pack(">Q", 1 << 4) + bytes(200))
+    text = with_disk("type='qcow2'", source=f"<source file='{file}'/>")
+    found = disk_keys(guest_of_xml(text, "x.xml", "a test", THE_HOST))
     assert (found["size"], found["cluster"], found["extended_l2"]) == (40 << 30, "128 KiB", True)
     assert found["backing"] == f"folder:{tmp_path}"
+    (disk,) = (other := read(text)).disks
+    assert not {"size", "cluster", "extended_l2", "backing"} & disk_keys(other).keys()
+    assert disk.found.lacks == [f"vda: {file} may be a file of another host: what lies there is not known here"]
     file.write_bytes(bytes(5 << 20))
-    assert disk_keys(read(with_disk("type='raw'", source=f"<source file='{file}'/>")))["size"] == 5 << 20
+    text = with_disk("type='raw'", source=f"<source file='{file}'/>")
+    assert disk_keys(guest_of_xml(text, "x.xml", "a test", THE_HOST))["size"] == 5 << 20
 
 
 @pytest.mark.parametrize("tag", ["readonly", "transient"])

@@ -52,9 +52,12 @@ class _Header(NamedTuple):
     has_backing: bool
 
 
-def look_below(disk: FoundDisk, named: DomainDisk, roots: Roots, seen_by: Path | None = None) -> None:
+def look_below(disk: FoundDisk, named: DomainDisk, here: Roots | None, seen_by: Path | None = None) -> None:
     """Note size and place of a disk, as far as they are to be had here; `seen_by` is the folder in /proc of the process
     that has it open. Nothing is opened but a regular file, and a logical volume in a format with a header, to be read.
+
+    `here` are the files of the disk's host, None where that may be another one: a file of the same path here is another
+    file then, and nothing of this host is read.
     """
     if named.protocol == "rbd":
         _in_a_pool(disk, named)
@@ -65,13 +68,16 @@ def look_below(disk: FoundDisk, named: DomainDisk, roots: Roots, seen_by: Path |
         if named.protocol not in (FILE, UNKNOWN):
             disk.found.lack(f"{disk.target}: it is reached by {named.protocol}; the lab's disks lie on this host")
         return
+    if here is None:
+        disk.found.lack(f"{disk.target}: {named.file} may be a file of another host: what lies there is not known here")
+        return
     path = path_seen_by(seen_by, named.file) if seen_by is not None else Path(named.file)
     try:
         state = path.stat()
         if stat.S_ISBLK(state.st_mode):
-            _on_a_device(disk, named, path, state, roots)
+            _on_a_device(disk, named, path, state, here)
         elif stat.S_ISREG(state.st_mode):
-            _in_a_file(disk, named, path, state, roots)
+            _in_a_file(disk, named, path, state, here)
     except (OSError, ValueError):
         disk.found.lack(f"{disk.target}: {named.file} is not on this host, or this user may not see it")
 

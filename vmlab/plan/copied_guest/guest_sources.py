@@ -94,7 +94,7 @@ def disk_to_copy(name: str, connect: str | None = None) -> Path:
             "another one: copy the disk's file to this host, and name it with --disk FILE"
         )
     domain = _domain(name, uri)
-    guest = guest_of_xml(domain.xml, f"{uri} {shorten(name)}", named)
+    guest = guest_of_xml(domain.xml, f"{uri} {shorten(name)}", named, THE_HOST)
     if guest.is_running:
         raise RefusedError(
             f"{named} is running, and a copy of a disk in use proves nothing",
@@ -170,7 +170,7 @@ def guest_of_text(raw: bytes, name: str) -> FoundGuest:
 
 def _of_domain(domain: FoundDomain, source: str, uri: str, roots: Roots) -> FoundGuest:
     origin = f"domain {shorten(source)} of {uri}"
-    guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", origin, roots, is_here=_is_here(uri))
+    guest = guest_of_xml(domain.xml, f"{uri} {shorten(source)}", origin, roots if _is_here(uri) else None)
     # Of one that runs libvirt would ask QEMU's monitor.
     unknown = [] if guest.is_running else [disk for disk in guest.disks if "size" not in disk.found.said]
     try:

@@ -41,8 +41,10 @@ _VIRTIO_SCSI = ("virtio-scsi", "virtio-transitional", "virtio-non-transitional")
 _LIMIT = re.compile(r"(total|read|write)_(iops|bytes)_sec(_max|_max_length)?")
 
 
-def found_disks(root: etree._Element, domain: Domain, guest: Findings, roots: Roots) -> Iterator[FoundDisk]:
-    """The disks of a domain whose XML is `root`; what is no disk that the lab has is noted of the `guest`."""
+def found_disks(root: etree._Element, domain: Domain, guest: Findings, here: Roots | None) -> Iterator[FoundDisk]:
+    """The disks of a domain whose XML is `root`; what is no disk that the lab has is noted of the `guest`. `here` are
+    the files of the domain's host, None where that may be another.
+    """
     known = {disk.target: disk for disk in domain.disks}
     for element in root.iterfind("devices/disk"):
         target = element.find("target")
@@ -52,10 +54,12 @@ def found_disks(root: etree._Element, domain: Domain, guest: Findings, roots: Ro
             if kind not in ("disk", "lun") and element.find("source") is not None:
                 guest.lack(f"<disk device='{kind}'>: guests of the lab have disks alone")
             continue
-        yield _disk(element, named, root, domain, roots)
+        yield _disk(element, named, root, domain, here)
 
 
-def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, domain: Domain, roots: Roots) -> FoundDisk:
+def _disk(
+    element: etree._Element, named: DomainDisk, root: etree._Element, domain: Domain, here: Roots | None
+) -> FoundDisk:
     if named.format == UNKNOWN and element.get("type") != "volume":
         named = replace(named, format="raw")
     boot = element.find("boot")
@@ -79,7 +83,7 @@ def _disk(element: etree._Element, named: DomainDisk, root: etree._Element, doma
         words = f"it is volume {disk.file} of storage pool {disk.pool}: {vol_path(disk)} names it"
         disk.found.lack(f"{disk.target}: {words}")
     else:
-        look_below(disk, named, roots)
+        look_below(disk, named, here)
     return disk
 
 

@@ -28,7 +28,7 @@ from vmlab.plan.copied_guest.left_over import attributes_of, is_usual, left_of, 
 from vmlab.plan.copied_guest.xml_disks import found_disks
 from vmlab.plan.copied_guest.xml_memory import memory_of
 from vmlab.telemetry.domains.libvirt_reader import domain_of_xml, scaled_bytes
-from vmlab.telemetry.source import THE_HOST, Roots
+from vmlab.telemetry.source import Roots
 
 _TYPES = {"kvm": False, "qemu": True}
 """Whether the guest is emulated, by the type of its domain; other hypervisors are none that the lab has."""
@@ -72,10 +72,8 @@ def is_xml(text: str) -> bool:
     return text.lstrip("\ufeff \t\r\n").startswith("<")
 
 
-def guest_of_xml(
-    text: str, file: Path | str, origin: str, roots: Roots = THE_HOST, *, is_here: bool = False
-) -> FoundGuest:
-    """The guest that the XML describes; `is_here` where its domain is one of this host's.
+def guest_of_xml(text: str, file: Path | str, origin: str, here: Roots | None = None) -> FoundGuest:
+    """The guest that the XML describes; `here` are the files of its domain's host, None where that may be another.
 
     Raises ScenarioError, with line and column, for what is no domain of QEMU's.
     """
@@ -85,14 +83,14 @@ def guest_of_xml(
     # libvirt gives a number to domains that run alone.
     guest.is_running = root.get("id") is not None
     _cpus(root, domain.vcpus, guest.found)
-    memory_of(root, domain.memory_bytes, guest.found, roots if is_here else None)
+    memory_of(root, domain.memory_bytes, guest.found, here)
     _cpu_model(root, guest.found)
     _cpu_time(root, guest.found)
     _tuning(root, guest.found)
     _pinning(root, domain.vcpus, guest.found)
     _cards(root, guest.found)
     _other(root, guest.found)
-    guest.disks += found_disks(root, domain, guest.found, roots)
+    guest.disks += found_disks(root, domain, guest.found, here)
     return guest
 
 
