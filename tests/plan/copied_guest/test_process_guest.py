@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.plan.copied_guest.guests import disk_keys, keys, of_proxmox, throttled_node
+from tests.telemetry.domains.own_guests import OwnGuests
 from tests.telemetry.recorded import RecordedHost
 from vmlab.model.domain import HOST_DEVICE, DomainDisk
-from vmlab.model.errors import RefusedError
+from vmlab.model.errors import RefusedError, UsageError, VmlabError
 from vmlab.plan.copied_guest import below_disk
 from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
+from vmlab.plan.copied_guest.guest_sources import found_guest
 from vmlab.plan.copied_guest.process_guest import guest_of_process, named_so
+from vmlab.telemetry.domains.libvirt_reader import LibvirtReader
 from vmlab.telemetry.domains.qemu_options import QemuOptions
 from vmlab.telemetry.source import Roots
 
@@ -354,6 +357,24 @@ def test_limits_of_a_cgroup_of_version_1_are_lines(tmp_path: Path) -> None:
         "cgroup /a: cpu.shares 512: not copied",
         "cgroup /a: cpu.cfs_quota_us 50000 of 100000: not copied",
     ]
+
+
+def test_a_process_is_found_by_each_name_that_is_shown_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LibvirtReader, "is_there", lambda _: False)
+    guests = OwnGuests(RecordedHost(tmp_path))
+    arguments = "-m 64 -drive file=/no/a,if=virtio"
+    for pid, name in ((71, ""), (81, "web"), (82, "web"), (91, "a/b")):
+        guests.qemu(pid, f"{arguments} -name {name}" if name else arguments)
+    guests.tick(1.0)
+    shown = {domain.name: domain.pid for domain in guests.group.domains}
+    assert shown == {"qemu-71": 71, "web": 81, "web#82": 82, "a_b": 91}
+    for name, pid in shown.items():
+        if name != "web":
+            assert found_guest(name, roots=guests.host.roots).origin == f"QEMU process {pid}"
+    with pytest.raises(UsageError, match="2 processes are called 'web'; name one by its number: "):
+        found_guest("web", roots=guests.host.roots)
+    with pytest.raises(VmlabError, match="did you mean 'qemu-71'"):
+        found_guest("qemu-72", roots=guests.host.roots)
 
 
 def test_a_process_is_named_by_its_guest_or_by_proxmox() -> None:

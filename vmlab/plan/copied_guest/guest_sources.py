@@ -26,7 +26,7 @@ from vmlab.plan.scenario_file.problems import meant, shorten
 from vmlab.plan.scenario_file.yaml_text import as_text
 from vmlab.system.given_file import read_given
 from vmlab.telemetry.domains.libvirt_reader import SYSTEM, FoundDomain, LibvirtReader
-from vmlab.telemetry.domains.qemu_processes import own_guests
+from vmlab.telemetry.domains.qemu_processes import guest_name, own_guests
 from vmlab.telemetry.source import THE_HOST, Roots
 
 _MOST_BYTES = 2**20
@@ -75,7 +75,7 @@ def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
         return _of_file(source)
     if why:
         raise RefusedError(f"{why}; no QEMU process and no file is called {shorten(source)!r} either")
-    running = [one.name for one in own_guests(roots.proc).values() if one.name]
+    running = [guest_name(one.name, pid) for pid, one in own_guests(roots.proc).items()]
     where = "" if reader.is_there() else "; no libvirt listens here"
     raise UsageError(
         f"there is no domain, QEMU process or file {shorten(source)!r}; {meant(source, dict.fromkeys(running))}{where}"

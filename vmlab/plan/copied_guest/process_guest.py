@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from vmlab.telemetry.domains.open_disks import open_files, with_open_files
 from vmlab.telemetry.domains.qemu_arguments import dictionaries_in, pairs
 from vmlab.telemetry.domains.qemu_disks import QemuDisk, switch
 from vmlab.telemetry.domains.qemu_options import QemuOptions, size_in_bytes
+from vmlab.telemetry.domains.qemu_processes import guest_name, shown_names
 from vmlab.telemetry.source import THE_HOST, Roots
 
 _BUSES = {"virtio-blk": "virtio", "scsi-hd": "scsi", "scsi-block": "scsi", "scsi-generic": "scsi"}
@@ -66,7 +68,7 @@ def guest_of_process(pid: int, options: QemuOptions, roots: Roots = THE_HOST) ->
     if options.all("readconfig"):
         words = f"process {pid} was started with -readconfig {options.all('readconfig')[0]}, which cannot be read"
         raise RefusedError(words, remedy="run it as root")
-    name = options.name or f"qemu-{pid}"
+    name = guest_name(options.name, pid)
     tried = options.accelerators
     guest = FoundGuest(name, f"QEMU process {pid}", is_emulated=None if len(tried) > 1 else tried == ("tcg",))
     found = guest.found
@@ -318,6 +320,9 @@ def _throttled(one: QemuDisk, groups: Mapping[str, Mapping[str, Any]]) -> dict[s
 
 
 def named_so(options: Mapping[int, QemuOptions], wanted: str) -> Sequence[int]:
-    """The processes of guests with this name, or this number in Proxmox VE, which it gives by ``-id``."""
-    by_name = [pid for pid, one in options.items() if one.name == wanted]
-    return by_name or [pid for pid, one in options.items() if wanted in one.all("id")]
+    """The processes of guests with this name, or this number in Proxmox VE, which it gives by ``-id``, or shown by this
+    name: two of one name are told apart by the process's id.
+    """
+    by_name = [pid for pid, one in options.items() if guest_name(one.name, pid) == wanted]
+    by_id = [pid for pid, one in options.items() if wanted in one.all("id")]
+    return by_name or by_id or [pid for pid, one in options.items() if wanted in islice(shown_names(one.name, pid), 2)]

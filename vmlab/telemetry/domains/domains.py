@@ -23,7 +23,13 @@ from vmlab.telemetry.domains.domain_rates import (
 )
 from vmlab.telemetry.domains.libvirt_reader import DomainStats, LibvirtReader, domain_of_xml, is_of_a_lab
 from vmlab.telemetry.domains.open_disks import OpenFile, with_open_files
-from vmlab.telemetry.domains.qemu_processes import ProcessCounters, QemuProcess, QemuProcesses, accelerator_of
+from vmlab.telemetry.domains.qemu_processes import (
+    ProcessCounters,
+    QemuProcess,
+    QemuProcesses,
+    accelerator_of,
+    shown_names,
+)
 from vmlab.telemetry.guests import Poller
 from vmlab.telemetry.source import NAN, Roots
 from vmlab.telemetry.told_once import once
@@ -288,10 +294,5 @@ def _with_paths(domain: Domain, figures: Mapping[str, Any]) -> Domain:
 
 
 def _free(name: str, domain: Domain, taken: Mapping[str, Domain]) -> str:
-    """A name that no other domain has, and that can stand in brackets before a disk's. Another domain may be called as
-    one would be with its process's id, so the id is added until nobody has the name.
-    """
-    free = name.replace("/", "_") or f"qemu-{domain.pid}"
-    while free in taken:
-        free = f"{free}#{domain.pid}"
-    return free
+    """A name that no other domain has: one may be called as another would be with its process's id."""
+    return next(free for free in shown_names(name, domain.pid) if free not in taken)

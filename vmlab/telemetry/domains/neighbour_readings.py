@@ -11,7 +11,7 @@ from typing import NamedTuple
 from vmlab.model.results import NeighbourUse
 from vmlab.system.processes import TICKS_PER_SECOND, stat_of
 from vmlab.telemetry.domains.neighbours import Neighbour
-from vmlab.telemetry.domains.qemu_processes import IO, own_guests
+from vmlab.telemetry.domains.qemu_processes import IO, guest_name, own_guests
 from vmlab.telemetry.source import KeyedLines
 
 _RESIDENT = KeyedLines((b"VmRSS:",))
@@ -38,7 +38,7 @@ def _found(proc: Path) -> Iterator[Neighbour]:
     for pid, options in own_guests(proc).items():
         with suppress(OSError, ValueError):
             (resident,) = _RESIDENT.numbers((proc / str(pid) / "status").read_bytes())
-            name = options.name or f"qemu-{pid}"
+            name = guest_name(options.name, pid)
             yield Neighbour(name, options.vcpus, options.memory_bytes, resident << 10)
 
 
@@ -49,7 +49,7 @@ def counted_neighbours(proc: Path) -> dict[tuple[int, int], NeighbourCounters]:
         with suppress(OSError, ValueError):
             stat = stat_of(proc / str(pid))
             moved = _disk_bytes(proc / str(pid) / "io")
-            name = options.name or f"qemu-{pid}"
+            name = guest_name(options.name, pid)
             found[pid, stat.born] = NeighbourCounters(name, stat.ran / TICKS_PER_SECOND, moved)
     return found
 

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -74,7 +74,7 @@ class QemuProcess:
         self.words = options.words()
         """What its arguments name."""
         self.domain = Domain(
-            name=options.name or f"qemu-{pid}",
+            name=guest_name(options.name, pid),
             source="process",
             pid=pid,
             uuid=options.uuid,
@@ -217,6 +217,19 @@ class QemuProcesses:
             return
         with suppress(OSError):
             self._found[int(pid)] = QemuProcess(int(pid), options, self._roots, self._clock_ns)
+
+
+def guest_name(name: str, pid: int) -> str:
+    """What the guest of a process is called: by its own name, and without one by the process."""
+    return name or f"qemu-{pid}"
+
+
+def shown_names(name: str, pid: int) -> Iterator[str]:
+    """Names that can stand in brackets before a disk's, of which a guest has the first that no other one has."""
+    free = guest_name(name, pid).replace("/", "_")
+    while True:
+        yield free
+        free = f"{free}#{pid}"
 
 
 def accelerator_of(said: str, proof: str) -> str:
