@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.called import ended
-from tests.plan.copied_guest.guests import ROOMY
+from tests.plan.copied_guest.guests import ROOMY, with_disk
 from vmlab.analysis.advice.load_scenario import load_scenario
 from vmlab.analysis.document import run_document
 from vmlab.model.cell_event import CellStarted, PhaseEnded, PhaseStarted
@@ -23,6 +24,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.telemetry.domains.domain_rates import OF_DISK
+from vmlab.telemetry.domains.libvirt_reader import FoundDomain, LibvirtReader
 from vmlab.telemetry.domains.traced_disks import OF_TRACE
 
 NAME = "nobody-here-has-this-name"
@@ -48,7 +50,7 @@ def recording(
     writer.append(CellStarted(cell=1, axes={}, repeat=1, guests=0, mono=0.0))
     writer.append(PhaseStarted(cell=1, phase=Phase.EXECUTE, mono=0.0))
     writer.append(DomainsSeen(domains=[domain], mono=1.0))
-    names = [f"{metric}[{NAME}/{target}]" for target in DISKS for metric in metrics]
+    names = [f"{metric}[{domain.name}/{target}]" for target in DISKS for metric in metrics]
     layout = SampleNames.of((*OWN_NAMES, *names))
     own = [1.0 if name == "tick_length_seconds" else 0.0 for name in OWN_NAMES]
     for second in range(1, seconds + 1):
@@ -80,6 +82,20 @@ def test_the_busiest_disk_is_copied_with_all_that_was_recorded_of_it(tmp_path: P
     # Its domain is not here, and the recording has the rest.
     assert file.scenario.guests["vm"].vcpus == 2
     assert "as no domain of that name" in file.text
+
+
+@pytest.mark.parametrize("name", [NAME, "-"])
+def test_a_file_of_the_guests_name_hides_no_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Such as a scenario in the folder from which `vmlab advise` is called."""
+    disk = f"<source file='{DISKS['vdb'].file}'/>"
+    xml = with_disk("cache='none' type='raw'", source=disk).replace("<target dev='vda'", "<target dev='vdb'")
+    found = FoundDomain(xml.replace("<name>one<", f"<name>{name}<"), lambda target: None, is_saved=False)
+    monkeypatch.setattr(LibvirtReader, "is_there", lambda _: True)
+    monkeypatch.setattr(LibvirtReader, "find", lambda _, wanted: found if wanted == name else None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("a scenario")
+    _, file = copied(recording(tmp_path / "r.sqlite", replace(BY_LIBVIRT, name=name)))
+    assert f"domain {name} of qemu:///system" in file.text and "as no domain of that name" not in file.text
 
 
 def test_a_disk_is_named_by_guest_and_target_or_by_its_guest(tmp_path: Path) -> None:

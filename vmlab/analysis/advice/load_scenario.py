@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from vmlab.analysis.advice.advice import LEAST_SECONDS, advise, demand_recording
 from vmlab.analysis.advice.recorded_load import load_ticks, phases_of
@@ -21,9 +20,8 @@ from vmlab.model.visible import visible_line, visible_values
 from vmlab.plan.copied_guest.copied_load import TracedOrder, load_work, recorded_guest
 from vmlab.plan.copied_guest.copied_scenario import copied_scenario
 from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
-from vmlab.plan.copied_guest.guest_sources import found_guest
+from vmlab.plan.copied_guest.guest_sources import guest_here
 from vmlab.plan.copied_guest.trial import Trial
-from vmlab.plan.scenario_file.loading import STANDARD_INPUT
 from vmlab.plan.scenario_file.problems import meant, shorten
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -144,8 +142,7 @@ def _is_same(found: FoundDisk, disk: DomainDiskDocument) -> bool:
 def _guest(run: str, domain: DomainDocument, disk: DomainDiskDocument) -> FoundGuest:
     """The domain as it is here now, where its disk is the recorded one, or else as the recording has it."""
     try:
-        # A name that is one of a file's is not looked for.
-        guest = None if domain.name == STANDARD_INPUT or Path(domain.name).exists() else found_guest(domain.name)
+        guest, _ = guest_here(domain.name)
     except (VmlabError, OSError, ValueError):
         guest = None
     if guest is not None and any(_is_same(one, disk) for one in guest.disks):

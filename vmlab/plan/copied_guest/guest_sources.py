@@ -59,27 +59,35 @@ def _guest(source: str, connect: str | None, roots: Roots) -> FoundGuest:
         return _of_file(source)
     if connect is not None:
         return _of_domain(_domain(source, connect), source, connect, roots)
-    why = ""
-    reader = LibvirtReader(SYSTEM)
-    if reader.is_there():
-        try:
-            domain = _within_patience(lambda: reader.find(source), SYSTEM)
-        except OSError as error:
-            why = str(error)
-        else:
-            if domain is not None:
-                return _of_domain(domain, source, SYSTEM, roots)
-    if (guest := _of_process(source, roots)) is not None:
+    guest, why = guest_here(source, roots)
+    if guest is not None:
         return guest
     if len(os.fsencode(source)) <= _LONGEST_NAME and Path(source).is_file():
         return _of_file(source)
     if why:
         raise RefusedError(f"{why}; no QEMU process and no file is called {shorten(source)!r} either")
     running = [guest_name(one.name, pid) for pid, one in own_guests(roots.proc).items()]
-    where = "" if reader.is_there() else "; no libvirt listens here"
+    where = "" if LibvirtReader(SYSTEM).is_there() else "; no libvirt listens here"
     raise UsageError(
         f"there is no domain, QEMU process or file {shorten(source)!r}; {meant(source, dict.fromkeys(running))}{where}"
     )
+
+
+def guest_here(name: str, roots: Roots = THE_HOST) -> tuple[FoundGuest | None, str]:
+    """The domain of this host's libvirt, or the QEMU process, that is called so, whatever files are; and why libvirt
+    could not be asked, empty where it was. Raises UsageError and RefusedError as `found_guest` does for a process.
+    """
+    why = ""
+    reader = LibvirtReader(SYSTEM)
+    if reader.is_there():
+        try:
+            domain = _within_patience(lambda: reader.find(name), SYSTEM)
+        except OSError as error:
+            why = str(error)
+        else:
+            if domain is not None:
+                return _of_domain(domain, name, SYSTEM, roots), ""
+    return _of_process(name, roots), why
 
 
 def disk_to_copy(name: str, connect: str | None = None) -> Path:
