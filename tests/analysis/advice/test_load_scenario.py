@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from vmlab.analysis.document import run_document
 from vmlab.model.cell_event import CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.domain import Domain, DomainDisk
 from vmlab.model.errors import UsageError
-from vmlab.model.event import DomainsSeen, RunStarted
+from vmlab.model.event import DomainsSeen, HostProbed, RunStarted
 from vmlab.model.run import OF_HOST, Phase
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.plan.copied_guest.trial import Trial
@@ -42,11 +43,13 @@ def recording(
     metrics: Sequence[str] = OF_DISK,
     busy: Sequence[float] = BUSY,
     seconds: int = 90,
+    host: str = platform.node(),
 ) -> Path:
     """So many seconds of a host with one guest: its second disk is busy, the first one idle."""
     writer = RunWriter(store)
     run = {"run": "r", "scenario": "recording", "size": OF_HOST, "seed": 0, "cells": 1, "expected_seconds": 0.0}
     writer.append(RunStarted(**run, mono=0.0))  # type: ignore[arg-type]
+    writer.append(HostProbed(accelerator="", host={"hostname": host}, mono=0.0))
     writer.append(CellStarted(cell=1, axes={}, repeat=1, guests=0, mono=0.0))
     writer.append(PhaseStarted(cell=1, phase=Phase.EXECUTE, mono=0.0))
     writer.append(DomainsSeen(domains=[domain], mono=1.0))
@@ -96,6 +99,26 @@ def test_a_file_of_the_guests_name_hides_no_domain(tmp_path: Path, monkeypatch: 
     (tmp_path / name).write_text("a scenario")
     _, file = copied(recording(tmp_path / "r.sqlite", replace(BY_LIBVIRT, name=name)))
     assert f"domain {name} of qemu:///system" in file.text and "as no domain of that name" not in file.text
+
+
+def test_a_recording_of_another_host_says_nothing_of_what_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A domain of the same name, with a disk of the same path, is another one."""
+    image = tmp_path / "vdb"
+    image.write_bytes(bytes(8192))
+    xml = with_disk("cache='none' type='raw'", source=f"<source file='{image}'/>")
+    found = FoundDomain(xml.replace("<target dev='vda'", "<target dev='vdb'"), lambda target: None, is_saved=False)
+    monkeypatch.setattr(LibvirtReader, "is_there", lambda _: True)
+    monkeypatch.setattr(LibvirtReader, "find", lambda _, wanted: found)
+    domain = replace(BY_LIBVIRT, disks=(DISKS["vda"], replace(DISKS["vdb"], file=str(image))))
+    _, here = copied(recording(tmp_path / "here.sqlite", domain))
+    _, other = copied(recording(tmp_path / "other.sqlite", domain, host="hv2.example"))
+    _, unknown = copied(recording(tmp_path / "unknown.sqlite", domain, host=""))
+    assert f"domain {NAME} of qemu:///system" in here.text and "in the size of" in here.text
+    for file, whose in ((other, "hv2.example"), (unknown, "a host that it does not name")):
+        assert f"# A guest like {NAME}: the recording r, made on {whose}." in file.text
+        assert f"{image} may be a file of another host" in file.text and "in the size of" not in file.text
 
 
 def test_a_disk_is_named_by_guest_and_target_or_by_its_guest(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from vmlab.plan.copied_guest.trial import Trial
 from vmlab.plan.scenario_file.problems import meant, shorten
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
+from vmlab.telemetry.source import THE_HOST
 
 _TRACED = "disk_traced_reads_per_second"
 _TRACED_DEPTHS = ("disk_traced_read_depth", "disk_traced_write_depth")
@@ -66,7 +68,7 @@ def load_scenario(reader: RunReader, document: RunDocument, disk: str, trial: Tr
     work = load_work(recorded, orders)
     ways = {name for phase in phases.values() for name in phase.ways}
     work = replace(work, repeats=readings_needed(len(ways) * len(work.metrics)))
-    return name, copied_scenario(_guest(document.run.id, domain, one), trial, work)
+    return name, copied_scenario(_guest(document, domain, one), trial, work)
 
 
 def _samples(reader: RunReader) -> Iterator[Sample]:
@@ -139,14 +141,20 @@ def _is_same(found: FoundDisk, disk: DomainDiskDocument) -> bool:
     return found.target == disk.target and same_mode and found.file in ("", disk.file or disk.protocol)
 
 
-def _guest(run: str, domain: DomainDocument, disk: DomainDiskDocument) -> FoundGuest:
-    """The domain as it is here now, where its disk is the recorded one, or else as the recording has it."""
+def _guest(document: RunDocument, domain: DomainDocument, disk: DomainDiskDocument) -> FoundGuest:
+    """The domain as it is here now, where it was recorded here and its disk is the recorded one, or else as the
+    recording has it: domains and files of another host are none of those here that are called like them.
+    """
+    host = document.run.host.get("hostname")
+    is_here = host == platform.node()
     try:
-        guest, _ = guest_here(domain.name)
+        guest, _ = guest_here(domain.name) if is_here else (None, "")
     except (VmlabError, OSError, ValueError):
         guest = None
     if guest is not None and any(_is_same(one, disk) for one in guest.disks):
         return guest
     disks = {one.target: one for one in domain.disks}
-    origin = f"the recording {run}, as no domain of that name with such a disk {disk.target} is here"
-    return recorded_guest(domain.name, origin, (domain.vcpus, domain.memory_bytes), domain.accelerator, disks)
+    missing = f"as no domain of that name with such a disk {disk.target} is here"
+    why = missing if is_here else f"made on {host or 'a host that it does not name'}"
+    origin, size = f"the recording {document.run.id}, {why}", (domain.vcpus, domain.memory_bytes)
+    return recorded_guest(domain.name, origin, size, domain.accelerator, disks, THE_HOST if is_here else None)

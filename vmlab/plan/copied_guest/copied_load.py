@@ -16,7 +16,7 @@ from vmlab.model.scenarios.recorded import MOST_DEPTH, Recorded, RecordedPhase, 
 from vmlab.plan.copied_guest.below_disk import look_below
 from vmlab.plan.copied_guest.copied_scenario import VM, Keys, Line, Work, most_file_bytes
 from vmlab.plan.copied_guest.found_guest import FoundDisk, FoundGuest
-from vmlab.telemetry.source import THE_HOST
+from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.workloads.kinds.fio import MOST_BETWEEN_SYNCS, is_rate_at_random
 
 ACCESS, PHASE, RANDOM, SEQUENTIAL = "access", "phase", "random", "sequential"
@@ -250,9 +250,16 @@ def _seconds(recorded: Recorded) -> int:
 
 
 def recorded_guest(
-    name: str, origin: str, size: tuple[int, int], accelerator: str, disks: Mapping[str, DomainDisk]
+    name: str,
+    origin: str,
+    size: tuple[int, int],
+    accelerator: str,
+    disks: Mapping[str, DomainDisk],
+    here: Roots | None = THE_HOST,
 ) -> FoundGuest:
-    """The guest as far as a recording has it, where its domain is not here any more; `size` are its vCPUs and bytes."""
+    """The guest as far as a recording has it, where its domain is not here any more; `size` are its vCPUs and bytes,
+    `here` the files of its host, None where that may be another one.
+    """
     guest = FoundGuest(name, origin, is_emulated=None if accelerator == UNKNOWN else accelerator == "tcg")
     vcpus, memory = size
     where = "the recording"
@@ -263,6 +270,6 @@ def recorded_guest(
         disk.found.say("cache", None if named.cache == UNKNOWN else named.cache, f"{target}, in {where}")
         disk.found.say("format", named.format if named.format in ("raw", "qcow2") else None, f"{target}, in {where}")
         disk.found.say("bus", "virtio" if target.startswith("vd") else None, f"{target}, by its name")
-        look_below(disk, named, THE_HOST)
+        look_below(disk, named, here)
         guest.disks.append(disk)
     return guest
