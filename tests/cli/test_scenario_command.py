@@ -208,6 +208,34 @@ def test_no_other_disk_is_copied(
         disk_to_copy(name, HERE)
 
 
+UEFI = [
+    ("<os><", "<os firmware='efi'><"),
+    ("</os>", "<loader readonly='yes' type='pflash'>/OVMF_CODE.fd</loader><nvram>/vars.fd</nvram></os>"),
+]
+
+
+@pytest.mark.parametrize("firmware", UEFI, ids=["by libvirt", "by its loader"])
+def test_a_disk_that_uefi_boots_is_copied_only_with_a_kernel(
+    domains: dict[str, FoundDomain], monkeypatch: pytest.MonkeyPatch, capsys: Captured, firmware: tuple[str, str]
+) -> None:
+    domains["off"] = domains["off"]._replace(xml=with_disk().replace(*firmware))
+    added: list[Path] = []
+
+    def copy(new: NewImage, progress: object) -> SimpleNamespace:
+        new.demand_unused()
+        added.append(new.disk)
+        return SimpleNamespace(id="mine-1")
+
+    monkeypatch.setattr(image_commands, "add", copy)
+    words = ["image", "add", "mine", "--domain", "off", "--connect", HERE, "--user", "root", "--key", "k"]
+    assert command_line(words) == 3
+    err = capsys.readouterr().err
+    assert "domain off boots with UEFI" in err and "--kernel" in err and len(err.splitlines()) == 1
+    assert added == []
+    assert command_line([*words, "--kernel", "vmlinuz"]) == 0
+    assert added == [Path("/no/d")]
+
+
 def test_a_domain_that_was_started_while_its_disk_was_copied_is_refused(
     domains: dict[str, FoundDomain], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

@@ -67,7 +67,7 @@ def add_command(name: str, disk: Path | None, domain: str | None, connect: str |
     # Imported late: the other commands on images plan nothing.
     from vmlab.plan.copied_guest.guest_sources import disk_to_copy
 
-    ask = partial(disk_to_copy, str(domain), connect)
+    ask = partial(disk_to_copy, str(domain), connect, has_kernel=given["kernel"] is not None)
     new = NewImage(name, disk or ask(), **given, demand_unused=ask if disk is None else lambda: None)
     with shown_work() as work:
         added = add(new, work.notice)

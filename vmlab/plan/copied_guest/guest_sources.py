@@ -90,10 +90,10 @@ def guest_here(name: str, roots: Roots = THE_HOST) -> tuple[FoundGuest | None, s
     return _of_process(name, roots), why
 
 
-def disk_to_copy(name: str, connect: str | None = None) -> Path:
+def disk_to_copy(name: str, connect: str | None = None, *, has_kernel: bool = False) -> Path:
     """The file of the first disk of a domain of this host that is shut off. Raises UsageError where there is none, and
-    RefusedError where the domain runs, or will go on where it was saved, and for a device and a volume of a storage
-    pool.
+    RefusedError where the domain runs, or will go on where it was saved, for a device and a volume of a storage pool,
+    and where UEFI boots the disk, unless the image `has_kernel`, which QEMU loads: guests of added images have BIOS.
     """
     uri, named = connect or SYSTEM, f"domain {shorten(name)}"
     if not _is_here(uri):
@@ -112,6 +112,11 @@ def disk_to_copy(name: str, connect: str | None = None) -> Path:
         raise RefusedError(
             f"{named} is saved in the middle of its work, so that its disk lacks what its memory has",
             remedy=f"`virsh start {shorten(name)}`, and shut it off",
+        )
+    if guest.found.value("firmware") == "uefi" and not has_kernel:
+        raise RefusedError(
+            f"{named} boots with UEFI, and guests of added images boot with BIOS",
+            remedy="name its kernel with --kernel and --initrd, or the file with --disk if it boots with BIOS too",
         )
     if not guest.disks:
         raise UsageError(f"{named} has no disk")
