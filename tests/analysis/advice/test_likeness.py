@@ -164,7 +164,7 @@ def test_advice_and_answer_stand_side_by_side(like: Path, capsys: pytest.Capture
     assert ended("advise", str(like), "--json") == 0
     body = json.loads(capsys.readouterr().out)
     assert body["schema"] == "vmlab.advice/1" and body["run"] == RUN
-    assert body["copied"]["is_likeness"] is True
+    assert body["copied"]["is_likeness"] is True and body["copied"]["reasons"] == []
     assert [one["alike"] for one in body["copied"]["ways"]] == [False, True, False]
     (change,) = body["copied"]["changes"]
     assert change["cold"] == []
@@ -180,6 +180,8 @@ def test_a_copy_that_is_not_like_it_answers_nothing(tmp_path: Path, rate: float,
     text = " ".join(copied_text(found, 120).split())
     assert "is no likeness of the recording" in text and "answers nothing about it" in text
     assert "answer:" not in text and "virsh" not in text
+    body = copied_document(found)["copied"]
+    assert len(body["reasons"]) == 1 and body["reasons"][0] in text
 
 
 def test_each_host_of_a_fleet_is_judged_by_its_own_samples(tmp_path: Path) -> None:
@@ -223,7 +225,8 @@ def test_a_load_with_flushes_has_answers_and_no_change_follows(tmp_path: Path) -
     assert found.better == []
     text = " ".join(copied_text(found, 120).split())
     assert "no change follows from it: the load has flushes" in text and "virsh" not in text
-    assert copied_document(found)["copied"]["changes"] == []
+    body = copied_document(found)["copied"]
+    assert body["changes"] == [] and [f"no change follows from it: {one}" in text for one in body["reasons"]] == [True]
 
 
 @pytest.mark.parametrize("said", [{"flushes_known": False}, {"seen_by": "process"}])
@@ -279,6 +282,7 @@ def test_cells_of_another_axis_are_not_the_recorded_settings(like: Path) -> None
         cells = [replace(cell, axes={**cell.axes, "cache": "none"}) for cell in document.cells]
         found = copied_of(reader, replace(document, cells=cells))
     assert found is not None and found.ways == () and not found.is_likeness
+    assert copied_document(found)["copied"]["reasons"] == ["no cell under the recorded settings has passed"]
 
 
 def test_a_guest_without_libvirt_is_changed_by_the_options_of_its_qemu(like: Path) -> None:
@@ -313,6 +317,7 @@ def test_other_settings_of_the_command_line_are_no_likeness(like: Path, asked: s
     assert (found.others, found.ways, found.answers, found.is_likeness) == ((shown,), (), (), False)
     text = " ".join(copied_text(found, 200).split())
     assert f"answer: none, as the run has other settings (--set {shown})" in text and "virsh" not in text
+    assert copied_document(found)["copied"]["reasons"] == [f"the run has other settings (--set {shown})"]
     ask(like, "repeats=2", "limits.start_skew=1 s")
     assert copied(like).is_likeness
 

@@ -10,13 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vmlab.analysis.cell_shape import CellDocument
+from vmlab.analysis.advice.seen_load import SeenLoad, seen_load
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.result_table import ResultTable
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.figures.intent import sets_of
-from vmlab.analysis.record.cell_timeline import CellTimeline
-from vmlab.analysis.record.coverage import instances_of
 from vmlab.analysis.record.fleet_hosts import HOST_AXIS
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
@@ -24,20 +22,16 @@ from vmlab.model.cell_event import CellStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.event import CellPlaced, CellWithdrawn, RunStarted
 from vmlab.model.grouping import grouped
 from vmlab.model.jsonable import jsonable, picked
-from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, RUN_TIME, CacheMode, Outcome
-from vmlab.model.sample import Sample
+from vmlab.model.run import CACHE_FLAGS, CACHE_MODES, CacheMode, Outcome
 from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.plan.changes import without_place
-from vmlab.plan.copied_guest.copied_load import ACCESS, CACHED, LATENCY, PHASE, READS, WORDS
+from vmlab.plan.copied_guest.copied_load import ACCESS, CACHED, LATENCY, PHASE, READS
 from vmlab.plan.copied_guest.copied_scenario import AS_IT_IS, SETTING, VM
 from vmlab.plan.scenario_file.loading import read
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import HostReaders, read_samples
-
-_BEGINS, _ENDS = 0.75, 0.25
-"""Before the end of a client, as parts of fio's own time: a client starts fio, and ends after it, in unknown times."""
+from vmlab.store.samples import HostReaders
 
 _STANDARD_ERRORS = 3
 _OF_A_CELL = ("guests.", "workloads.", "warm=", "warm ")
@@ -144,6 +138,35 @@ class Copied:
         return ""
 
     @property
+    def why_none(self) -> str:
+        """Why there is nothing to hold against the recording; empty where there is."""
+        if self.others:
+            return f"the run has other settings (--set {' --set '.join(self.others)})"
+        return "" if self.ways else "no cell under the recorded settings has passed"
+
+    def likeness_words(self) -> Iterator[tuple[bool, str]]:
+        """For each phase on each host whether a copy counts, in a sentence: alike is a rate within some percent and a
+        latency within a factor.
+        """
+        bounds = f"rates within {RATE_WITHIN:g} % and mean latencies within a factor of {LATENCY_WITHIN:g}"
+        for host in self.hosts:
+            on = f" on {host}" if host else ""
+            for phase, orders in self.alike_on(host).items():
+                named = f"the copy{f' of {phase}' if len(self.recorded.phases) > 1 else ''}{on}"
+                if orders:
+                    yield True, f"{named} is like the recording ({bounds}): {' and '.join(orders)}"
+                else:
+                    yield False, f"{named} is no likeness of the recording ({bounds}), and answers nothing about it"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why there is no answer, or no change that follows from one, each in words."""
+        if self.why_none:
+            return [self.why_none]
+        unlike = [words for is_like, words in self.likeness_words() if not is_like]
+        return [*unlike, *([self.why_no_change] if self.answers and self.why_no_change else [])]
+
+    @property
     def better(self) -> list[str]:
         """The settings that answered better and nowhere worse; none where `why_no_change` says so.
 
@@ -242,7 +265,7 @@ def _ways(reader: RunReader, document: RunDocument, recorded: Recorded, scenario
     """Those of the cells under the recorded settings, the mean over all of one host, phase and order."""
     kinds = (RunStarted, CellPlaced, CellStarted, WorkloadStarted, WorkloadEnded, CellWithdrawn)
     timeline = RunTimeline.read(reader, kinds)
-    seen: dict[tuple[str, str, str], list[_Seen]] = {}
+    seen: dict[tuple[str, str, str], list[SeenLoad]] = {}
     with HostReaders(reader) as readers:
         for cell in document.cells:
             # Another axis was asked for on the command line: what it sets was not recorded.
@@ -250,7 +273,7 @@ def _ways(reader: RunReader, document: RunDocument, recorded: Recorded, scenario
             if counts(cell) and cell.outcome == Outcome.PASSED and is_own:
                 known = timeline.cells[cell.cell]
                 phase = str(cell.axes.get(PHASE, next(iter(recorded.phases))))
-                if (found := _seen(readers.of(known.host), cell, known)) is not None:
+                if (found := seen_load(readers.of(known.host), cell, known)) is not None:
                     seen.setdefault((known.host, phase, str(cell.axes.get(ACCESS))), []).append(found)
     for (host, phase, access), cells in sorted(seen.items()):
         seconds = sum(one.seconds for one in cells)
@@ -268,58 +291,6 @@ def _ways(reader: RunReader, document: RunDocument, recorded: Recorded, scenario
                 rate_bound=rate_bound(said.rate, seconds, at_random=_is_random(scenario, phase, way)),
                 host=host,
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What QEMU counted in some seconds of one cell, by way: requests, and the seconds that they took together."""
-
-    seconds: float
-    requests: dict[str, float]
-    waited: dict[str, float]
-
-
-def _seen(reader: RunReader, cell: CellDocument, known: CellTimeline) -> _Seen | None:
-    """In the middle of its workloads; None where they did not run."""
-    own = {one.workload: one.value for one in cell.measurements if one.metric == RUN_TIME and one.value is not None}
-    ends = {one.workload: one.span[1] for one in known.workloads.values() if one.span is not None}
-    if not ends or ends.keys() != own.keys():
-        return None
-    since = max(end - _BEGINS * own[name] for name, end in ends.items())
-    until = min(end - _ENDS * own[name] for name, end in ends.items())
-    samples = list(read_samples(reader, since, until)) if until > since else []
-    seconds, requests, waited = 0.0, dict.fromkeys(WORDS, 0.0), dict.fromkeys(WORDS, 0.0)
-    for sample in samples:
-        begin, end = sample.span_of("guest_data_disk_reads_per_second")
-        part = min(end, until) - max(begin, since)
-        figures = _figures(sample)
-        if part <= 0 or not figures or not all(one == one for pair in figures.values() for one in pair):
-            continue
-        seconds += part
-        for way, (rate, await_ms) in figures.items():
-            requests[way] += rate * part
-            waited[way] += rate * part * await_ms / 1000
-    return _Seen(seconds, requests, waited) if seconds > 0 else None
-
-
-def _figures(sample: Sample) -> dict[str, tuple[float, float]]:
-    """Rate and mean milliseconds of each way, of the data disks of all guests; {} of a sample that has none.
-
-    What else a guest does on its root disk is none of the load.
-    """
-    found: dict[str, tuple[float, float]] = {}
-    for way, word in WORDS.items():
-        names = instances_of([sample], f"guest_data_disk_{way}_per_second")
-        pairs = [(sample.get(name), sample.get(_await(name, way, word))) for name in names]
-        if not pairs:
-            return {}
-        rate = sum(one for one, _ in pairs)
-        found[way] = rate, sum(one * each for one, each in pairs) / rate if rate > 0 else rate
-    return found
-
-
-def _await(name: str, way: str, word: str) -> str:
-    return name.replace(f"{way}_per_second", f"{word}_await_ms", 1)
 
 
 _LOST = {
@@ -379,6 +350,7 @@ def copied_document(found: Copied) -> dict[str, Any]:
             **picked(recorded, "domain", "disk", "advice"),
             "flushes_known": found.flushes_known,
             "is_likeness": found.is_likeness,
+            "reasons": found.reasons,
             "ways": ways,
             "answers": [jsonable(one) for one in found.answers],
             "changes": [jsonable(one) for one in changes_of(found)],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from vmlab.analysis.advice.likeness import Answer, Copied, changes_of
 from vmlab.model.run import CACHE_FLAGS, CACHE_MODES
-from vmlab.model.scenarios.recorded import LATENCY_WITHIN, LOAD, RATE_WITHIN, Recorded
+from vmlab.model.scenarios.recorded import LOAD, Recorded
 from vmlab.model.visible import visible_line
 from vmlab.plan.copied_guest.copied_load import LATENCY
 from vmlab.report.blocks import Block, Column, Notes, Table, Text
@@ -26,14 +26,11 @@ def _blocks(found: Copied) -> Iterator[Block]:
     place = f"{recorded.domain} {recorded.disk}, recorded in {recorded.run}, copied in {found.run}"
     yield Text(visible_line(place))
     yield Text(visible_line(f"advice: {recorded.advice or 'none, the recording has too little evidence'}"))
-    if found.others:
-        yield Text(visible_line(f"answer: none, as the run has other settings (--set {' --set '.join(found.others)})"))
-        return
-    if not found.ways:
-        yield Text("answer: none, as no cell under the recorded settings has passed")
+    if found.why_none:
+        yield Text(visible_line(f"answer: none, as {found.why_none}"))
         return
     yield _table(found)
-    yield Notes(list(_likeness(found)), tone="")
+    yield Notes([words for _, words in found.likeness_words()], tone="")
     answers = [one for one in found.answers if one.metric == LATENCY or one.difference.proven]
     yield Notes([f"answer: {_answer_words(found, one)}" for one in answers], tone="answer")
     yield Notes(list(_changes(found)), tone="")
@@ -60,19 +57,6 @@ def _ms(seconds: float) -> str:
 
 def _place(found: Copied, *words: str) -> str:
     return ", ".join(word for word in words if word and (word != LOAD or len(found.recorded.phases) > 1))
-
-
-def _likeness(found: Copied) -> Iterator[str]:
-    """Which copies count; alike is a rate within some percent and a latency within a factor."""
-    bounds = f"rates within {RATE_WITHIN:g} % and mean latencies within a factor of {LATENCY_WITHIN:g}"
-    for host in found.hosts:
-        on = f" on {host}" if host else ""
-        for phase, orders in found.alike_on(host).items():
-            named = f"the copy{f' of {phase}' if len(found.recorded.phases) > 1 else ''}{on}"
-            if orders:
-                yield f"{named} is like the recording ({bounds}): {' and '.join(orders)}"
-            else:
-                yield f"{named} is no likeness of the recording ({bounds}), and answers nothing about it"
 
 
 def _answer_words(found: Copied, one: Answer) -> str:
