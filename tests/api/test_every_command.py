@@ -51,7 +51,7 @@ ANSWERED = {
         "metrics": "compare.metric pool.metric",
         "pooled": "pool.runs",
         "explain": "compare.explain Comparison.explanation",
-        "texts": "compare.fail_if",
+        "conditions": "compare.fail_if",
         "strict": "compare.strict",
         "lenient": "compare.lenient",
         "junit": "Comparison.junit",

@@ -458,7 +458,7 @@ def test_figures_of_no_workload_are_told_apart_by_their_guest(
         for guest in guests
     ]
     rows = [tuple(one[name] for name in columns) for one in named]
-    monkeypatch.setattr(perfkit, "measurements", lambda run: Tidy(columns, iter(rows)))
+    monkeypatch.setattr(tidy, "measurements", lambda run: Tidy(columns, iter(rows)))
     file = BytesIO()
     perfkit.write_perfkit([Exported(recorded)], file)
     lines = [json.loads(line) for line in file.getvalue().splitlines()]

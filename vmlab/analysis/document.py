@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vmlab.analysis.cell_shape import CellDocument
 from vmlab.analysis.comparison.result_table import result_tables
@@ -33,6 +33,7 @@ from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of, signs_of_stages, span_documents, stages_of
 from vmlab.analysis.record.levers import CpuSeen, judged_over_repeats, lever_documents
+from vmlab.analysis.record.phases import demand_cell
 from vmlab.analysis.record.remade import remade_notices
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
@@ -62,7 +63,6 @@ from vmlab.model.cell_event import (
     WorkloadProgressed,
 )
 from vmlab.model.domain import Domain
-from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     AnotherRunSeen,
     CellsReplanned,
@@ -84,9 +84,6 @@ from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
 from vmlab.telemetry.domains.traced_disks import OF_TRACE
 from vmlab.telemetry.host.disk import METRICS as OF_HOST_DISK
 from vmlab.telemetry.sample_summary import seconds_within, summarise
-
-if TYPE_CHECKING:
-    from vmlab.analysis.record.phases import CellTime
 
 _UNTOLD = (
     CellsReplanned,
@@ -268,12 +265,6 @@ def only_cell(document: RunDocument, cell: int) -> RunDocument:
     demand_cell(document.run.id, document.cells, cell)
     chosen = [one for one in document.cells if one.cell == cell]
     return laid_out(replace(document, cells=chosen), document.scores["share_percent"])
-
-
-def demand_cell(run: str, cells: Sequence[CellDocument | CellTime], cell: int) -> None:
-    """Raises UsageError where none of `cells` has that number."""
-    if all(one.cell != cell for one in cells):
-        raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")
 
 
 def raw_document(reader: RunReader, cell: int | None = None) -> dict[str, Any]:

@@ -14,14 +14,13 @@ from vmlab.analysis.advice.advice import advice_document
 from vmlab.analysis.compared_runs import beside_published
 from vmlab.analysis.document import (
     compared_document,
-    demand_cell,
     laid_out,
     only_cell,
     raw_document,
     run_document,
     stored_document,
 )
-from vmlab.analysis.record.phases import run_time
+from vmlab.analysis.record.phases import demand_cell, run_time
 from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable
