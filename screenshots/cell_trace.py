@@ -16,7 +16,7 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.analysis.document import run_document
-from vmlab.analysis.record.phases import CellTime, StepTime, of_cell, run_time
+from vmlab.analysis.record.phases import CellTime, StepTime, run_time
 from vmlab.model.cell_event import CellStarted
 from vmlab.model.errors import UsageError, VmlabError
 from vmlab.model.run import Part, Phase
@@ -101,11 +101,10 @@ def _known(read: Series, since: float) -> tuple[list[float], list[float]]:
 
 def picture(reader: RunReader, number: int | None) -> etree._Element:
     """The cell `number` of a run as an SVG that stands alone. Raises UsageError, StoreError."""
-    time = run_time(reader)
-    cells = time.cells if number is None else of_cell(time, number).cells
-    if not cells:
-        raise UsageError(f"run {time.run} has no such cell")
-    cell = cells[-1]
+    time = run_time(reader, number)
+    if not time.cells:
+        raise UsageError(f"run {time.run} has no cell")
+    cell = time.cells[-1]
     starts = (event for _, event in reader.events(kinds=(CellStarted,)))
     began = next(event.mono for event in starts if isinstance(event, CellStarted) and event.cell == cell.cell)
     drawn = Timeline(spans_of(cell, worked(reader, cell)), list(cpu_tracks(reader, began, began + cell.seconds)))

@@ -60,5 +60,5 @@ def test_the_picture_stands_alone_and_names_what_it_shows(recorded: RunReader) -
 
 
 def test_a_cell_that_is_not_there_is_told(recorded: RunReader) -> None:
-    with pytest.raises(UsageError, match="has no such cell"):
+    with pytest.raises(UsageError, match="has no cell 99"):
         picture(recorded, 99)
