@@ -24,7 +24,8 @@ from vmlab.telemetry.source import Roots
 
 Captured = pytest.CaptureFixture[str]
 HERE = "qemu:///session"
-ELSEWHERE = ["qemu+ssh://other/system", "qemu+unix:///system?socket=/tmp/forwarded", "test:///default"]
+OWN_SOCKET = "qemu+unix:///system?socket=/run/own/libvirt-sock"
+ELSEWHERE = ["qemu+ssh://other/system", "qemu://other/system", "qemu+ssh:///system", "test:///default"]
 
 
 def printed(capsys: Captured, *words: str) -> tuple[int, str, str]:
@@ -266,9 +267,7 @@ def test_a_disk_is_named_in_one_way(
     assert capsys.readouterr().err == f"vmlab: {told}\n"
 
 
-@pytest.mark.parametrize(
-    ("uri", "is_read"), [(HERE, True), ("qemu+unix:///system", True), *((one, False) for one in ELSEWHERE)]
-)
+@pytest.mark.parametrize(("uri", "is_read"), [(HERE, True), (OWN_SOCKET, True), *((one, False) for one in ELSEWHERE)])
 def test_files_of_this_host_are_read_for_a_domain_of_this_host_alone(
     domains: dict[str, FoundDomain], tmp_path: Path, uri: str, is_read: bool, capsys: Captured
 ) -> None:

@@ -160,7 +160,7 @@ def _direct(disk: DiskEvidence) -> Advice:
         return Advice(disk.name, f"the host has no room for a cache: {available}, and {waits}")
     moved = f"it read {format_bytes(disk.read_bytes)} and wrote {format_bytes(disk.written_bytes)} in {_time(disk)}"
     taken = f"{disk.written_percent:.0f} % were writes, which the page cache would take in at once"
-    unknown = [] if disk.flushes == disk.flushes else [_NO_FLUSHES]
+    unknown = [_NO_FLUSHES] if math.isnan(disk.flushes) else []
     return Advice(
         disk.name,
         f"cache {disk.cache} may cost this guest time: it leaves out the host's page cache, and the guest waited",

@@ -33,8 +33,8 @@ _MOST_BYTES = 2**20
 _PATIENCE_SECONDS = 15.0
 _PIPED = "<standard input>"
 _LONGEST_NAME = 255
-_OF_THIS_HOST = re.compile(r"qemu(\+unix)?:///(?!.*[?&]socket=).*")
-"""URIs of libvirts of this host; a socket of another path may be one that ssh forwards."""
+_OF_THIS_HOST = re.compile(r"qemu(\+unix)?:///.*")
+"""URIs of libvirts of this host: they name no host, and are reached by a socket of this one."""
 _ENDINGS = (".xml", ".conf", ".txt", ".cfg")
 _T = TypeVar("_T")
 
