@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Container
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from vmlab.analysis.advice.likeness import (
 from vmlab.analysis.document import run_document
 from vmlab.model.cell_event import CellStarted
 from vmlab.model.event import CellPlaced
-from vmlab.model.run import CacheMode
+from vmlab.model.run import CacheMode, Outcome
 from vmlab.plan.planning import make_plan
 from vmlab.plan.terms import Overrides
 from vmlab.report.run.likeness_text import copied_text
@@ -41,10 +42,15 @@ LATENCY = {"as-it-is": 0.005, "cache-writeback": 0.001}
 
 
 def copy(
-    folder: Path, phases: dict[str, Any], rate: float = 80.12, await_ms: float = 5.2, cold_ms: float | None = None
+    folder: Path,
+    phases: dict[str, Any],
+    rate: float = 80.12,
+    await_ms: float = 5.2,
+    cold_ms: float | None = None,
+    lost: Container[int] = (),
 ) -> None:
     """A run that copied a load: at random as it is said, in sequence each request takes a tenth of that; with what it
-    reads in the page cache, too, unless writeback takes `cold_ms` without it.
+    reads in the page cache, too, unless writeback takes `cold_ms` without it. Cells of `lost` repeats are invalid.
 
     fio does nothing while it starts.
     """
@@ -82,7 +88,7 @@ def copy(
             latency *= 1 + cell.repeat / 100
             story.measure(one.name, latency, "latency_mean", "s")
             story.measure(one.name, rate, "iops", "1/s")
-        story.end_cell(wall=SECONDS)
+        story.end_cell(Outcome.INVALID if cell.repeat in lost else Outcome.PASSED, wall=SECONDS)
     story.end()
 
 
@@ -245,6 +251,21 @@ def test_flushes_that_were_not_counted_are_not_taken_for_none(
     text = " ".join(copied_text(found, 120).split())
     assert ("no change follows from it: how often the guest flushes is not known" in text) is not bool(changes)
     assert ("to change it" in text) is bool(changes)
+
+
+def test_cells_that_leave_too_few_readings_can_be_measured_again(tmp_path: Path) -> None:
+    copy(tmp_path, {"load": DAY}, lost=range(5, 99))
+    found = copied(tmp_path / RUN / "run.sqlite")
+    assert found.answers and found.lost
+    (reason,) = copied_document(found)["copied"]["reasons"]
+    measures = f"`vmlab resume {RUN} --invalid` measures again, for enough readings"
+    assert reason == f"{found.lost} cells without a result: {measures}"
+    assert reason in " ".join(copied_text(found, 200).split())
+
+
+def test_lost_cells_that_are_not_needed_are_no_reason(tmp_path: Path) -> None:
+    copy(tmp_path, {"load": DAY}, lost={1})
+    assert copied(tmp_path / RUN / "run.sqlite").reasons == []
 
 
 def test_what_is_worse_in_one_answer_is_no_change(like: Path) -> None:

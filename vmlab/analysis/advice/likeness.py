@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.analysis.advice.seen_load import SeenLoad, seen_load
-from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.result_table import ResultTable
-from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.figures.counted_cells import counts, is_final
 from vmlab.analysis.figures.intent import sets_of
 from vmlab.analysis.record.fleet_hosts import HOST_AXIS
 from vmlab.analysis.record.timeline import RunTimeline
@@ -86,7 +86,7 @@ class Copied:
 
     `changed` has for each setting the keys of the guest that it sets, and `answers` are those of copies that are alike.
     `mode` is the cache mode under the recorded settings; None where the scenario has no such guest. `others` are the
-    assignments of the command line with which no cell has the recorded settings.
+    assignments of the command line with which no cell has the recorded settings. `lost` cells have not passed.
     """
 
     run: str
@@ -96,6 +96,7 @@ class Copied:
     changed: Mapping[str, Mapping[str, Any]]
     mode: CacheMode | None = None
     others: tuple[str, ...] = ()
+    lost: int = 0
 
     @property
     def hosts(self) -> list[str]:
@@ -138,6 +139,14 @@ class Copied:
         return ""
 
     @property
+    def why_too_few(self) -> str:
+        """Why answers have too few readings, and what gives them more; empty where none has, or no cell was lost."""
+        if not self.lost or all(one.difference.verdict is not Verdict.TOO_FEW for one in self.answers):
+            return ""
+        lost = "one cell" if self.lost == 1 else f"{self.lost} cells"
+        return f"{lost} without a result: `vmlab resume {self.run} --invalid` measures again, for enough readings"
+
+    @property
     def why_none(self) -> str:
         """Why there is nothing to hold against the recording; empty where there is."""
         if self.others:
@@ -164,7 +173,7 @@ class Copied:
         if self.why_none:
             return [self.why_none]
         unlike = [words for is_like, words in self.likeness_words() if not is_like]
-        return [*unlike, *([self.why_no_change] if self.answers and self.why_no_change else [])]
+        return [*unlike, *filter(None, [self.why_too_few, self.why_no_change if self.answers else ""])]
 
     @property
     def better(self) -> list[str]:
@@ -219,7 +228,8 @@ def copied_of(reader: RunReader, document: RunDocument) -> Copied | None:
     others = tuple(one for one in assigned if one.strip().startswith(_OF_A_CELL))
     ways = () if others else tuple(_ways(reader, document, recorded, file.scenario))
     mode = None if guest is None else guest.data_cache or guest.cache
-    bare = Copied(document.run.id, recorded, ways, (), changed, mode, others)
+    lost = sum(is_final(cell) and cell.outcome != Outcome.PASSED for cell in document.cells)
+    bare = Copied(document.run.id, recorded, ways, (), changed, mode, others, lost)
     return replace(bare, answers=tuple(one for one in _answers(document.tables) if _is_of_likeness(bare, one)))
 
 

@@ -87,8 +87,10 @@ def _switch(is_on: bool) -> str:
 
 
 def _changes(found: Copied) -> Iterator[str]:
-    """What changes the VM, for each setting that answered better."""
+    """What is missing, and what changes the VM, for each setting that answered better."""
     recorded = found.recorded
+    if found.why_too_few:
+        yield found.why_too_few
     if found.answers and found.why_no_change:
         yield f"no change follows from it: {found.why_no_change}"
     for change in changes_of(found):
