@@ -17,7 +17,7 @@ from vmlab.workloads.metrics import SHARES, Metric, ToolTime, with_run_time
 from vmlab.workloads.pace import DELIVERED
 from vmlab.workloads.programs import ask, command, install
 from vmlab.workloads.reports.found_figures import (
-    FoundMetric,
+    AskedMetric,
     Pattern,
     Printed,
     figures_in,
@@ -90,7 +90,7 @@ class CommandParams(WorkloadParams):
     """Additional Debian packages for its guests, such as redis-server, like `packages` of a guest."""
     expect: Pattern | None = None
     """A regular expression that must match in the output of each round, or the workload fails."""
-    metrics: dict[MetricName, FoundMetric] = Field(default_factory=dict, max_length=32)
+    metrics: dict[MetricName, AskedMetric] = Field(default_factory=dict, max_length=32)
     """Metrics in the output by name, each with `find`, `csv` or `json`, `unit` and `better`."""
     rounds: int = Field(default=1, ge=1, le=10_000)
     """How often the command runs, one after another; its metrics are means over the rounds."""

@@ -124,15 +124,23 @@ class FoundMetric(WorkloadParams):
             raise ValueError("needs one of find, csv and json")
         if self.row is not None and self.column is None:
             raise ValueError("row is of csv, and needs it")
-        other = None if self.find is None else contradicted(sides(self.find)[1], self.unit)
-        if other is not None:
-            raise ValueError(f"find names {other!r} behind its group, and the unit is {self.unit}")
         return self
 
     def declared(self, name: str) -> Metric:
         """The metric as other kinds declare theirs."""
         better = None if self.better is None else _BETTER[self.better]
         return Metric(base_unit(self.unit).unit, better, name.replace("_", " "))
+
+
+def _in_own_unit(metric: FoundMetric) -> FoundMetric:
+    other = None if metric.find is None else contradicted(sides(metric.find)[1], metric.unit)
+    if other is not None:
+        raise ValueError(f"find names {other!r} behind its group, and the unit is {metric.unit}")
+    return metric
+
+
+AskedMetric = Annotated[FoundMetric, AfterValidator(_in_own_unit)]
+"""A metric of a scenario. Those of records may be older than this rule."""
 
 
 def found_metrics(said: Any) -> dict[str, FoundMetric]:

@@ -8,7 +8,7 @@ may be one that no metric can have: ``KB/s``, ``kops/s``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ from vmlab.model.quantities import parse_bit_rate, parse_bytes, parse_seconds
 from vmlab.workloads.metrics import Unit
 
 _UNITS = "1, k, M, these with /s, %, a time such as ms, a size such as MiB, or a rate such as MB/s or Mbit/s"
-_SAME = 1.1
-"""Some tools call 1,024 bytes a KB, and 1,024 of these a MB."""
+_SAME, _EXACT = 1.13, 1.001
+"""Some tools call 1,024 bytes a KB, and 1,024 of these a MB; a MiB is one to all of them."""
 
 
 class BaseUnit(NamedTuple):
@@ -50,13 +50,21 @@ def base_unit(text: str) -> BaseUnit:
     raise ValueError(f"is no unit; use {_UNITS}")
 
 
-_PREFIXES: Mapping[str, float] = {
+_LETTERS: Mapping[str, float] = {
     "": 1.0,
-    **dict.fromkeys(("n", "nano"), 1e-9),
-    **dict.fromkeys(("u", "\u00b5", "\u03bc", "micro"), 1e-6),
-    **dict.fromkeys(("m", "milli"), 1e-3),
+    "n": 1e-9,
+    **dict.fromkeys("u\u00b5\u03bc", 1e-6),
+    "m": 1e-3,
     **{name: 1000.0**n for n, names in enumerate(("kK", "M", "gG", "tT", "pP"), start=1) for name in names},
     **{f"{name}i": 1024.0**n for n, name in enumerate("KMGTP", start=1)},
+}
+_WORDS: Mapping[str, float] = {
+    "nano": 1e-9,
+    "micro": 1e-6,
+    "milli": 1e-3,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
     **{name: 1000.0**n for n, name in enumerate(("kilo", "mega", "giga", "tera", "peta"), start=1)},
     **{name: 1024.0**n for n, name in enumerate(("kibi", "mebi", "gibi", "tebi", "pebi"), start=1)},
 }
@@ -71,11 +79,21 @@ _BASES: Mapping[str, BaseUnit] = {
     **dict.fromkeys(("packets", "pkts", "messages", "msgs", "events", "calls"), BaseUnit("1", 1.0)),
 }
 _PRINTED = re.compile(
-    r"(?P<gap>[ \t]{0,3}[\[(]?)(?P<word>[A-Za-z\u00b5\u03bc]+)(?:(?:/| per )(?P<time>[A-Za-z]+))?(?![\w*+?{])"
+    r"(?P<gap>[ \t]{0,3})(?P<open>[\[(][ \t]*)?(?P<word>(?!per[ \t])[A-Za-z\u00b5\u03bc]*)"
+    r"(?:(?:/|[ \t]?per[ \t])(?P<by>[A-Za-z\u00b5\u03bc]+))?(?(open)[ \t]*[\])])(?![\w*+?{]|[ \t]*[=:])"
 )
-_BRACKETS = re.compile(r"[\[(]([^\s\[\]()]+)[\])]")
-_APART = re.compile(r"\A([ \t]?[kKMGTP]i?) (?=[A-Za-z])")
+"""A word before ``=`` or ``:`` begins the next figure of a line, and one in brackets is alone there."""
+_APART = re.compile(r"\A([ \t]?(?:[kKMGTP]i?|thousand|million|billion)) (?=[A-Za-z])")
 """A prefix and what it counts in two words, as in ``12.3 K ops/s``."""
+_NEXT = re.compile(r"[ \t]+[0-9.]+(?![0-9.]*[ \t]?s)")
+"""Behind ``min``: a figure of its own, and not the seconds of a time."""
+_BRACKETS = re.compile(
+    r"(?<![\w)\]])[\[(][ \t]*([^\s\[\]()]+)[ \t]*[\])][ \t]*:?[ \t]*"
+    r"(?:[\w.%]+=[ \t]*[0-9.]+[A-Za-z%]?,[ \t]*)*[A-Za-z_. \t]*=?[ \t]*\Z"
+)
+"""The unit in ``Latency [ns]: avg 12`` and ``lat (usec): min= 1, max=30, avg=12``."""
+_NAMES = re.compile(r"\)*(?:(?:\\s|[ \t]|\[ \])[*+?]?\)*)*(?:\(\?:)*(?:\\[\[(/]|[A-Za-z/]|\[(?!\^))")
+"""What a pattern has behind its group where it names a unit, or a choice of units."""
 
 
 class _Printed(NamedTuple):
@@ -88,6 +106,11 @@ class _Printed(NamedTuple):
     apart: bool
     by_time: bool
 
+    @property
+    def is_binary(self) -> bool:
+        """Whether its prefix is a power of 1,024 to all."""
+        return re.match(r"[KMGTP]i|(?:kibi|mebi|gibi|tebi|pebi)", self.word) is not None
+
 
 def other_unit(pattern_behind: str, before: str, after: str, unit: str) -> str | None:
     """The unit, or the prefix, beside a group that is not `unit`; None where nothing tells that.
@@ -95,26 +118,34 @@ def other_unit(pattern_behind: str, before: str, after: str, unit: str) -> str |
     `before` and `after` are the letters around the group, `pattern_behind` what the pattern has behind it. A metric in
     1 may have any unit that the pattern names. One in brackets before the group counts where it is of the same kind.
     """
-    printed, named = _printed(after), _named(pattern_behind)
-    if printed is None and (brackets := _BRACKETS.findall(before.rpartition("\n")[2])):
-        printed = _printed(f"({brackets[-1]}")
+    if unit == "1" and _NAMES.match(pattern_behind):
+        return None
+    printed = _printed(after)
+    if printed is None and (bracket := _BRACKETS.search(before.rpartition("\n")[2])):
+        printed = _printed(f"({bracket[1]})")
         if printed is not None and printed.counts != base_unit(unit).unit.removesuffix("/s"):
             return None
-    if printed is None or (unit == "1" and named is not None and named.word == printed.word):
+    if printed is None or _is_unit(printed, unit, named=_named(pattern_behind) is not None):
         return None
-    return None if _is_unit(printed, unit, named=named is not None) else printed.word
+    return printed.word
 
 
 def contradicted(pattern_behind: str, unit: str) -> str | None:
-    """The unit that a pattern names behind its group and that is not the metric's; None where there is none."""
+    """The unit that a pattern names behind its group and that is not the metric's; None where there is none.
+
+    One letter may begin any word.
+    """
     named = _named(pattern_behind)
-    return None if named is None or unit == "1" or _is_unit(named, unit, named=True) else named.word
+    if named is None or unit == "1" or len(named.word) == 1 or _is_unit(named, unit, named=True):
+        return None
+    return named.word
 
 
 def _named(pattern_behind: str) -> _Printed | None:
     """The unit that a pattern has literally behind its group."""
     literal = re.sub(r"\A\)*(?:(?:\\s|[ \t]|\[ \])[*+?]?\)*)+", " ", pattern_behind).lstrip(")")
-    return _printed(re.sub(r"\\([/\[(])", r"\1", literal))
+    # A bracket that is not escaped begins a class.
+    return _printed(re.sub(r"\\([/\[\](): ])", r"\1", re.sub(r"(?<!\\)[\[(]", "\0", literal)))
 
 
 def _is_unit(printed: _Printed, unit: str, *, named: bool) -> bool:
@@ -122,7 +153,8 @@ def _is_unit(printed: _Printed, unit: str, *, named: bool) -> bool:
     if printed.counts is None:
         own = _printed(unit)
         minutes = kind == "s" and printed.word == "m"
-        factors = [60.0 if minutes else printed.prefix * factor / (1.0 if own is None else own.prefix)]
+        of_own = 1.0 if own is None or kind in ("1", "1/s") else factor / own.prefix
+        factors = [60.0 if minutes else printed.factor * of_own]
     elif printed.counts != kind.removesuffix("/s"):
         # What begins the next figure of a line is no unit: `time 12.3 bytes 500`.
         if printed.apart and printed.prefix == 1 and not printed.by_time:
@@ -132,27 +164,43 @@ def _is_unit(printed: _Printed, unit: str, *, named: bool) -> bool:
         factors = [printed.factor] if kind != "B" or not printed.by_time else []
         if printed.word.partition("/")[0].endswith("b") and (named or printed.word.islower()):
             factors.append(8 * printed.factor)
-    return any(1 / _SAME < one / factor < _SAME for one in factors)
+    same = _EXACT if printed.is_binary else _SAME
+    return any(1 / same < one / factor < same for one in factors)
 
 
 def _printed(text: str) -> _Printed | None:
-    """The unit at the beginning of a text. A prefix alone is one only where it follows the number at once."""
+    """The unit at the beginning of a text. A prefix alone is one only where it follows the number at once, or is of a
+    time.
+    """
     for said in (_APART.sub(r"\1", text), text):
         found = _PRINTED.match(said)
-        if found is None:
+        if found is None or not (found["word"] or found["by"]):
             continue
-        time = _BASES.get(found["time"] or "")
-        for prefix, size in _PREFIXES.items():
-            if not found["word"].startswith(prefix):
-                continue
-            base = found["word"].removeprefix(prefix)
-            counted = _BASES.get(base) or _BASES.get(base.lower() if len(base) > 1 else "")
-            if base == "" and prefix and not found["gap"]:
-                return _Printed(found[0].strip(" \t[("), None, size, size, apart=False, by_time=time is not None)
-            if counted is None or (counted.unit == "s" and size > 1):
-                continue
-            size = 1e6 if counted.unit != "s" and prefix == "m" else size
-            factor = size * counted.factor / (1.0 if time is None or counted.unit == "s" else time.factor)
-            by_time = time is not None or base.endswith("ps")
-            return _Printed(found[0].strip(" \t[("), counted.unit, factor, size, bool(found["gap"]), by_time)
+        time = next((base.factor * size for size, base in _read(found["by"] or "") if base and base.unit == "s"), None)
+        word = said[found.start("word") : found.end("by" if found["by"] else "word")].strip()
+        for size, base in _read(found["word"]):
+            if base is None:
+                # A prefix alone, or nothing before `/min`.
+                if time is None and (size == 1 or (found["gap"] and found["word"].lower() not in _WORDS)):
+                    continue
+                return _Printed(word, None, size / (time or 1.0), size, apart=False, by_time=time is not None)
+            if base.unit == "s" and base.factor == 60 and found["gap"] and _NEXT.match(said, found.end()):
+                return None
+            factor = size * base.factor / (time if time is not None and base.unit != "s" else 1.0)
+            by_time = time is not None or found["word"].endswith("ps")
+            return _Printed(word, base.unit, factor, size, bool(found["gap"]), by_time)
     return None
+
+
+def _read(word: str) -> Iterator[tuple[float, BaseUnit | None]]:
+    """What a word may be: the size of its prefix, and what it counts, None for a prefix alone."""
+    lowered = word.lower()
+    known = [(prefix, size) for prefix, size in _LETTERS.items() if word.startswith(prefix)]
+    for prefix, size in [*known, *((one, size) for one, size in _WORDS.items() if lowered.startswith(one))]:
+        base = word[len(prefix) :]
+        counted = _BASES.get(base) or _BASES.get(base.lower() if len(base) > 1 else "")
+        if not base:
+            yield size, None
+        elif counted is not None and (counted.unit != "s" or size <= 1):
+            # Nobody counts thousandths of a byte or of a request.
+            yield 1e6 if counted.unit != "s" and prefix == "m" else size, counted
