@@ -91,6 +91,21 @@ def test_what_stands_still_is_told_with_its_seconds(proc: Proc, clock: list[floa
     assert stops.told() == [("postgres: (main) x", "stopped", 3.0), ("apache2", "stopped", 1.0)]
 
 
+def test_of_each_kind_the_longest_are_told(proc: Proc, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quotas of a user's own services may hold back many, and excuse no process that stood still."""
+    proc.process(70, "postgres")
+    stops = proc.stops()
+    looked(stops, clock, 1)
+    proc.state(70, "postgres", "T")
+    looked(stops, clock, 2)
+    proc.state(70, "postgres", "S")
+    looked(stops, clock, 1)
+    monkeypatch.setattr(stops.groups, "held_back", lambda: [(f"{one}.service", 9.0 + one) for one in range(8)])
+    told = stops.told()
+    assert told[-1] == ("postgres", "stopped", 2.0)
+    assert [name for name, how, _ in told if how == "throttled"] == [f"{one}.service" for one in range(7, 2, -1)]
+
+
 def test_what_the_lab_started_the_kernels_own_and_what_was_stopped_before_is_left_out(
     proc: Proc, clock: list[float]
 ) -> None:
@@ -268,7 +283,7 @@ def test_a_card_without_a_carrier_is_told_first_and_a_bridge_is_none(proc: Proc,
     looked(stops, clock, 2)
     told = stops.told()
     assert told[0] == ("eth0", "without a carrier", 0.0)
-    assert {one[:2] for one in told[1:]} == {("postgres", "stopped")} and len(told) == guest_stops.MOST_TOLD
+    assert {one[:2] for one in told[1:]} == {("postgres", "stopped")} and len(told) == 1 + guest_stops.MOST_TOLD
 
 
 def test_a_quota_and_a_processor_that_is_taken_away_are_told(proc: Proc, clock: list[float]) -> None:

@@ -213,7 +213,10 @@ class Stops:
             found.append(("a processor", "offline", self.offline))
         now = carrier_changes(self.cards)
         lost = [(name, "without a carrier", 0.0) for name, then in self.carriers.items() if now.get(name) != then]
-        return [*lost, *sorted(found, key=lambda one: -one[2])][:MOST_TOLD]
+        told: dict[str, list[tuple[str, str, float]]] = {}
+        for one in [*lost, *sorted(found, key=lambda one: -one[2])]:
+            told.setdefault(one[1], []).append(one)
+        return [one for of_kind in told.values() for one in of_kind[:MOST_TOLD]]
 
 
 def read(path: str) -> bytes:

@@ -58,7 +58,7 @@ class StopsInside:
             async with _within(self._timing.hold):
                 channel = await self._guests.shells[guest].launch(["python3", "-I", "-S", GUEST_STOPS])
                 await _answer(channel, "ready")
-                self._quotas[guest] = await self._quotas_in(guest)
+            self._quotas[guest] = await self._quotas_in(guest)
             self._channels[guest] = channel
         except (VmlabError, OSError) as error:
             self._unwatched[guest] = in_one_line(error)
@@ -94,10 +94,10 @@ class StopsInside:
             async with _within(self._timing.clock):
                 await channel.send("{}")
                 body = await _answer(channel, "stopped")
-                told, before = body["stopped"], self._quotas[guest]
-                # Asked again only where one of those that were there before has held something back.
-                own = any(one[1] == _THROTTLED and one[0] in before for one in told)
-                now = await self._quotas_in(guest) if own else {}
+            told, before = body["stopped"], self._quotas[guest]
+            # Asked again only where one of those that were there before has held something back.
+            own = any(one[1] == _THROTTLED and one[0] in before for one in told)
+            now = await self._quotas_in(guest) if own else {}
             self._seconds = max(self._seconds, body["seconds"])
             kept = {group for group, quota in before.items() if now.get(group) == quota}
             limited = [one for one in told if one[1] == _THROTTLED and one[0] in kept]
@@ -107,10 +107,16 @@ class StopsInside:
             self._unwatched[guest] = in_one_line(error)
 
     async def _quotas_in(self, guest: str) -> dict[str, str]:
-        """The CPU quotas in a guest of a user's image, by cgroup; vmlab's own image has none."""
+        """The CPU quotas in a guest of a user's image, by cgroup; vmlab's own image has none. None where it is not
+        told: then nothing is excused.
+        """
         if any(one.key == guest and one.resources.is_labs for one in self._guests.guests):
             return {}
-        listed = (await self._guests.shells[guest].run(_LIST_QUOTAS, check=False)).stdout
+        try:
+            async with _within(self._timing.clock):
+                listed = (await self._guests.shells[guest].run(_LIST_QUOTAS, check=False)).stdout
+        except (VmlabError, OSError):
+            return {}
         files = (line.rpartition(":") for line in listed.splitlines())
         return {
             file.removeprefix(_QUOTAS).removesuffix(_OF_QUOTA): quota
