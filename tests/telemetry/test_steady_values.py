@@ -230,8 +230,6 @@ def test_settings_that_decide_how_guests_are_run_are_compared(tmp_path: Path) ->
         "module/kvm/parameters/halt_poll_ns",
         "devices/system/cpu/cpuidle/current_governor",
         "devices/system/cpu/cpu0/cpuidle/state1/disable",
-        "devices/system/cpu/cpu3/cpufreq/scaling_min_freq",
-        "devices/system/cpu/cpu3/cpufreq/scaling_max_freq",
         "devices/system/cpu/cpufreq/boost",
         "devices/system/cpu/intel_pstate/no_turbo",
     ]
@@ -240,6 +238,8 @@ def test_settings_that_decide_how_guests_are_run_are_compared(tmp_path: Path) ->
         (roots.sys / file).write_text("0\n")
     found = {str(path.relative_to(roots.sys)) for path in setting_files([], roots) if path.is_relative_to(roots.sys)}
     assert set(files) <= found
+    (roots.sys / files[0]).with_name("nr_overcommit_hugepages").write_text("512\n")
+    assert roots.sys / files[0] not in setting_files([], roots), "such pages come with what processes touch"
 
 
 @pytest.mark.parametrize(("advisor", "compared"), [("[none] scan-time", True), ("none [scan-time]", False)])

@@ -34,12 +34,12 @@ _BELOW_SYS = (
     *(f"module/kvm/parameters/halt_poll_ns{suffix}" for suffix in ("", "_grow", "_grow_start", "_shrink")),
     *(f"devices/system/cpu/cpuidle/{name}" for name in ("current_governor", "current_governor_ro")),
 )
-_BY_PATTERN = ("kernel/mm/hugepages/hugepages-*/nr_hugepages", "devices/system/cpu/cpu0/cpuidle/state*/disable")
-"""Below /sys, one for each size of pages and each idle state; who disables a state does so for all CPUs."""
+_BY_PATTERN = ("devices/system/cpu/cpu0/cpuidle/state*/disable", "kernel/mm/hugepages/hugepages-*/nr_hugepages")
+"""Below /sys, one for each idle state and each size of pages; who disables a state does so for all CPUs."""
 _SCANNED = f"{KSM}/pages_to_scan"
-_OF_EACH_CPU = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "energy_performance_preference")
+_OF_EACH_CPU = ("scaling_governor", "energy_performance_preference")
 _MOST_CPUS = 16
-"""CPUs whose governor and bounds are compared; whoever changes it does so for all."""
+"""CPUs whose governor is compared; whoever changes it does so for all. The kernel moves bounds of the speed itself."""
 _QUEUE = ("scheduler", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "write_cache", "max_sectors_kb")
 _BELOW_PROC_SYS = (
     *(f"vm/{name}" for name in ("swappiness", "vfs_cache_pressure", "nr_hugepages", "overcommit_memory")),
@@ -269,10 +269,19 @@ class LabValues:
                 values.add(f"the cgroup of {called}", partial(self._moved.__getitem__, tid), pid)
 
 
+def _has_surplus(file: Path) -> bool:
+    """Whether pages beyond those that were reserved may be among the counted: they come with what processes touch."""
+    try:
+        return (file.parent / "nr_overcommit_hugepages").read_text().strip() != "0"
+    except OSError:
+        return False
+
+
 def setting_files(folders: Sequence[Path], roots: Roots = THE_HOST) -> Iterator[Path]:
     """The files of the host's settings that are compared; some hosts lack some."""
     yield from (roots.sys / name for name in _BELOW_SYS)
-    yield from (path for pattern in _BY_PATTERN for path in sorted(roots.sys.glob(pattern)))
+    found = (path for pattern in _BY_PATTERN for path in sorted(roots.sys.glob(pattern)))
+    yield from (path for path in found if not _has_surplus(path))
     yield from (roots.proc / "sys" / name for name in _BELOW_PROC_SYS)
     if not _is_advised(roots):
         yield roots.sys / _SCANNED
