@@ -28,12 +28,11 @@ from vmlab.analysis.figures.intent import (
 )
 from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
-from vmlab.analysis.record.cell_timeline import CellTimeline
+from vmlab.analysis.record.cell_timeline import CellTimeline, demand_cell
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of, signs_of_stages, span_documents, stages_of
 from vmlab.analysis.record.levers import CpuSeen, judged_over_repeats, lever_documents
-from vmlab.analysis.record.phases import demand_cell
 from vmlab.analysis.record.remade import remade_notices
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.record.traffic import disk_traffic
@@ -262,7 +261,7 @@ def laid_out(document: RunDocument, share_percent: float = SHARE_PERCENT) -> Run
 
 def only_cell(document: RunDocument, cell: int) -> RunDocument:
     """The document with one of its cells, by its number. Raises UsageError where there is none of that number."""
-    demand_cell(document.run.id, document.cells, cell)
+    demand_cell(document.run.id, [one.cell for one in document.cells], cell)
     chosen = [one for one in document.cells if one.cell == cell]
     return laid_out(replace(document, cells=chosen), document.scores["share_percent"])
 

@@ -20,7 +20,8 @@ from vmlab.analysis.document import (
     run_document,
     stored_document,
 )
-from vmlab.analysis.record.phases import demand_cell, run_time
+from vmlab.analysis.record.cell_timeline import demand_cell
+from vmlab.analysis.record.phases import run_time
 from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable
@@ -79,7 +80,7 @@ class Run:
         """What ``vmlab show --raw --json`` prints: the document ``vmlab.raw``, with what tools printed."""
         with RunReader(self.path) as reader:
             if cell is not None:
-                demand_cell(self.id, run_document(reader).cells, cell)
+                demand_cell(self.id, [one.cell for one in run_document(reader).cells], cell)
             return raw_document(reader, cell)
 
     def phases(self, cell: int | None = None) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class Run:
     def _frame(self, table: Callable[[Exported], Tidy], cell: int | None) -> polars.DataFrame:
         with RunReader(self.path) as reader:
             if cell is not None:
-                demand_cell(self.id, run_document(reader).cells, cell)
+                demand_cell(self.id, [one.cell for one in run_document(reader).cells], cell)
             return frame_of(table(Exported(reader, cell=cell, labelled=False)))
 
 

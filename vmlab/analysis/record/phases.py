@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from vmlab.analysis.cell_shape import CellDocument
-from vmlab.analysis.record.cell_timeline import CellTimeline
+from vmlab.analysis.record.cell_timeline import CellTimeline, demand_cell
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.cell_event import (
@@ -18,7 +17,6 @@ from vmlab.model.cell_event import (
     SnapshotMade,
     StepEnded,
 )
-from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     CellWithdrawn,
     Event,
@@ -195,15 +193,9 @@ def _cell_time(cell: CellTimeline, steps: Iterable[StepTime], last: float) -> Ce
 
 def of_cell(time: RunTime, cell: int) -> RunTime:
     """The same with one cell alone; what lies outside of cells is still the run's. Raises UsageError without it."""
-    demand_cell(time.run, time.cells, cell)
+    demand_cell(time.run, [one.cell for one in time.cells], cell)
     cells = [one for one in time.cells if one.cell == cell]
     return replace(time, accelerator=_accelerator(time.accelerator, cells), cells=cells, parts=summed(cells))
-
-
-def demand_cell(run: str, cells: Sequence[CellDocument | CellTime], cell: int) -> None:
-    """Raises UsageError where none of `cells` has that number."""
-    if all(one.cell != cell for one in cells):
-        raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")
 
 
 def _accelerator(probed: str | None, cells: Iterable[CellTime]) -> str | None:
