@@ -131,6 +131,7 @@ DD = "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.89 s, %s"
         ("clat (usec): min=1\n  lat (msec): min= 1, max=30, avg=12.3, stdev=1", r" lat .*avg=([0-9.]+)", "us", "msec"),
         ("Latency [ns]: avg 12", r"avg ([0-9.]+)", "us", "ns"),
         ("bw (  KiB/s): min= 4, max=50, per=100.00%, avg=49300.21", r"bw .*avg=([0-9.]+)", "MiB/s", "KiB/s"),
+        ("Latency [ns] of all reads: 12", r"reads: ([0-9.]+)", "us", "ns"),
         ("12.345  ops/ms", r"([0-9.]+)", "1/s", "ops/ms"),
         ("1.234 M/sec", r"([0-9.]+)", "1/s", "M/sec"),
         ("12.3/min", r"([0-9.]+)", "1/s", "/min"),

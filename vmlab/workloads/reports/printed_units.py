@@ -88,8 +88,8 @@ _APART = re.compile(r"\A([ \t]?(?:[kKMGTP]i?|thousand|million|billion)) (?=[A-Za
 _NEXT = re.compile(r"[ \t]+[0-9.]+(?![0-9.]*[ \t]?s)")
 """Behind ``min``: a figure of its own, and not the seconds of a time."""
 _BRACKETS = re.compile(
-    r"(?<![\w)\]])[\[(][ \t]*([^\s\[\]()]+)[ \t]*[\])][ \t]*:?[ \t]*"
-    r"(?:[\w.%]+=[ \t]*[0-9.]+[A-Za-z%]?,[ \t]*)*[A-Za-z_. \t]*=?[ \t]*\Z"
+    r"(?<![\w)\]])[\[(][ \t]*([^\s\[\]()]+)[ \t]*[\])][ \t:]*"
+    r"(?:[\w.%]+=[ \t]*[0-9.]+[A-Za-z%]?,[ \t]*)*[A-Za-z_.]*(?:[ \t][A-Za-z_.]+){0,3}[ \t:=]*\Z"
 )
 """The unit in ``Latency [ns]: avg 12`` and ``lat (usec): min= 1, max=30, avg=12``."""
 _NAMES = re.compile(r"\)*(?:(?:\\s|[ \t]|\[ \])[*+?]?\)*)*(?:\(\?:)*(?:\\[\[(/]|[A-Za-z/]|\[(?!\^))")
