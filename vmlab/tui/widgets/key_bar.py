@@ -54,7 +54,7 @@ class KeyBar(Painted):
         room = width - sum(len(active.binding.description) + 4 for active in ends)
         line: list[Piece] = []
         used = 0
-        self._actions = ()
+        actions: list[tuple[int, int, str]] = []
         for active in [*(one for one in shown if one not in ends), *ends]:
             binding = active.binding
             key = binding.key_display or self.app.get_key_display(binding)
@@ -65,8 +65,9 @@ class KeyBar(Painted):
             off, here = self._is_off(binding.action), binding.action == f"{_TABS}('{self.app.current_mode}')"
             line += [(f" {key}", "cursor" if here else "quiet" if off else "accent")]
             line += [(text, "cursor" if here else "quiet" if off else "plain")]
-            self._actions = (*self._actions, (used, used + length, binding.action))
+            actions.append((used, used + length, binding.action))
             used += length
+        self._actions = actions
         return [line]
 
     def _is_off(self, action: str) -> bool:

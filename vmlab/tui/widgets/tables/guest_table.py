@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from vmlab.model.axes import axes_words, repeat_words
@@ -121,11 +122,9 @@ class GuestTable(Shown[Tiles]):
             return
         widths = _Widths.of(width)
         yield [(_heading(widths), "quiet")]
-        row = 1
+        *self._rows, _ = accumulate((len(guest.workloads) or 1 for guest in self.shown.guests), initial=1)
         for guest in self.shown.guests:
-            self._rows = (*self._rows, row)
             own = guest.workloads or (None,)
-            row += len(own)
             for place, workload in enumerate(own):
                 left = self._guest(guest, widths) if place == 0 else [(" " * _left(widths), "plain")]
                 yield [*left, *self._workload(workload, guest, widths)]
