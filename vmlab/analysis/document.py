@@ -28,13 +28,13 @@ from vmlab.analysis.figures.intent import (
 )
 from vmlab.analysis.figures.over_tiles import Directions
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
-from vmlab.analysis.record.cell_timeline import CellTimeline, demand_cell
+from vmlab.analysis.record.cell_timeline import CellTimeline
 from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of, signs_of_stages, span_documents, stages_of
 from vmlab.analysis.record.levers import CpuSeen, judged_over_repeats, lever_documents
 from vmlab.analysis.record.remade import remade_notices
-from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline, demand_cell
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import (
     BesideDocument,

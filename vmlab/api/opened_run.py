@@ -20,8 +20,8 @@ from vmlab.analysis.document import (
     run_document,
     stored_document,
 )
-from vmlab.analysis.record.cell_timeline import demand_cell
 from vmlab.analysis.record.phases import run_time
+from vmlab.analysis.record.timeline import demand_cell
 from vmlab.lab.provision.host_support import host_for_plans
 from vmlab.model.errors import RefusedError
 from vmlab.model.jsonable import jsonable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
@@ -49,7 +48,6 @@ from vmlab.model.cell_event import (
     WorkloadStarted,
 )
 from vmlab.model.checked import made
-from vmlab.model.errors import UsageError
 from vmlab.model.event import Event, HalfEnded, TogetherEnded
 from vmlab.model.jsonable import carried, common_fields, time_of_day
 from vmlab.model.results import Measurement, Provision
@@ -392,9 +390,3 @@ def _whole(cls: type[D], body: dict[str, Any] | None, known: D | None) -> D | No
         return known if body is None else made(cls, body)
     except ValueError:
         return known
-
-
-def demand_cell(run: str, numbers: Collection[int], cell: int) -> None:
-    """Raises UsageError where the cells of a run have not this number among theirs."""
-    if cell not in numbers:
-        raise UsageError(f"run {run} has no cell {cell}; it has {len(numbers)}")

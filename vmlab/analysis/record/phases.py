@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from vmlab.analysis.record.cell_timeline import CellTimeline, demand_cell
-from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.analysis.record.cell_timeline import CellTimeline
+from vmlab.analysis.record.timeline import RunTimeline, demand_cell
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.cell_event import (
     CellEnded,

@@ -7,7 +7,7 @@ command line, and the console's screens, live and replayed.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Self
@@ -15,6 +15,7 @@ from typing import Self
 from vmlab.analysis.record.cell_timeline import CellTimeline, PhaseSpan
 from vmlab.model.cell_event import CellEnded, CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.domain import Domain
+from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     RESUME,
     AnotherRunSeen,
@@ -214,3 +215,9 @@ class RunSpans:
         before = bisect_right(self.clocks, (mono, inf)) - 1
         then, wall = self.clocks[max(0, before)] if self.clocks else (self.began, 0.0)
         return wall + mono - then
+
+
+def demand_cell(run: str, numbers: Collection[int], cell: int) -> None:
+    """Raises UsageError where the cells of a run have not this number among theirs."""
+    if cell not in numbers:
+        raise UsageError(f"run {run} has no cell {cell}; it has {len(numbers)}")
