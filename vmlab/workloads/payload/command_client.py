@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     Options = dict[str, Any]
 HIERARCHIES = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
-PIECE = 65536
-PIPE_BYTES = 2**20
+PIECE, PIPE_BYTES = 2**16, 2**20
 F_SETPIPE_SZ = 1031
 MOST_FILES = 4096
 GRACE = 1.0
@@ -111,10 +110,10 @@ def running_units() -> set[str]:
     found = set()
     for folder, inner, _ in os.walk(hierarchy() or os.devnull):
         name = os.path.basename(folder)
-        if name in ("user.slice", "init.scope"):
+        is_unit = name.endswith((".service", ".scope"))
+        if is_unit or name == "user.slice":
             inner.clear()
-        elif name.endswith((".service", ".scope")):
-            inner.clear()
+        if is_unit and name != "init.scope":
             try:
                 with open(f"{folder}/cgroup.events") as file:
                     found |= {name} if "populated 1" in file.read() else set()
