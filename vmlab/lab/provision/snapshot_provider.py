@@ -39,7 +39,7 @@ from vmlab.workloads.shell import Shell
 from vmlab.workloads.verification import read_from_a_guest
 from vmlab.workloads.workload_steps import Side, StagingContext
 
-C = TypeVar("C")
+_C = TypeVar("_C")
 
 _CHANGES_NO_GUEST = ("reports", "__pycache__")
 """Folders of workloads: parsers of what tools print, and what Python compiles."""
@@ -73,7 +73,7 @@ def _sides(cell: CellPlan, guest: GuestPlan) -> list[tuple[WorkloadPlan, Side]]:
     return sorted(ends, key=lambda end: (end[0].name, end[1]))
 
 
-async def run_step(kind: str, step: Callable[[C], Awaitable[None]], context: C) -> None:
+async def run_step(kind: str, step: Callable[[_C], Awaitable[None]], context: _C) -> None:
     """A step of a workload. Raises WorkloadError for what its places print and cannot be read, whatever reading it
     raises."""
     with read_from_a_guest(kind):
